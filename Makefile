@@ -1,0 +1,53 @@
+# `make run` and `make test` need python3 and make. The rest is installed into .venv the first time and when pyproject.toml changes.
+
+PYTHON ?= python3
+WORKERS ?= 2
+FUZZ_SECONDS ?= 300
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The stamp carries the name of the interpreter, so that another PYTHON means another installation.
+INSTALLED := $(VENV)/installed-$(notdir $(PYTHON))
+FUZZ_INSTALLED := $(VENV)/installed-fuzz
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint ledger bench fuzz clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+
+# The exit code 1 says that something is malformed, as two of these packets are.
+run: $(INSTALLED) ## decode the packets in tests/vectors, field by field
+	@$(BIN)/waypost decode tests/vectors/*.bin || test $$? = 1
+
+test: lint ## check style, types and layers, then run the whole test suite
+	@$(BIN)/pytest -n $(WORKERS) --ledger=record
+
+lint: $(INSTALLED) ## check style, types and layers only
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+ledger: $(INSTALLED) ## run the suite and count the proven requirements (MISSING=1 lists the others)
+	@$(BIN)/pytest -n $(WORKERS) --quiet --ledger=$(if $(MISSING),missing,table)
+
+bench: $(INSTALLED) ## measure the codec against a hand-written baseline
+	@$(BIN)/python bench/run.py
+
+fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py
+
+clean: ## remove .venv and everything else that these commands made
+	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests tools bench fuzz -name __pycache__ -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml tools/setup.sh
+	@tools/setup.sh $(PYTHON) $(VENV)
+	@rm -f $(VENV)/installed-*
+	@touch $@
+
+$(FUZZ_INSTALLED): $(INSTALLED)
+	@echo "Installing the fuzzer into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[fuzz]'
+	@touch $@

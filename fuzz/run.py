@@ -1,0 +1,172 @@
+"""Fuzz the decoders: `python fuzz/run.py [--seconds N] [--target NAME ...] [--keep]`.
+
+The seconds are shared by the targets, as many at a time as there are processors. What is found on the way stays in
+build/fuzz and is where the next campaign goes on. Input that breaks a promise is printed, shortened and kept in
+fuzz/findings; the exit code is 1 then.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fuzz import corpus
+from fuzz.targets import TARGETS
+
+FINDINGS: Final = corpus.ROOT / "fuzz/findings"
+
+PROGRESS_SECONDS: Final = 10
+MAX_INPUT: Final = 4096
+MAX_SECONDS_OF_ONE_INPUT: Final = 10
+MAX_MEGABYTES: Final = 1024
+
+# What libFuzzer says: its state after so many executions, their number at the end, and where a finding is.
+STATE: Final = re.compile(r"#(\d+)\s.* cov: (\d+) .* corp: (\d+)/")
+EXECUTIONS: Final = re.compile(r"stat::number_of_executed_units: (\d+)")
+FINDING: Final = re.compile(r"Test unit written to (.+)")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One target after its time. A worker that dies without a finding is broken, which is a failure too."""
+
+    target: str
+    executions: int = 0
+    coverage: int = 0
+    corpus_size: int = 0
+    seconds: float = 0.0
+    findings: list[Path] = field(default_factory=list)
+    is_broken: bool = False
+    traceback: list[str] = field(default_factory=list)
+
+    @property
+    def progress(self) -> str:
+        return f"{self.executions:>9} runs  coverage {self.coverage:>4}  corpus {self.corpus_size:>4}"
+
+    def read(self, line: str) -> None:
+        if state := STATE.match(line):
+            self.executions, self.coverage, self.corpus_size = map(int, state.groups())
+        elif executions := EXECUTIONS.match(line):
+            self.executions = int(executions[1])
+        elif finding := FINDING.search(line):
+            self.findings.append(Path(finding[1]))
+        elif line.startswith("Traceback") or (self.traceback and self.traceback[-1]):
+            self.traceback.append(line)  # it ends with an empty line
+
+
+def fuzz(seconds: int, name: str) -> Outcome:
+    """Runs one target in a process of its own and tells how it goes."""
+    found, findings = corpus.FOUND / name, FINDINGS / name
+    corpus.write(found, corpus.known(name))
+    findings.mkdir(parents=True, exist_ok=True)
+    command = [
+        *(sys.executable, "-m", "fuzz.worker", name, str(found)),
+        f"-max_total_time={seconds}",
+        f"-max_len={MAX_INPUT}",
+        f"-timeout={MAX_SECONDS_OF_ONE_INPUT}",
+        f"-rss_limit_mb={MAX_MEGABYTES}",
+        f"-artifact_prefix={findings}/",
+        "-print_final_stats=1",
+    ]
+    outcome = Outcome(name)
+    started = told = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=corpus.ROOT, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as worker:
+        assert worker.stdout is not None
+        for line in worker.stdout:
+            outcome.read(line.rstrip())
+            if time.monotonic() - told >= PROGRESS_SECONDS:
+                told = time.monotonic()
+                print(f"{name:<20} {outcome.progress}", flush=True)
+    outcome.seconds = time.monotonic() - started
+    outcome.is_broken = worker.returncode != 0 and not outcome.findings
+    print(f"{name:<20} {outcome.progress}  done in {outcome.seconds:.0f} s", flush=True)
+    return outcome
+
+
+def explain(outcome: Outcome) -> None:
+    """Prints what is wrong with the target, and the input that shows it, as short as it can be made."""
+    print(f"\n{outcome.target}: " + ("the worker failed" if outcome.is_broken else "a promise is broken"))
+    print("\n".join(outcome.traceback))
+    for path in outcome.findings:
+        data = path.read_bytes()
+        if path.name.startswith("crash-"):
+            data = shortened(TARGETS[outcome.target], data)
+            path.write_bytes(data)
+        print(f"{path.relative_to(corpus.ROOT)}, {len(data)} bytes:\n{data.hex()}")
+
+
+def shortened(target: Callable[[bytes], None], data: bytes) -> bytes:
+    """The input without all runs of bytes that it does not need to fail at the same place."""
+    place = failure(target, data)
+    size = len(data) // 2 if place else 0
+    while size:
+        at = 0
+        while at < len(data):
+            without = data[:at] + data[at + size :]
+            if failure(target, without) == place:
+                data = without
+            else:
+                at += size
+        size //= 2
+    return data
+
+
+def failure(target: Callable[[bytes], None], data: bytes) -> list[tuple[type, int]]:
+    """The errors that leave the target, the last first, each with the line that raised it; none if all is well."""
+    places = []
+    error: BaseException | None = None
+    try:
+        target(data)
+    except Exception as raised:  # noqa: BLE001 - whatever it is, it is the finding
+        error = raised
+    while error is not None:
+        step = error.__traceback__
+        while step is not None and step.tb_next is not None:
+            step = step.tb_next
+        places.append((type(error), step.tb_lineno if step else 0))
+        error = error.__context__
+    return places
+
+
+def print_table(outcomes: list[Outcome]) -> None:
+    print(f"\n{'target':<20} {'executions':>11} {'seconds':>8} {'coverage':>9} {'corpus':>7} {'findings':>9}")
+    for item in outcomes:
+        findings = "broken" if item.is_broken else str(len(item.findings))
+        numbers = f"{item.executions:>11} {item.seconds:>8.1f} {item.coverage:>9} {item.corpus_size:>7}"
+        print(f"{item.target:<20} {numbers} {findings:>9}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fuzz the decoders.")
+    parser.add_argument("--seconds", type=int, default=int(os.environ.get("FUZZ_SECONDS", "300")), help="in all")
+    parser.add_argument("--target", action="append", choices=TARGETS, help="this one only; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="add the best new inputs to fuzz/corpus")
+    options = parser.parse_args()
+    names: list[str] = options.target or list(TARGETS)
+    at_once = min(os.cpu_count() or 1, len(names))
+    with ThreadPoolExecutor(at_once) as pool:
+        outcomes = list(pool.map(partial(fuzz, max(options.seconds * at_once // len(names), 1)), names))
+    failed = [outcome for outcome in outcomes if outcome.findings or outcome.is_broken]
+    for outcome in failed:
+        explain(outcome)
+    print_table(outcomes)
+    for outcome in outcomes if options.keep else ():
+        if outcome not in failed:
+            print(f"{outcome.target:<20} {corpus.keep(outcome.target, TARGETS[outcome.target])} inputs kept")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""What an input is, and what is found in it: the one place where files of all kinds become findings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from waypost.cli.decode.captures import is_capture, read_frames
+from waypost.cli.decode.frames import Datagram, Dissector, Remark, Segment
+from waypost.cli.decode.hextext import HexText, is_text
+from waypost.cli.decode.packets import Cutter, Finding, FoundPing, Gap, Origin
+from waypost.cli.decode.source import InputError, Source
+from waypost.cli.decode.streams import Reassembler
+from waypost.wire import base_header, ping
+
+_SIGNATURE: Final = base_header.SIGNATURE.to_bytes(4, "little")
+_PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
+
+
+class Kind(StrEnum):
+    """What --as takes."""
+
+    RAW = "raw"
+    HEX = "hex"
+    PCAP = "pcap"
+
+
+@dataclass(slots=True, frozen=True)
+class Ports:
+    """Where the traffic of queue managers is looked for in a capture."""
+
+    tcp: frozenset[int]
+    ping: frozenset[int]
+
+
+def detect(source: Source) -> Kind:
+    head = source.head
+    if is_capture(head):
+        return Kind.PCAP
+    if is_text(head):
+        return Kind.HEX
+    if _SIGNATURE in head or (len(head) == ping.SIZE and head[2:4] == _PING_SIGNATURE):
+        return Kind.RAW
+    what = "has nothing that looks like a packet, hexadecimal text or a capture" if head else "is empty"
+    raise InputError(f"{source.name} {what}.", "name the kind of file with --as raw, --as hex or --as pcap.")
+
+
+def findings(source: Source, kind: Kind, ports: Ports) -> Iterator[Finding | Remark]:
+    match kind:
+        case Kind.RAW:
+            return _raw(source)
+        case Kind.HEX:
+            return _hex(source)
+        case Kind.PCAP:
+            return _capture(source, ports)
+
+
+def _raw(source: Source) -> Iterator[Finding]:
+    cutter = Cutter(Origin(source.name))
+    for chunk in source.chunks():
+        yield from cutter.feed(None, chunk)
+    yield from cutter.finish()
+
+
+def _hex(source: Source) -> Iterator[Finding]:
+    cutters = (Cutter(Origin(source.name)), Cutter(Origin(f"{source.name}, indented lines")))
+    failure = None
+    try:
+        for stream, data in HexText(source).pieces():
+            yield from cutters[stream].feed(None, data)
+    except InputError as error:
+        failure = error
+    for cutter in cutters:
+        yield from cutter.finish()
+    if failure is not None:
+        raise failure
+
+
+def _capture(source: Source, ports: Ports) -> Iterator[Finding | Remark]:
+    dissector = Dissector(ports.tcp, ports.ping)
+    reassembler = Reassembler()
+    failure = None
+    try:
+        for frame in read_frames(source):
+            match dissector.dissect(frame):
+                case Segment() as segment:
+                    yield from reassembler.feed(segment)
+                case Datagram() as datagram:
+                    yield from _ping(datagram)
+                case Remark() as remark:
+                    yield remark
+    except InputError as error:
+        failure = error
+    yield from reassembler.finish()
+    if failure is not None:
+        raise failure
+
+
+def _ping(datagram: Datagram) -> Iterator[Finding]:
+    origin = Origin(datagram.flow.source_text, datagram.flow.destination_text)
+    yield FoundPing(origin, datagram.time, datagram.data)
+    if datagram.cut:
+        yield Gap(origin, datagram.time, datagram.cut, "was cut off by the capture's snap length")

@@ -1,0 +1,274 @@
+"""The error tree. Every error of Waypost is a WaypostError that carries its HRESULT and a sentence.
+
+Two branches matter to a caller: ProtocolError says that bytes or text which came from outside are wrong (a remote host,
+a file, a name somebody typed), and nothing else is ever raised for them; the other errors say that what the caller
+asked for cannot be done. Errors are raised as the narrowest class and are translated only where a layer hands them to
+another world (RPC, HTTP, an exit code). The numbers are those of MS-MQMQ 2.4.
+"""
+
+from typing import ClassVar
+
+from waypost.hresult import HResult
+
+
+class WaypostError(Exception):
+    """The root of the tree."""
+
+    hresult: ClassVar[HResult] = HResult.MQ_ERROR
+
+
+class ProtocolError(WaypostError):
+    """Something from outside breaks the rules of a specification."""
+
+
+class DecodeError(ProtocolError):
+    """Bytes or text that are not what their specification says.
+
+    `section` cites it ("MS-MQMQ 2.2.19.1"), `field` is the specification's word, `offset` counts bytes (or characters
+    of a name) from the start of the packet, blob or text that was given, and `reason` completes the sentence.
+    """
+
+    def __init__(self, section: str, field: str, offset: int, reason: str) -> None:
+        super().__init__(section, field, offset, reason)
+        self.section = section
+        self.field = field
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field} at offset {self.offset}: {self.reason} ({self.section})"
+
+
+class IllegalPathName(DecodeError):
+    """The text is not a path name of MS-MQMQ 2.1.1."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
+
+
+class IllegalFormatName(DecodeError):
+    """The text is not a format name of MS-MQMQ 2.1.2 to 2.1.7."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
+
+
+class UnsupportedFormatName(WaypostError):
+    """The format name is legal but the operation is not possible with its kind."""
+
+    hresult = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+
+
+class EncodeError(WaypostError):
+    """A record holds values that its packet cannot carry. `field` is the specification's word."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+    def __init__(self, section: str, field: str, reason: str) -> None:
+        super().__init__(section, field, reason)
+        self.section = section
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason} ({self.section})"
+
+
+class InvalidParameter(WaypostError):
+    """An argument is wrong in itself, or does not go with the others."""
+
+    hresult = HResult.MQ_ERROR_INVALID_PARAMETER
+
+
+class InvalidHandle(WaypostError):
+    """The handle of a queue, a cursor or a request names nothing that is open."""
+
+    hresult = HResult.MQ_ERROR_INVALID_HANDLE
+
+
+class AccessDenied(WaypostError):
+    """The caller lacks the right, or the queue was not opened for this."""
+
+    hresult = HResult.MQ_ERROR_ACCESS_DENIED
+
+
+class QueueError(WaypostError):
+    """A queue cannot be used as asked."""
+
+
+class QueueNotFound(QueueError):
+    """The format name resolves to no queue of this computer."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_NOT_FOUND
+
+
+class QueueExists(QueueError):
+    """A queue with this path name is there already."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_EXISTS
+
+
+class QueueDeleted(QueueError):
+    """The queue was deleted while a read waited on it; its handles can only be closed."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_DELETED
+
+
+class QueueNotAvailable(QueueError):
+    """The queue behind an open handle is gone, or its remote computer does not answer."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+
+
+class SharingViolation(QueueError):
+    """Somebody else has the queue open for exclusive receiving, or exclusive receiving is asked for an open queue."""
+
+    hresult = HResult.MQ_ERROR_SHARING_VIOLATION
+
+
+class UnsupportedAccessMode(QueueError):
+    """The queue cannot be opened with this access mode."""
+
+    hresult = HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE
+
+
+class MessageError(WaypostError):
+    """A message cannot be found, taken or sent."""
+
+
+class MessageNotFound(MessageError):
+    """No message has this lookup identifier, or there is none in the direction of the seek."""
+
+    hresult = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+
+
+class MessageAlreadyReceived(MessageError):
+    """The message at the cursor was removed from the queue by somebody else."""
+
+    hresult = HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
+
+
+class MessageLocked(MessageError):
+    """Another transaction holds the message until it ends."""
+
+    hresult = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
+
+
+class LabelTooLong(MessageError):
+    """The label has more UTF-16 units than a message carries."""
+
+    hresult = HResult.MQ_ERROR_LABEL_TOO_LONG
+
+
+class IllegalCursorAction(WaypostError):
+    """The cursor cannot peek at the next message before it has peeked at a current one."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
+
+
+class WaitError(WaypostError):
+    """A read that waited ended without a message."""
+
+
+class Timeout(WaitError):
+    """The time to wait for a message is over."""
+
+    hresult = HResult.MQ_ERROR_IO_TIMEOUT
+
+
+class OperationCancelled(WaitError):
+    """The wait was cancelled, or its handle was closed."""
+
+    hresult = HResult.MQ_ERROR_OPERATION_CANCELLED
+
+
+class PropertyError(WaypostError):
+    """A property cannot be taken as given."""
+
+    hresult = HResult.MQ_ERROR_PROPERTY
+
+
+class IllegalPropertyId(PropertyError):
+    """The object has no property with this number."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_PROPID
+
+
+class IllegalPropertyType(PropertyError):
+    """The variant type is not the one of the property."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT
+
+
+class IllegalPropertyValue(PropertyError):
+    """The value is not among those that the property may have."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
+
+
+class IllegalSecurityDescriptor(PropertyError):
+    """The bytes are not a self-relative security descriptor."""
+
+    hresult = HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR
+
+
+class PropertyNotAllowed(PropertyError):
+    """The property cannot be given in this operation, such as a path name after creation."""
+
+    hresult = HResult.MQ_ERROR_PROPERTY_NOTALLOWED
+
+
+class TooManyProperties(PropertyError):
+    """One call names more than 128 properties."""
+
+    hresult = HResult.MQ_ERROR_TOO_MANY_PROPERTIES
+
+
+class TransactionError(WaypostError):
+    """A transaction cannot go on as asked."""
+
+
+class TransactionUsage(TransactionError):
+    """The action cannot be done in this transaction, or not outside one."""
+
+    hresult = HResult.MQ_ERROR_TRANSACTION_USAGE
+
+
+class TransactionSequence(TransactionError):
+    """No such transaction is under way, or it is past the step that was asked for."""
+
+    hresult = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+
+
+class TransactionImportFailed(TransactionError):
+    """The propagation token of a remote transaction cannot be used."""
+
+    hresult = HResult.MQ_ERROR_TRANSACTION_IMPORT
+
+
+class TransactionEnlistFailed(TransactionError):
+    """The queue manager cannot take part in the transaction."""
+
+    hresult = HResult.MQ_ERROR_TRANSACTION_ENLIST
+
+
+class StoreError(WaypostError):
+    """The store cannot keep what it was given."""
+
+    hresult = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
+
+
+class InsufficientResources(StoreError):
+    """A quota, the disk or memory is used up."""
+
+    hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
+class AuthenticationFailed(ProtocolError):
+    """The signature of a message is wrong or cannot be checked."""
+
+    hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
+
+
+class DecryptionFailed(ProtocolError):
+    """The body of a message cannot be decrypted."""
+
+    hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA

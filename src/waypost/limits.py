@@ -1,0 +1,69 @@
+"""Every bound of Waypost in one place.
+
+A number that stops hostile or careless input is defined here and nowhere else.
+"""
+
+from typing import Final
+
+# MS-MQMQ 2.2.19.1: the largest BaseHeader.PacketSize.
+MAX_PACKET_SIZE: Final = 0x0040_0000
+
+# MS-MQMQ 2.1.1: path name parts, in characters.
+MAX_COMPUTER_NAME: Final = 256
+MAX_QUEUE_NAME: Final = 124
+MAX_SUBQUEUE_NAME: Final = 32
+
+# MS-MQMQ 2.1.5: the domain name after @ in a distribution list name, in characters.
+MAX_DOMAIN_NAME: Final = 255
+
+# MS-MQMQ 2.2.19.3: UTF-16 units of a label with its terminating null.
+MAX_LABEL_LENGTH: Final = 0xFA
+
+# MS-MQMQ 2.2.20.6: bytes of a sender certificate.
+MAX_SENDER_CERT_SIZE: Final = 0xFFFF
+
+# A whole format name as text. The longest single name has a computer, a queue and a subqueue part; a multiple-element
+# name joins many.
+MAX_FORMAT_NAME_TEXT: Final = 0x1_0000
+
+# CAPROPVARIANT nests PROPVARIANTs (MS-MQMQ 2.2.16); the deepest defined property, CONNECTION_HISTORY, nests three
+# levels.
+MAX_PROPVARIANT_DEPTH: Final = 8
+
+# MS-DTYP 2.4.2: numbers below the authority of a SID.
+MAX_SUB_AUTHORITIES: Final = 15
+
+# Bytes of an RSA modulus: 16384 bits, the longest key that CryptoAPI makes. MS-MQQB 2.4 has no bound.
+MAX_RSA_MODULUS: Final = 2048
+
+# A captured frame or capture file block; the tools that write captures stop at 256 KiB, or 128 MiB for USB, which is
+# not ours to read.
+MAX_CAPTURE_BLOCK: Final = 0x0100_0000
+
+# One direction of a captured TCP connection: what may wait for a segment that is late before the segment counts as
+# missing.
+MAX_WAITING_SEGMENTS: Final = 1024
+MAX_WAITING_BYTES: Final = 0x0010_0000
+
+# All captured TCP connections together: the one that was silent longest is given up first.
+MAX_CAPTURE_FLOWS: Final = 4096
+MAX_CAPTURE_HELD: Final = 0x0400_0000
+
+# RFC 7323 2.3: the largest TCP window. A sequence number farther away than this belongs to another connection.
+MAX_TCP_WINDOW: Final = 0x4000_0000
+
+# Hexadecimal text: characters of a line (a whole packet may stand on one), and bytes that the lines make together.
+MAX_HEX_LINE: Final = 0x0100_0000
+MAX_HEX_BYTES: Final = 0x0400_0000
+
+# MS-MQMQ 2.3.1.8: UTF-16 units of a queue's label.
+MAX_QUEUE_LABEL: Final = 124
+
+# MS-MQMQ 2.4, MQ_ERROR_TOO_MANY_PROPERTIES: properties in one call.
+MAX_PROPERTIES: Final = 128
+
+# A packet that a remote read returns, with its extension headers: MS-MQQP 2.2.2.1 dwSize, taken for MS-MQRR too.
+MAX_REMOTE_PACKET_SIZE: Final = 0x0042_0000
+
+# MS-MQMQ 2.2.20.2: names in one address list, more than a format name of MAX_FORMAT_NAME_TEXT characters can have.
+MAX_MQF_ELEMENTS: Final = 0x2000

@@ -1,0 +1,34 @@
+"""MS-MQMQ 2.2.20.6 SenderCert: the RSA public key inside an X.509 certificate.
+
+Nothing here says that a certificate is to be trusted.
+"""
+
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.utils import CryptographyDeprecationWarning
+from cryptography.x509 import InvalidVersion, load_der_x509_certificate
+
+from waypost.errors import DecodeError
+from waypost.limits import MAX_RSA_MODULUS
+from waypost.wire.keys import KeyType, PublicKeyBlob
+
+SECTION: Final = "MS-MQMQ 2.2.20.6"
+
+# The library warns of certificates that it will refuse one day; where warnings are errors, that day is today.
+REFUSALS: Final = (ValueError, UnsupportedAlgorithm, InvalidVersion, CryptographyDeprecationWarning)
+
+
+def public_key_of(certificate: bytes, key_type: KeyType) -> PublicKeyBlob:
+    """The key of a DER certificate in the layout of 2.2.20.6, marked as one for signing or for encryption."""
+    try:
+        key = load_der_x509_certificate(certificate).public_key()
+    except REFUSALS as error:
+        raise DecodeError(SECTION, "SenderCert", 0, f"it is not a certificate: {error}") from None
+    if not isinstance(key, RSAPublicKey):
+        raise DecodeError(SECTION, "SenderCert", 0, "its key is not an RSA key")
+    numbers = key.public_numbers()
+    if numbers.e >> 32 or key.key_size > 8 * MAX_RSA_MODULUS:
+        raise DecodeError(SECTION, "SenderCert", 0, "its RSA key does not fit the layout")
+    return PublicKeyBlob.from_numbers(key_type, numbers.e, numbers.n)

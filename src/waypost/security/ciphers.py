@@ -1,0 +1,169 @@
+"""MS-MQMQ 2.2.19.3 PrivacyLevel and EncryptionAlgorithm, MS-MQQB 3.1.7.1.5 and 3.1.5.8.3: the body as ciphertext.
+
+Keys are handed in. EB is set exactly while the body is ciphertext: `seal_body` sets it, `open_body` clears it. The two
+fields are looked at only while it is set, because Windows fills them in clear messages too (readings MQMQ 3.19).
+
+The specifications do not give the effective key bits of RC2: they are taken to be all bits of the key. RC2 with a key
+of 40 bits is not offered: the library has only 128 bits, and a cipher written here in Python would let a stranger's
+message of 4 MB stop the queue manager for seconds.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.decrepit.ciphers.algorithms import ARC4, RC2
+from cryptography.hazmat.primitives.ciphers import BlockCipherAlgorithm, Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CBC
+from cryptography.hazmat.primitives.padding import PKCS7
+
+from waypost.errors import DecryptionFailed, InvalidParameter
+from waypost.wire import security_header
+from waypost.wire.keys import SessionKeyAlgorithm
+from waypost.wire.security_header import SecurityHeader
+from waypost.wire.user_message import UserMessage
+
+# Bytes that a key may have.
+KEY_SIZES: Final = {
+    SessionKeyAlgorithm.AES_128: (16,),
+    SessionKeyAlgorithm.AES_192: (24,),
+    SessionKeyAlgorithm.AES_256: (32,),
+    SessionKeyAlgorithm.RC2: (16,),
+    SessionKeyAlgorithm.RC4: (5, 16),
+}
+
+
+class PrivacyLevel(IntEnum):
+    """MS-MQMQ 2.2.19.3 PrivacyLevel of a message, under the names of MS-MQDMPR 3.1.1.12."""
+
+    NONE = 0
+    BASE = 1
+    ENHANCED = 3
+    ADVANCED = 5
+
+
+class CryptoServiceProvider(StrEnum):
+    """MS-MQQB 3.1.5.8.3: whose keys a privacy level uses."""
+
+    BASE = "Microsoft Base Cryptographic Provider v1.0"
+    ENHANCED = "Microsoft Enhanced Cryptographic Provider v1.0"
+    ENHANCED_RSA_AND_AES = "Microsoft Enhanced RSA and AES Cryptographic Provider"
+
+
+PROVIDERS: Final = {
+    PrivacyLevel.BASE: CryptoServiceProvider.BASE,
+    PrivacyLevel.ENHANCED: CryptoServiceProvider.ENHANCED,
+    PrivacyLevel.ADVANCED: CryptoServiceProvider.ENHANCED_RSA_AND_AES,
+}
+
+_RC: Final = frozenset({SessionKeyAlgorithm.RC2, SessionKeyAlgorithm.RC4})
+_AES: Final = frozenset({SessionKeyAlgorithm.AES_128, SessionKeyAlgorithm.AES_192, SessionKeyAlgorithm.AES_256})
+ALGORITHMS: Final = {
+    PrivacyLevel.BASE: _RC,
+    PrivacyLevel.ENHANCED: _RC,
+    PrivacyLevel.ADVANCED: _AES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BodyEncryption:
+    """How a body is encrypted: everything but the key."""
+
+    privacy_level: PrivacyLevel
+    algorithm: SessionKeyAlgorithm
+
+    @property
+    def provider(self) -> CryptoServiceProvider:
+        return PROVIDERS[self.privacy_level]
+
+
+def body_encryption(message: UserMessage) -> BodyEncryption | None:
+    """How a received body is encrypted: None if it is clear, DecryptionFailed if the fields break the rules."""
+    if message.security is None or not message.security.is_body_encrypted:
+        return None
+    level, algorithm = message.properties.privacy_level, message.properties.encryption_algorithm
+    # MS-MQQB 3.1.5.8.3 makes this a failed decryption where MS-MQMQ 2.2.19.3 speaks of authentication.
+    if level not in ALGORITHMS:
+        raise DecryptionFailed(f"PrivacyLevel {level} is not one of an encrypted body (MS-MQQB 3.1.5.8.3)")
+    if algorithm not in KEY_SIZES:
+        raise DecryptionFailed(f"EncryptionAlgorithm 0x{algorithm:08X} is not defined (MS-MQMQ 2.2.19.3)")
+    encryption = BodyEncryption(PrivacyLevel(level), SessionKeyAlgorithm(algorithm))
+    if encryption.algorithm not in ALGORITHMS[encryption.privacy_level]:
+        raise DecryptionFailed(f"PrivacyLevel {level} does not allow {encryption.algorithm.name} (MS-MQMQ 2.2.19.3)")
+    return encryption
+
+
+def seal_body(message: UserMessage, encryption: BodyEncryption, key: bytes, encrypted_key: bytes) -> None:
+    """MS-MQQB 3.1.7.1.5: replace the body by its ciphertext. `encrypted_key` is `key` in a SIMPLEBLOB."""
+    if encryption.algorithm not in ALGORITHMS[encryption.privacy_level]:
+        raise InvalidParameter(f"{encryption.privacy_level.name} does not allow {encryption.algorithm.name}")
+    properties = message.properties
+    # MessageSize stays that of the clear body, AllocationBodySize becomes that of the ciphertext (2.2.19.3).
+    size = len(properties.message_body)
+    ciphertext = encrypt_body(encryption.algorithm, key, properties.message_body)
+    properties.message_body, properties.allocation_remainder = ciphertext[:size], ciphertext[size:]
+    properties.privacy_level = encryption.privacy_level
+    properties.encryption_algorithm = encryption.algorithm
+    if message.security is None:
+        message.security = SecurityHeader()
+    message.security.encryption_key = encrypted_key
+    message.security.flags |= security_header.EB
+
+
+def open_body(message: UserMessage, key: bytes) -> None:
+    """MS-MQQB 3.1.5.8.3: replace the ciphertext by the body. A clear message stays as it is."""
+    encryption = body_encryption(message)
+    if encryption is None or message.security is None:
+        return
+    properties = message.properties
+    body = decrypt_body(encryption.algorithm, key, properties.allocated_body)
+    # A sender may have put the size of the ciphertext into MessageSize; the padding then tells that of the body.
+    properties.message_body, properties.allocation_remainder = body[: len(properties.message_body)], b""
+    message.security.flags &= ~security_header.EB
+
+
+def encrypt_body(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> bytes:
+    try:
+        cipher, padding = _cipher(algorithm, key)
+        if padding is not None:
+            padder = padding.padder()
+            body = padder.update(body) + padder.finalize()
+        encryptor = cipher.encryptor()
+        return encryptor.update(body) + encryptor.finalize()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InvalidParameter(f"the body cannot be encrypted: {error}") from error
+
+
+def decrypt_body(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> bytes:
+    """Nothing tells a wrong key of RC4; one of a block cipher is most often told by the padding."""
+    try:
+        cipher, padding = _cipher(algorithm, key)
+        decryptor = cipher.decryptor()
+        body = decryptor.update(body) + decryptor.finalize()
+        if padding is None:
+            return body
+        unpadder = padding.unpadder()
+        return unpadder.update(body) + unpadder.finalize()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise DecryptionFailed(f"the body cannot be decrypted: {error}") from error
+
+
+def enhanced_rc2_key(key: bytes) -> bytes:
+    """MS-MQQB 3.1.7.1.5: the key of 128 bits that the enhanced provider makes of one of 40 bits."""
+    if len(key) != 5:
+        raise InvalidParameter(f"a key of 40 bits has 5 bytes, not {len(key)}")
+    return key + bytes(11)
+
+
+def _cipher(algorithm: SessionKeyAlgorithm, key: bytes) -> tuple[Cipher[CBC] | Cipher[None], PKCS7 | None]:
+    """The cipher and its padding. ValueError for a key that it cannot have."""
+    if len(key) not in KEY_SIZES[algorithm]:
+        sizes = " or ".join(map(str, KEY_SIZES[algorithm]))
+        raise ValueError(f"{algorithm.name} takes a key of {sizes} bytes, not {len(key)}")
+    if algorithm is SessionKeyAlgorithm.RC4:
+        return Cipher(ARC4(key), None), None
+    block_cipher: BlockCipherAlgorithm = RC2(key) if algorithm is SessionKeyAlgorithm.RC2 else AES(key)
+    # 2.2.19.3: a zero initialization vector. PKCS #7 is PKCS #5 for blocks of any size.
+    return Cipher(block_cipher, CBC(bytes(block_cipher.block_size // 8))), PKCS7(block_cipher.block_size)

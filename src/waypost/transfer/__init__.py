@@ -1,0 +1,1 @@
+"""MS-MQQB 3: what passes between two queue managers."""

@@ -1,0 +1,54 @@
+"""What a session says about itself in every SessionHeader: MS-MQQB 3.1.1.6.1, 3.1.5.8.7 and 3.1.7.1.3.
+
+The counters only grow here and are cut to 16 bits on the wire. Pending recoverable acknowledgments are told once: each
+header that leaves takes them along (readings MQQB A8).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.wire.internal_packets import SessionAck
+from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SessionHeader
+from waypost.wire.user_header import RECOVERABLE
+from waypost.wire.user_message import UserMessage
+
+_ON_THE_WIRE: Final = 0xFFFF
+
+
+@dataclass(slots=True)
+class SessionCounts:
+    """The state of one session that its acknowledgments carry, by the names of MS-MQQB 3.1.1.3.1."""
+
+    message_sent_count: int = 0
+    message_received_count: int = 0
+    recoverable_message_sent_count: int = 0
+    recoverable_msg_ack_seq_number: int = 0
+    recoverable_msg_ack_flags: int = 0
+    window_size: int = DEFAULT_WINDOW_SIZE
+
+    def count_sent(self, message: UserMessage) -> None:
+        self.message_sent_count += 1
+        if message.user.delivery == RECOVERABLE:
+            self.recoverable_message_sent_count += 1
+
+    def session_ack(self) -> SessionAck:
+        """MS-MQQB 3.1.5.8.7: the acknowledgment in a packet of its own."""
+        return SessionAck(session=self._take_header())
+
+    def piggyback(self, message: UserMessage) -> None:
+        """MS-MQQB 3.1.7.1.3: the acknowledgment behind a message about to be sent, which counts as sent in it."""
+        self.count_sent(message)
+        message.session = self._take_header()
+
+    def _take_header(self) -> SessionHeader:
+        header = SessionHeader(
+            ack_sequence_number=self.message_received_count & _ON_THE_WIRE,
+            recoverable_msg_ack_seq_number=self.recoverable_msg_ack_seq_number & _ON_THE_WIRE,
+            recoverable_msg_ack_flags=self.recoverable_msg_ack_flags,
+            user_msg_sequence_number=self.message_sent_count & _ON_THE_WIRE,
+            recoverable_msg_seq_number=self.recoverable_message_sent_count & _ON_THE_WIRE,
+            window_size=self.window_size,
+        )
+        self.recoverable_msg_ack_seq_number = 0
+        self.recoverable_msg_ack_flags = 0
+        return header

@@ -1,0 +1,86 @@
+"""MS-MQMQ 2.2.19.1 BaseHeader: the 16 bytes that start every packet but a Ping."""
+
+from dataclasses import dataclass
+from struct import Struct, error as StructError
+from typing import Final
+
+from waypost.errors import DecodeError
+from waypost.limits import MAX_PACKET_SIZE
+from waypost.wire.codec import INFINITE, cut_short
+
+SECTION: Final = "MS-MQMQ 2.2.19.1"
+SIZE: Final = 16
+VERSION: Final = 0x10
+SIGNATURE: Final = 0x524F494C  # "LIOR" on the wire
+
+PR: Final = 0x0007
+IN: Final = 0x0008
+SH: Final = 0x0010
+DH: Final = 0x0020
+TR: Final = 0x0100
+
+DEFAULT_PRIORITY: Final = 3
+
+LAYOUT: Final = Struct("<BBHIII")
+
+
+@dataclass(slots=True)
+class BaseHeader:
+    """Who follows, how long the packet is, and how long it has to reach its queue."""
+
+    version_number: int = VERSION
+    reserved: int = 0
+    flags: int = DEFAULT_PRIORITY
+    signature: int = SIGNATURE
+    packet_size: int = 0
+    time_to_reach_queue: int = INFINITE
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[BaseHeader, int]":
+        try:
+            header = cls(*LAYOUT.unpack_from(buf, at))
+        except StructError:
+            raise cut_short(SECTION, "BaseHeader", at, len(buf)) from None
+        if (
+            header.version_number != VERSION
+            or header.signature != SIGNATURE
+            or not SIZE <= header.packet_size <= MAX_PACKET_SIZE
+        ):
+            raise header._error(at)
+        return header, at + SIZE
+
+    def _error(self, at: int) -> DecodeError:
+        if self.version_number != VERSION:
+            return DecodeError(SECTION, "VersionNumber", at, f"it is 0x{self.version_number:02X} and must be 0x10")
+        if self.signature != SIGNATURE:
+            return DecodeError(SECTION, "Signature", at + 4, f"it is 0x{self.signature:08X} and must be 0x524F494C")
+        return DecodeError(SECTION, "PacketSize", at + 8, f"it is {self.packet_size}, outside 16 to {MAX_PACKET_SIZE}")
+
+    def encode(self) -> bytes:
+        return self.encode_with(self.flags, self.packet_size)
+
+    def encode_with(self, flags: int, packet_size: int) -> bytes:
+        """The bytes of the header with Flags and PacketSize as they follow from the packet around it."""
+        return LAYOUT.pack(
+            self.version_number, self.reserved, flags, self.signature, packet_size, self.time_to_reach_queue
+        )  # fmt: skip
+
+    @property
+    def priority(self) -> int:
+        return self.flags & PR
+
+    @property
+    def is_internal(self) -> bool:
+        return self.flags & IN != 0
+
+    @property
+    def has_session_header(self) -> bool:
+        return self.flags & SH != 0
+
+    @property
+    def has_debug_header(self) -> bool:
+        return self.flags & DH != 0
+
+    @property
+    def is_traced(self) -> bool:
+        return self.flags & TR != 0

@@ -1,0 +1,84 @@
+"""Packets out of a byte stream: MS-MQQB 2.1 over TCP.
+
+A packet says its own length in BaseHeader.PacketSize, with one trap (readings MQQB 1, MQMQ 3.1): behind a UserMessage Packet with SH set
+stand 16 bytes more that PacketSize does not count, while the SessionHeader of a SessionAck Packet, which has IN set, is counted.
+"""
+
+from struct import Struct
+from typing import Final
+
+from waypost.errors import DecodeError
+from waypost.limits import MAX_PACKET_SIZE
+from waypost.wire import base_header, session_header
+from waypost.wire.base_header import BaseHeader
+
+_BASE: Final = Struct("<BxHII")
+_IN_OR_SH: Final = base_header.IN | base_header.SH
+
+
+class Splitter:
+    """Cuts one direction of one connection into whole packets, whatever the segments.
+
+    Only what the length depends on is checked here. When the stream breaks, the packets before the break are still returned and `error` is
+    set; a `feed` that has no packet to return raises it, and so does every later one. At most one unfinished packet is held.
+    """
+
+    __slots__ = ("_buffer", "_wanted", "error")
+
+    def __init__(self) -> None:
+        self.error: DecodeError | None = None
+        self._buffer = bytearray()
+        self._wanted = base_header.SIZE
+
+    @property
+    def pending(self) -> int:
+        """How many bytes of an unfinished packet are held."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes of the stream; return the packets that they complete, in order."""
+        if self.error is not None:
+            raise self.error
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._wanted:
+                return []
+            data = bytes(self._buffer)
+        packets, used = self._cut(data)
+        self._buffer = bytearray(data[used:])
+        if self.error is not None:
+            self._buffer.clear()
+            if not packets:
+                raise self.error
+        return packets
+
+    def _cut(self, data: bytes) -> tuple[list[bytes], int]:
+        packets: list[bytes] = []
+        at = 0
+        self._wanted = base_header.SIZE
+        while len(data) - at >= base_header.SIZE:
+            version, flags, signature, size = _BASE.unpack_from(data, at)
+            if (
+                version != base_header.VERSION
+                or signature != base_header.SIGNATURE
+                or not base_header.SIZE <= size <= MAX_PACKET_SIZE
+            ):
+                self.error = _explain(data[at : at + base_header.SIZE])
+                break
+            if flags & _IN_OR_SH == base_header.SH:
+                size += session_header.SIZE
+            if len(data) - at < size:
+                self._wanted = size
+                break
+            packets.append(data[at : at + size])
+            at += size
+        return packets, at
+
+
+def _explain(header: bytes) -> DecodeError:
+    """The error that BaseHeader.decode has for a header which cannot start a packet."""
+    try:
+        BaseHeader.decode(header, 0)
+    except DecodeError as error:
+        return error
+    raise AssertionError("the splitter and BaseHeader.decode disagree")

@@ -1,0 +1,178 @@
+"""The small identifiers of MS-MQMQ 2.2.5, 2.2.8 to 2.2.10, 2.2.18.1.2, 2.2.18.1.3 and 2.2.18.1.8.
+
+They are values: frozen, hashable, good as keys. GUIDs are 16 bytes. DL_ID and MULTICAST_ID travel in NDR only, so here
+they are records without a packet form.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from struct import Struct
+from typing import Final
+
+from waypost.errors import DecodeError
+from waypost.guid import braced_guid_text, parse_guid
+from waypost.wire.codec import cut_short
+
+OBJECT_ID: Final = Struct("<16sI")
+TX_SEQUENCE_ID: Final = Struct("<II")
+SEQUENCE_INFO: Final = Struct("<qII")
+XACT_UOW_SIZE: Final = 16
+
+_DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_OCTET: Final = r"([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+_MULTICAST_ADDRESS: Final = re.compile(rf"(22[4-9]|23[0-9])\.{_OCTET}\.{_OCTET}\.{_OCTET}")
+
+
+def _parse_decimal(text: str, largest: int) -> int | None:
+    """A number of ASCII digits without leading zeros, at most `largest`."""
+    if _DECIMAL.fullmatch(text) is None or int(text) > largest:
+        return None
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectId:
+    """MS-MQMQ 2.2.8 OBJECTID: a group (a queue manager) and a number within it."""
+
+    lineage: bytes
+    uniquifier: int
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[ObjectId, int]":
+        if len(buf) - at < OBJECT_ID.size:
+            raise cut_short("MS-MQMQ 2.2.8", "OBJECTID", at, len(buf))
+        return cls(*OBJECT_ID.unpack_from(buf, at)), at + OBJECT_ID.size
+
+    def encode(self) -> bytes:
+        return OBJECT_ID.pack(self.lineage, self.uniquifier)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageIdentifier:
+    """MS-MQMQ 2.2.18.1.3: the queue manager that sent a message and its number there. Its text is `{guid}\\ordinal`."""
+
+    queue_manager_guid: bytes
+    ordinal: int
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[MessageIdentifier, int]":
+        if len(buf) - at < OBJECT_ID.size:
+            raise cut_short("MS-MQMQ 2.2.18.1.3", "MessageIdentifier", at, len(buf))
+        return cls(*OBJECT_ID.unpack_from(buf, at)), at + OBJECT_ID.size
+
+    def encode(self) -> bytes:
+        return OBJECT_ID.pack(self.queue_manager_guid, self.ordinal)
+
+    @classmethod
+    def parse(cls, text: str) -> "MessageIdentifier":
+        """The reverse of str(). A GUID without braces is taken too."""
+        guid, _, number = text.partition("\\")
+        ordinal = _parse_decimal(number, 0xFFFF_FFFF)
+        if ordinal is None:
+            reason = f"{number[:20]!r} is not a number from 0 to 4294967295"
+            raise DecodeError("MS-MQMQ 2.2.18.1.3", "Ordinal", len(guid) + 1, reason)
+        return cls(parse_guid(guid), ordinal)
+
+    def __str__(self) -> str:
+        return f"{braced_guid_text(self.queue_manager_guid)}\\{self.ordinal}"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class TxSequenceId:
+    """MS-MQMQ 2.2.18.1.2 TxSequenceID: a stream of transactional messages. It is ordered by `value`."""
+
+    ordinal: int
+    time_stamp: int
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[TxSequenceId, int]":
+        if len(buf) - at < TX_SEQUENCE_ID.size:
+            raise cut_short("MS-MQMQ 2.2.18.1.2", "TxSequenceID", at, len(buf))
+        return cls(*TX_SEQUENCE_ID.unpack_from(buf, at)), at + TX_SEQUENCE_ID.size
+
+    def encode(self) -> bytes:
+        return TX_SEQUENCE_ID.pack(self.ordinal, self.time_stamp)
+
+    @property
+    def value(self) -> int:
+        """One unsigned 64-bit number, TimeStamp above Ordinal."""
+        return self.time_stamp << 32 | self.ordinal
+
+    def __lt__(self, other: "TxSequenceId") -> bool:
+        return self.value < other.value
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceInfo:
+    """MS-MQMQ 2.2.5 SEQUENCE_INFO: a message's place in a stream. `seq_id` is signed, unlike a TxSequenceID's value."""
+
+    seq_id: int
+    seq_no: int
+    prev_no: int
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[SequenceInfo, int]":
+        if len(buf) - at < SEQUENCE_INFO.size:
+            raise cut_short("MS-MQMQ 2.2.5.1", "SEQUENCE_INFO", at, len(buf))
+        return cls(*SEQUENCE_INFO.unpack_from(buf, at)), at + SEQUENCE_INFO.size
+
+    def encode(self) -> bytes:
+        return SEQUENCE_INFO.pack(self.seq_id, self.seq_no, self.prev_no)
+
+
+@dataclass(frozen=True, slots=True)
+class XactUow:
+    """MS-MQMQ 2.2.18.1.8 XACTUOW: the GUID of a transactional unit of work."""
+
+    rgb: bytes
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[XactUow, int]":
+        end = at + XACT_UOW_SIZE
+        if len(buf) < end:
+            raise cut_short("MS-MQMQ 2.2.18.1.8", "XACTUOW", at, len(buf))
+        return cls(buf[at:end]), end
+
+    def encode(self) -> bytes:
+        return self.rgb
+
+
+@dataclass(frozen=True, slots=True)
+class DlId:
+    """MS-MQMQ 2.2.9 DL_ID: a distribution list and the directory domain that holds it."""
+
+    guid: bytes
+    domain: str
+
+
+@dataclass(frozen=True, slots=True)
+class MulticastId:
+    """MS-MQMQ 2.2.10 MULTICAST_ID: its text is `a.b.c.d:port`.
+
+    The specification does not say how the octets stand in m_address. It is taken as Winsock holds an IPv4 address on a
+    little-endian host: the first octet is the lowest byte, and little-endian NDR carries the octets as they are read.
+    """
+
+    address: int
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "MulticastId":
+        """MS-MQMQ 2.1.6 Address: 224.0.0.0 to 239.255.255.255, no leading zeros, and a port up to 65535."""
+        dotted, _, number = text.partition(":")
+        match = _MULTICAST_ADDRESS.fullmatch(dotted)
+        if match is None:
+            reason = f"{dotted[:20]!r} is not an address from 224.0.0.0 to 239.255.255.255"
+            raise DecodeError("MS-MQMQ 2.1.6", "Address", 0, reason)
+        port = _parse_decimal(number, 0xFFFF)
+        if port is None:
+            raise DecodeError(
+                "MS-MQMQ 2.1.6", "Port", len(dotted) + 1, f"{number[:20]!r} is not a port from 0 to 65535"
+            )
+        return cls(int.from_bytes(map(int, match.groups()), "little"), port)
+
+    def __str__(self) -> str:
+        dotted = ".".join(map(str, self.address.to_bytes(4, "little")))
+        return f"{dotted}:{self.port}"

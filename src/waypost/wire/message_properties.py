@@ -1,0 +1,140 @@
+"""MS-MQMQ 2.2.19.3 MessagePropertiesHeader: the label, the extension and the body, with what the application says about them.
+
+MessageSize bytes are the body; AllocationBodySize bytes are what it takes in the packet (readings MQMQ 3.18). The two differ when a body is
+encrypted: the first MessageSize bytes are then in `message_body` and the rest in `allocation_remainder`. BodyType and, unless the message is
+signed or encrypted, the algorithms are carried whatever they are (readings MQMQ 3.9, 3.19).
+"""
+
+from dataclasses import dataclass, field
+import struct
+from struct import Struct
+from typing import Final
+
+from waypost.errors import DecodeError, EncodeError
+from waypost.limits import MAX_LABEL_LENGTH
+from waypost.wire.codec import cut_short, decode_text, encode_text, padding_for
+
+SECTION: Final = "MS-MQMQ 2.2.19.3"
+
+PA: Final = 0x01
+PR: Final = 0x02
+NA: Final = 0x04
+NR: Final = 0x08
+
+LAYOUT: Final = Struct("<BBH20sIIIIIIII")
+FIXED_SIZE: Final = 56
+
+_NO_CORRELATION: Final = bytes(20)
+
+
+@dataclass(slots=True)
+class MessagePropertiesHeader:
+    """LabelLength, MessageSize, AllocationBodySize and ExtensionSize are computed. No label and a label of a lone null differ on the wire."""
+
+    flags: int = 0
+    message_class: int = 0
+    correlation_id: bytes = _NO_CORRELATION
+    body_type: int = 0
+    application_tag: int = 0
+    privacy_level: int = 0
+    hash_algorithm: int = 0
+    encryption_algorithm: int = 0
+    label: str | None = None
+    extension_data: bytes = b""
+    message_body: bytes = b""
+    allocation_remainder: bytes = b""
+    padding: bytes = field(default=b"", compare=False)
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[MessagePropertiesHeader, int]":
+        try:
+            (
+                flags,
+                label_length,
+                message_class,
+                correlation_id,
+                body_type,
+                application_tag,
+                message_size,
+                allocation_body_size,
+                privacy_level,
+                hash_algorithm,
+                encryption_algorithm,
+                extension_size,
+            ) = LAYOUT.unpack_from(buf, at)
+        except struct.error:
+            raise cut_short(SECTION, "MessagePropertiesHeader", at, len(buf)) from None
+        if label_length > MAX_LABEL_LENGTH:
+            raise DecodeError(SECTION, "LabelLength", at + 1, f"it is {label_length} and at most 250 are allowed")
+        if allocation_body_size < message_size:
+            raise DecodeError(
+                SECTION,
+                "AllocationBodySize",
+                at + 36,
+                f"{allocation_body_size} bytes cannot hold the {message_size} of the body",
+            )
+        label_at = at + FIXED_SIZE
+        extension_at = label_at + label_length * 2
+        body_at = extension_at + extension_size
+        end = body_at + allocation_body_size
+        after = end + (at - end & 3)
+        if after > len(buf):
+            raise _overrun(buf, label_at, extension_at, body_at)
+        header = cls(
+            flags,
+            message_class,
+            correlation_id,
+            body_type,
+            application_tag,
+            privacy_level,
+            hash_algorithm,
+            encryption_algorithm,
+        )
+        if label_length:
+            header.label = decode_text(buf[label_at:extension_at], SECTION, "Label", label_at)
+        if extension_size:
+            header.extension_data = buf[extension_at:body_at]
+        header.message_body = buf[body_at : body_at + message_size]
+        if allocation_body_size != message_size:
+            header.allocation_remainder = buf[body_at + message_size : end]
+        if after != end:
+            header.padding = buf[end:after]
+        return header, after
+
+    def encode(self) -> bytes:
+        label = b"" if self.label is None else encode_text(self.label, SECTION, "Label")
+        if len(label) > MAX_LABEL_LENGTH * 2:
+            raise EncodeError(
+                SECTION, "Label", f"{len(label) // 2 - 1} UTF-16 units are too many, at most 249 are allowed"
+            )
+        size = len(self.message_body)
+        allocation = size + len(self.allocation_remainder)
+        fixed = LAYOUT.pack(
+            self.flags,
+            len(label) // 2,
+            self.message_class,
+            self.correlation_id,
+            self.body_type,
+            self.application_tag,
+            size,
+            allocation,
+            self.privacy_level,
+            self.hash_algorithm,
+            self.encryption_algorithm,
+            len(self.extension_data),
+        )
+        padding = padding_for(len(label) + len(self.extension_data) + allocation, self.padding)
+        return b"".join((fixed, label, self.extension_data, self.message_body, self.allocation_remainder, padding))
+
+    @property
+    def allocated_body(self) -> bytes:
+        """What stands in the packet in the place of the body: of an encrypted message, the ciphertext."""
+        return self.message_body + self.allocation_remainder
+
+
+def _overrun(buf: bytes, label_at: int, extension_at: int, body_at: int) -> DecodeError:
+    if extension_at > len(buf):
+        return cut_short(SECTION, "Label", label_at, len(buf))
+    if body_at > len(buf):
+        return cut_short(SECTION, "ExtensionData", extension_at, len(buf))
+    return cut_short(SECTION, "MessageBody", body_at, len(buf))

@@ -1,0 +1,69 @@
+"""The queue names of a UserHeader as format names: MS-MQMQ 2.2.19.2 and MS-MQQB 3.1.7.15.
+
+A packet leaves out what its other fields say: the private queue number of AQ 2 belongs to SourceQueueManager, that of
+AQ 3 to QueueManagerAddress. Here the names are made whole again.
+"""
+
+from waypost.errors import DecodeError
+from waypost.wire import user_header
+from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName, PublicFormatName
+from waypost.wire.queue_names import (
+    DirectQueueFormatName,
+    PrivateQueueFormatName,
+    PrivateQueueFormatNameId,
+    PublicQueueFormatName,
+    QueueName,
+)
+from waypost.wire.user_header import UserHeader
+
+ON_SOURCE_HOST = 2
+ON_DESTINATION_HOST = 3
+ON_ADMIN_HOST = 4
+SAME_AS_ADMIN = 1
+
+
+def destination_format_name(header: UserHeader) -> FormatName | None:
+    """DestinationQueue; None if the header has none (DQ 0)."""
+    return _format_name(header.destination_queue, header.queue_manager_address)
+
+
+def admin_format_name(header: UserHeader) -> FormatName | None:
+    """AdminQueue; None if the header has none (AQ 0)."""
+    on_source = (header.flags & user_header.AQ) >> user_header.AQ_SHIFT == ON_SOURCE_HOST
+    return _format_name(
+        header.admin_queue, header.source_queue_manager if on_source else header.queue_manager_address
+    )  # fmt: skip
+
+
+def response_format_name(header: UserHeader) -> FormatName | None:
+    """ResponseQueue; None if the header has none (RQ 0)."""
+    code = (header.flags & user_header.RQ) >> user_header.RQ_SHIFT
+    if code == SAME_AS_ADMIN:
+        return admin_format_name(header)
+    if code == ON_ADMIN_HOST:
+        return _format_name(header.response_queue, _admin_queue_manager(header))
+    return _format_name(
+        header.response_queue, header.source_queue_manager if code == ON_SOURCE_HOST else header.queue_manager_address
+    )
+
+
+def _format_name(name: QueueName | None, host: bytes) -> FormatName | None:
+    match name:
+        case None:
+            return None
+        case PrivateQueueFormatNameId(number):
+            return PrivateFormatName(host, number)
+        case PublicQueueFormatName(guid):
+            return PublicFormatName(guid)
+        case PrivateQueueFormatName(guid, number):
+            return PrivateFormatName(guid, number)
+        case DirectQueueFormatName(text):
+            return DirectFormatName.parse_direct(text)
+
+
+def _admin_queue_manager(header: UserHeader) -> bytes:
+    """The queue manager that RQ 4 means. Only a private name tells it."""
+    admin = admin_format_name(header)
+    if isinstance(admin, PrivateFormatName):
+        return admin.computer_guid
+    raise DecodeError(user_header.SECTION, "Flags", 60, "RQ is 4, but the administration queue names no queue manager")

@@ -1,0 +1,97 @@
+"""Queue names as a UserHeader packs them: MS-MQMQ 2.2.18.1.5 and 2.2.18.1.7. Each begins on a 4-byte boundary and ends on one."""
+
+from dataclasses import dataclass, field
+import struct
+from struct import Struct
+from typing import Final
+
+from waypost.errors import EncodeError
+from waypost.wire.codec import cut_short, decode_text, encode_text, padding_for
+
+_DIRECT: Final = "MS-MQMQ 2.2.18.1.5.2"
+_U16: Final = Struct("<H")
+_U32: Final = Struct("<I")
+_GUID_U32: Final = Struct("<16sI")
+
+
+@dataclass(slots=True)
+class PrivateQueueFormatNameId:
+    """MS-MQMQ 2.2.18.1.5.1: a private queue of a host that the header names elsewhere."""
+
+    private_queue_identifier: int
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[PrivateQueueFormatNameId, int]":
+        if len(buf) - at < 4:
+            raise cut_short("MS-MQMQ 2.2.18.1.5.1", "PrivateQueueIdentifier", at, len(buf))
+        return cls(*_U32.unpack_from(buf, at)), at + 4
+
+    def encode(self) -> bytes:
+        return _U32.pack(self.private_queue_identifier)
+
+
+@dataclass(slots=True)
+class DirectQueueFormatName:
+    """MS-MQMQ 2.2.18.1.5.2: a direct format name without its DIRECT= prefix. Count is computed."""
+
+    direct_format_name: str
+    padding: bytes = field(default=b"", compare=False)
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[DirectQueueFormatName, int]":
+        try:
+            (count,) = _U16.unpack_from(buf, at)
+        except struct.error:
+            raise cut_short(_DIRECT, "Count", at, len(buf)) from None
+        start = at + 2
+        end = start + count
+        # The padding counts from the start of the header, which is itself on a 4-byte boundary of the packet.
+        after = end + (at - end & 3)
+        if after > len(buf):
+            raise cut_short(_DIRECT, "DirectFormatName", start, len(buf))
+        name = cls(decode_text(buf[start:end], _DIRECT, "DirectFormatName", start))
+        if after != end:
+            name.padding = buf[end:after]
+        return name, after
+
+    def encode(self) -> bytes:
+        text = encode_text(self.direct_format_name, "MS-MQMQ 2.2.18.1.5.2", "DirectFormatName")
+        if len(text) > 0xFFFF:
+            raise EncodeError("MS-MQMQ 2.2.18.1.5.2", "Count", f"a name of {len(text)} bytes does not fit 16 bits")
+        return _U16.pack(len(text)) + text + padding_for(2 + len(text), self.padding)
+
+
+@dataclass(slots=True)
+class PublicQueueFormatName:
+    """MS-MQMQ 2.2.18.1.7.1."""
+
+    public_queue_identifier: bytes
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[PublicQueueFormatName, int]":
+        if len(buf) - at < 16:
+            raise cut_short("MS-MQMQ 2.2.18.1.7.1", "PublicQueueIdentifier", at, len(buf))
+        return cls(buf[at : at + 16]), at + 16
+
+    def encode(self) -> bytes:
+        return self.public_queue_identifier
+
+
+@dataclass(slots=True)
+class PrivateQueueFormatName:
+    """MS-MQMQ 2.2.18.1.7.2: a private queue with the queue manager that hosts it."""
+
+    source_queue_manager: bytes
+    private_queue_identifier: int
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[PrivateQueueFormatName, int]":
+        if len(buf) - at < 20:
+            raise cut_short("MS-MQMQ 2.2.18.1.7.2", "PrivateQueueFormatName", at, len(buf))
+        return cls(*_GUID_U32.unpack_from(buf, at)), at + 20
+
+    def encode(self) -> bytes:
+        return _GUID_U32.pack(self.source_queue_manager, self.private_queue_identifier)
+
+
+QueueName = PrivateQueueFormatNameId | DirectQueueFormatName | PublicQueueFormatName | PrivateQueueFormatName

@@ -1,0 +1,71 @@
+"""MS-MQMQ 2.2.20.5 TransactionHeader: the place of a message in its transactional sequence.
+
+A TxSequenceID is kept as one unsigned 64-bit number: TimeStamp is its high half, so the numbers compare as MS-MQMQ 2.2.18.1.2 says.
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from waypost.wire.codec import cut_short
+
+SECTION: Final = "MS-MQMQ 2.2.20.5"
+
+CG: Final = 0x0000_0001
+FA: Final = 0x0000_0002
+FM: Final = 0x0000_0004
+LM: Final = 0x0000_0008
+ID: Final = 0x00FF_FFF0
+X: Final = 0xFF00_0000
+
+ID_SHIFT: Final = 4
+
+LAYOUT: Final = Struct("<IQII")
+FIXED_SIZE: Final = 20
+
+
+@dataclass(slots=True)
+class TransactionHeader:
+    """CG is computed from the presence of ConnectorQMGuid."""
+
+    flags: int = 0
+    tx_sequence_id: int = 0
+    tx_sequence_number: int = 1
+    previous_tx_sequence_number: int = 0
+    connector_qm_guid: bytes | None = None
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[TransactionHeader, int]":
+        if len(buf) - at < FIXED_SIZE:
+            raise cut_short(SECTION, "TransactionHeader", at, len(buf))
+        header = cls(*LAYOUT.unpack_from(buf, at))
+        at += FIXED_SIZE
+        if header.flags & CG:
+            if len(buf) - at < 16:
+                raise cut_short(SECTION, "ConnectorQMGuid", at, len(buf))
+            header.connector_qm_guid = buf[at : at + 16]
+            at += 16
+        return header, at
+
+    def encode(self) -> bytes:
+        guid = self.connector_qm_guid
+        flags = self.flags & ~CG if guid is None else self.flags | CG
+        fixed = LAYOUT.pack(flags, self.tx_sequence_id, self.tx_sequence_number, self.previous_tx_sequence_number)
+        return fixed if guid is None else fixed + guid
+
+    @property
+    def transaction_id(self) -> int:
+        """ID: the 20 bits that all messages of one transaction share. They wrap: no key for durable state (readings MQMQ 3.15)."""
+        return (self.flags & ID) >> ID_SHIFT
+
+    @property
+    def is_first(self) -> bool:
+        return self.flags & FM != 0
+
+    @property
+    def is_last(self) -> bool:
+        return self.flags & LM != 0
+
+    @property
+    def wants_final_ack(self) -> bool:
+        return self.flags & FA != 0

@@ -1,0 +1,213 @@
+"""MS-MQMQ 2.2.19.2 UserHeader: where a message comes from, where it goes, and which headers follow.
+
+DQ, AQ and RQ say what kind of name stands in DestinationQueue, AdminQueue and ResponseQueue. When encoding, the code in Flags is written
+if it allows the kind of the name at hand, else the first code that does: for a bare private queue number that is 2 (on the source host)
+in AQ and RQ and 3 (on the destination host) in DQ.
+"""
+
+from dataclasses import dataclass
+from struct import Struct, error as StructError
+from typing import Final
+
+from waypost.errors import DecodeError, EncodeError
+from waypost.guid import NULL_GUID
+from waypost.wire.codec import INFINITE, cut_short
+from waypost.wire.queue_names import (
+    DirectQueueFormatName,
+    PrivateQueueFormatName,
+    PrivateQueueFormatNameId,
+    PublicQueueFormatName,
+    QueueName,
+)
+
+SECTION: Final = "MS-MQMQ 2.2.19.2"
+
+RC: Final = 0x0000_001F
+DM: Final = 0x0000_0060
+X1: Final = 0x0000_0080
+JN: Final = 0x0000_0100
+JP: Final = 0x0000_0200
+DQ: Final = 0x0000_1C00
+AQ: Final = 0x0000_E000
+RQ: Final = 0x0007_0000
+SH: Final = 0x0008_0000
+TH: Final = 0x0010_0000
+MP: Final = 0x0020_0000
+CQ: Final = 0x0040_0000
+MQ: Final = 0x0080_0000
+X2: Final = 0x0100_0000
+AH: Final = 0x0200_0000
+X3: Final = 0x0C00_0000
+HH: Final = 0x1000_0000
+X4: Final = 0xE000_0000
+
+DM_SHIFT: Final = 5
+DQ_SHIFT: Final = 10
+AQ_SHIFT: Final = 13
+RQ_SHIFT: Final = 16
+
+_OPTIONAL: Final = AQ | RQ | CQ
+
+EXPRESS: Final = 0
+RECOVERABLE: Final = 1
+
+LAYOUT: Final = Struct("<16s16sIIII")
+FIXED_SIZE: Final = 48
+
+
+class NoQueueName:
+    """Stands in the tables below for a code that is legal and brings no bytes."""
+
+    @staticmethod
+    def decode(_buf: bytes, at: int) -> tuple[None, int]:
+        return None, at
+
+
+class UndefinedQueueName:
+    """Stands in the tables below for a code that the section does not have."""
+
+    @staticmethod
+    def decode(_buf: bytes, at: int) -> tuple[None, int]:
+        raise DecodeError(
+            SECTION, "Flags", at, "DQ, AQ or RQ has a value that no kind of queue name has, so none can be read here"
+        )
+
+
+# The kind of name for each code of DQ, AQ and RQ. readings MQMQ 3.11: RQ 1 brings no bytes, RQ 4 does.
+_Kinds = tuple[type[QueueName] | type[NoQueueName] | type[UndefinedQueueName], ...]
+DESTINATION_KINDS: Final[_Kinds] = (
+    NoQueueName,
+    UndefinedQueueName,
+    UndefinedQueueName,
+    PrivateQueueFormatNameId,
+    UndefinedQueueName,
+    PublicQueueFormatName,
+    UndefinedQueueName,
+    DirectQueueFormatName,
+)
+ADMIN_KINDS: Final[_Kinds] = (
+    NoQueueName,
+    UndefinedQueueName,
+    PrivateQueueFormatNameId,
+    PrivateQueueFormatNameId,
+    UndefinedQueueName,
+    PublicQueueFormatName,
+    PrivateQueueFormatName,
+    DirectQueueFormatName,
+)
+RESPONSE_KINDS: Final[_Kinds] = (
+    NoQueueName,
+    NoQueueName,
+    PrivateQueueFormatNameId,
+    PrivateQueueFormatNameId,
+    PrivateQueueFormatNameId,
+    PublicQueueFormatName,
+    PrivateQueueFormatName,
+    DirectQueueFormatName,
+)
+
+
+# Bound once: to look a classmethod up costs as much as to call it.
+_DECODE_DESTINATION: Final = tuple(kind.decode for kind in DESTINATION_KINDS)
+_DECODE_ADMIN: Final = tuple(kind.decode for kind in ADMIN_KINDS)
+_DECODE_RESPONSE: Final = tuple(kind.decode for kind in RESPONSE_KINDS)
+
+
+@dataclass(slots=True)
+class UserHeader:
+    source_queue_manager: bytes = NULL_GUID
+    queue_manager_address: bytes = NULL_GUID
+    time_to_be_received: int = INFINITE
+    sent_time: int = 0
+    message_id: int = 0
+    flags: int = MP
+    destination_queue: QueueName | None = None
+    admin_queue: QueueName | None = None
+    response_queue: QueueName | None = None
+    connector_type: bytes | None = None
+
+    @classmethod
+    def decode(cls, buf: bytes, at: int) -> "tuple[UserHeader, int]":
+        try:
+            header = cls(*LAYOUT.unpack_from(buf, at))
+        except StructError:
+            raise cut_short(SECTION, "UserHeader", at, len(buf)) from None
+        flags = header.flags
+        at += FIXED_SIZE
+        if flags & DQ:
+            header.destination_queue, at = _DECODE_DESTINATION[flags >> DQ_SHIFT & 7](buf, at)
+        if flags & _OPTIONAL:
+            at = header._decode_optional(buf, at)
+        return header, at
+
+    def _decode_optional(self, buf: bytes, at: int) -> int:
+        """The names behind DestinationQueue, which most messages do not have."""
+        flags = self.flags
+        if flags & AQ:
+            self.admin_queue, at = _DECODE_ADMIN[flags >> AQ_SHIFT & 7](buf, at)
+        if flags & RQ:
+            self.response_queue, at = _DECODE_RESPONSE[flags >> RQ_SHIFT & 7](buf, at)
+        if flags & CQ:
+            if len(buf) - at < 16:
+                raise cut_short(SECTION, "ConnectorType", at, len(buf))
+            self.connector_type = buf[at : at + 16]
+            at += 16
+        return at
+
+    def encode(self) -> bytes:
+        return self.encode_with(self.flags)
+
+    def encode_with(self, flags: int) -> bytes:
+        """The bytes of the header with `flags` in the place of its own, DQ, AQ, RQ and CQ made to fit the names."""
+        own = self.flags
+        flags &= ~(DQ | AQ | RQ | CQ)
+        names = b""
+        if own & DQ or self.destination_queue is not None:
+            flags |= _code(self.destination_queue, own >> DQ_SHIFT & 7, DESTINATION_KINDS) << DQ_SHIFT
+        if own & AQ or self.admin_queue is not None:
+            flags |= _code(self.admin_queue, own >> AQ_SHIFT & 7, ADMIN_KINDS) << AQ_SHIFT
+        if own & RQ or self.response_queue is not None:
+            flags |= _code(self.response_queue, own >> RQ_SHIFT & 7, RESPONSE_KINDS) << RQ_SHIFT
+        if self.destination_queue is not None:
+            names = self.destination_queue.encode()
+        if self.admin_queue is not None:
+            names += self.admin_queue.encode()
+        if self.response_queue is not None:
+            names += self.response_queue.encode()
+        if self.connector_type is not None:
+            flags |= CQ
+            names += self.connector_type
+        return (
+            LAYOUT.pack(
+                self.source_queue_manager,
+                self.queue_manager_address,
+                self.time_to_be_received,
+                self.sent_time,
+                self.message_id,
+                flags,
+            )
+            + names
+        )
+
+    @property
+    def hop_count(self) -> int:
+        """RC: how many routing servers handled the message."""
+        return self.flags & RC
+
+    @property
+    def delivery(self) -> int:
+        """DM: EXPRESS or RECOVERABLE."""
+        return (self.flags & DM) >> DM_SHIFT
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.flags & TH != 0
+
+
+def _code(name: QueueName | None, given: int, kinds: _Kinds) -> int:
+    kind = NoQueueName if name is None else type(name)
+    if kinds[given] is kind:
+        return given
+    if kind not in kinds:
+        raise EncodeError(SECTION, "Flags", f"a {kind.__name__} cannot stand there")
+    return kinds.index(kind)

@@ -1,0 +1,184 @@
+"""MS-MQMQ 2.2.20 UserMessage Packet: the chain of headers that carries one whole message.
+
+The order is fixed, presence is told by bits of BaseHeader.Flags and UserHeader.Flags. PacketSize covers everything but the SessionHeader
+at the end (readings MQMQ 3.1). A message that came over HTTP has two headers more (MS-MQRR 2.2.5.1), and headers of MS-MQRR 2.2.5.2 may
+stand inside PacketSize behind all others: tests/vectors/srmp-user-message.bin has both.
+
+Presence bits and sizes are computed when encoding; every other bit, reserved byte and padding byte is written as it is.
+"""
+
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Final
+
+from waypost.errors import DecodeError, EncodeError
+from waypost.limits import MAX_PACKET_SIZE
+from waypost.wire import base_header, user_header
+from waypost.wire.base_header import BaseHeader
+from waypost.wire.debug_header import DebugHeader
+from waypost.wire.message_properties import MessagePropertiesHeader
+from waypost.wire.multi_queue import MultiQueueFormatHeader
+from waypost.wire.security_header import SecurityHeader
+from waypost.wire.session_header import SessionHeader
+from waypost.wire.soap import CompoundMessageHeader, SoapHeader, SrmpEnvelopeHeader
+from waypost.wire.transaction_header import TransactionHeader
+from waypost.wire.user_header import UserHeader
+
+_EXTENSION: Final = Struct("<II")
+SECTION: Final = "MS-MQMQ 2.2.20"
+
+_BASE_PRESENCE: Final = base_header.SH | base_header.DH
+_TH_OR_SH: Final = user_header.TH | user_header.SH
+_RARE_USER: Final = user_header.AH | user_header.HH | user_header.MQ
+_USER_PRESENCE: Final = user_header.TH | user_header.SH | user_header.MQ | user_header.AH | user_header.HH
+
+# What these bits may be together: IN clear, no TR without DH; MP set, DM 0 or 1, no TH with DM 0.
+_BASE_CHECKED: Final = base_header.IN | base_header.TR | base_header.DH
+_BASE_LEGAL: Final = frozenset({0, base_header.DH, base_header.TR | base_header.DH})
+_USER_CHECKED: Final = user_header.MP | user_header.DM | user_header.TH
+_BASE_TOLD: Final = _BASE_CHECKED | _BASE_PRESENCE
+_USER_TOLD: Final = _USER_CHECKED & ~0x20 | _RARE_USER
+_RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
+_USER_LEGAL: Final = frozenset(
+    {user_header.MP, user_header.MP | _RECOVERABLE, user_header.MP | _RECOVERABLE | user_header.TH}
+)
+
+# Bound once: to look a classmethod up costs as much as to call it.
+_decode_user: Final = UserHeader.decode
+_decode_transaction: Final = TransactionHeader.decode
+_decode_security: Final = SecurityHeader.decode
+_decode_properties: Final = MessagePropertiesHeader.decode
+
+
+@dataclass(slots=True)
+class UserMessage:
+    base: BaseHeader = field(default_factory=BaseHeader)
+    user: UserHeader = field(default_factory=UserHeader)
+    transaction: TransactionHeader | None = None
+    security: SecurityHeader | None = None
+    properties: MessagePropertiesHeader = field(default_factory=MessagePropertiesHeader)
+    debug: DebugHeader | None = None
+    srmp_envelope: SrmpEnvelopeHeader | None = None
+    compound_message: CompoundMessageHeader | None = None
+    soap: SoapHeader | None = None
+    multi_queue: MultiQueueFormatHeader | None = None
+    extension: bytes = b""
+    session: SessionHeader | None = None
+
+    @classmethod
+    def decode(cls, buf: bytes) -> "UserMessage":
+        """One whole packet, with the SessionHeader behind PacketSize if there is one."""
+        base, at = BaseHeader.decode(buf, 0)
+        return cls.decode_behind(base, buf, at)
+
+    @classmethod
+    def decode_behind(cls, base: BaseHeader, buf: bytes, at: int) -> "UserMessage":
+        """The rest of a packet whose BaseHeader has been read."""
+        user, at = _decode_user(buf, at)
+        flags = user.flags
+        is_plain = flags & _USER_TOLD == user_header.MP and not base.flags & _BASE_TOLD
+        if not is_plain:
+            _check_flags(base.flags, flags)
+        transaction = security = None
+        if flags & user_header.TH:
+            transaction, at = _decode_transaction(buf, at)
+        if flags & user_header.SH:
+            security, at = _decode_security(buf, at)
+        properties, at = _decode_properties(buf, at)
+        message = cls(base, user, transaction, security, properties)
+        if is_plain and at == base.packet_size == len(buf):
+            return message
+        at = message._decode_rare(buf, at)
+        if at != len(buf):
+            raise DecodeError(SECTION, "UserMessage Packet", at, f"{len(buf) - at} bytes follow its end")
+        return message
+
+    def _decode_rare(self, buf: bytes, at: int) -> int:
+        """The headers behind MessagePropertiesHeader, which most messages do not have."""
+        flags = self.user.flags
+        if self.base.flags & base_header.DH:
+            self.debug, at = DebugHeader.decode(buf, at)
+        if flags & user_header.AH:
+            self.srmp_envelope, at = SrmpEnvelopeHeader.decode(buf, at)
+            self.compound_message, at = CompoundMessageHeader.decode(buf, at)
+        if flags & user_header.HH:
+            self.soap, at = SoapHeader.decode(buf, at)
+        if flags & user_header.MQ:
+            self.multi_queue, at = MultiQueueFormatHeader.decode(buf, at)
+        if at != self.base.packet_size:
+            self.extension, at = _decode_extension(buf, at, self.base.packet_size)
+        if self.base.flags & base_header.SH:
+            self.session, at = SessionHeader.decode(buf, at)
+        return at
+
+    def encode(self) -> bytes:
+        base_flags = self.base.flags & ~_BASE_PRESENCE
+        user_flags = self.user.flags & ~_USER_PRESENCE | user_header.MP
+        parts = [b"", b""]
+        if self.transaction is not None:
+            user_flags |= user_header.TH
+            parts.append(self.transaction.encode())
+        if self.security is not None:
+            user_flags |= user_header.SH
+            parts.append(self.security.encode())
+        parts.append(self.properties.encode())
+        if self.debug is not None:
+            base_flags |= base_header.DH
+            parts.append(self.debug.encode())
+        if self.srmp_envelope is not None and self.compound_message is not None:
+            user_flags |= user_header.AH
+            parts += (self.srmp_envelope.encode(), self.compound_message.encode())
+        if self.soap is not None:
+            user_flags |= user_header.HH
+            parts.append(self.soap.encode())
+        if self.multi_queue is not None:
+            user_flags |= user_header.MQ
+            parts.append(self.multi_queue.encode())
+        if self.extension:
+            parts.append(self.extension)
+        parts[1] = self.user.encode_with(user_flags)
+        packet_size = base_header.SIZE + sum(map(len, parts))
+        if packet_size > MAX_PACKET_SIZE:
+            reason = f"the packet has {packet_size} bytes and at most {MAX_PACKET_SIZE} are allowed"
+            raise EncodeError(SECTION, "PacketSize", reason)
+        if self.session is not None:
+            base_flags |= base_header.SH
+            parts.append(self.session.encode())
+        parts[0] = self.base.encode_with(base_flags, packet_size)
+        return b"".join(parts)
+
+
+def _check_flags(base_flags: int, user_flags: int) -> None:
+    if base_flags & _BASE_CHECKED not in _BASE_LEGAL or user_flags & _USER_CHECKED not in _USER_LEGAL:
+        raise _flags_error(base_flags, user_flags)
+
+def _flags_error(base_flags: int, user_flags: int) -> DecodeError:
+    if base_flags & base_header.IN:
+        return DecodeError(base_header.SECTION, "Flags", 2, "IN is set in a UserMessage Packet")
+    if base_flags & _BASE_CHECKED not in _BASE_LEGAL:
+        return DecodeError(base_header.SECTION, "Flags", 2, "TR is set without DH")
+    if not user_flags & user_header.MP:
+        return DecodeError(
+            user_header.SECTION, "Flags", 60, "MP is clear, but a MessagePropertiesHeader is always present"
+        )
+    delivery = (user_flags & user_header.DM) >> user_header.DM_SHIFT
+    if delivery > user_header.RECOVERABLE:
+        return DecodeError(user_header.SECTION, "Flags", 60, f"DM is {delivery} and must be 0 or 1")
+    return DecodeError(user_header.SECTION, "Flags", 60, "TH is set in an express message")
+
+
+def _decode_extension(buf: bytes, at: int, packet_size: int) -> tuple[bytes, int]:
+    """The bytes between the last header and PacketSize: an ExtensionHeader (MS-MQRR 2.2.5.2) with what it announces, or an error."""
+    left = packet_size - at
+    if left < 0:
+        raise DecodeError(base_header.SECTION, "PacketSize", 8, f"it is {packet_size}, but the headers take {at} bytes")
+    if left < 12 or len(buf) < packet_size:
+        raise DecodeError(SECTION, "UserMessage Packet", at, f"{left} bytes that belong to no header end the packet")
+    header_size, remaining = _EXTENSION.unpack_from(buf, at)
+    if header_size != 12:
+        raise DecodeError("MS-MQRR 2.2.5.2", "HeaderSize", at, f"it is {header_size} and must be 12")
+    if remaining != left - 12:
+        raise DecodeError(
+            "MS-MQRR 2.2.5.2", "RemainingHeadersSize", at + 4, f"it is {remaining}, but {left - 12} bytes remain"
+        )
+    return buf[at:packet_size], packet_size

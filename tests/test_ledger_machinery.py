@@ -1,0 +1,153 @@
+"""tools/ledger.py, run on small suites with a small ledger of their own."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.ledger import LedgerError, read_ledger
+
+CSV = """id,section,title,level,scope,requirement
+A-1,1,Title,MUST,wire,"The first, with a comma."
+A-2,1,Title,MUST,wire,The second.
+A-3,1,Title,MAY,platform,The third.
+"""
+
+
+@dataclass(slots=True)
+class Project:
+    """A project in a temporary folder, with the ledger above and whatever tests a test gives it."""
+
+    pytester: pytest.Pytester
+
+    @property
+    def ledger(self) -> Path:
+        return self.pytester.path / "tests/ledger"
+
+    def run(self, source: str, *options: str) -> pytest.RunResult:
+        self.pytester.makepyfile("import pytest\nspec = pytest.mark.spec\n" + source)
+        return self.pytester.runpytest("-p", "tools.ledger", "--ledger=record", *options)
+
+    def record(self) -> Any:
+        return json.loads((self.pytester.path / "build/ledger.json").read_text())["A"]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    project = Project(pytester)
+    project.ledger.mkdir(parents=True)
+    (project.ledger / "A.csv").write_text(CSV)
+    (project.ledger / "waived.toml").touch()
+    return project
+
+
+def test_a_row_is_proven_by_a_test_that_passes(project: Project) -> None:
+    result = project.run("@spec('A-1')\ndef test(): pass")
+    assert result.ret == 0
+    assert project.record() == {"rows": 3, "proven": 1, "waived": [], "missing": ["A-2", "A-3"]}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "@spec('A-1')\ndef test_other(): assert False",
+        "@spec('A-1')\n@pytest.mark.parametrize('n', [0, 1])\ndef test_other(n): assert n",
+        "@pytest.fixture\ndef broken():\n yield\n assert False\n@spec('A-1')\ndef test_other(broken): pass",
+        "@pytest.fixture\ndef broken(): assert False\n@spec('A-1')\ndef test_other(broken): pass",
+    ],
+    ids=["test", "parameter", "teardown", "setup"],
+)
+def test_one_failure_takes_the_proof_away(project: Project, other: str) -> None:
+    project.run("@spec('A-1', 'A-2')\ndef test(): pass\n" + other)
+    assert project.record()["missing"] == ["A-1", "A-3"]
+
+
+def test_skipped_tests_and_expected_failures_prove_nothing(project: Project) -> None:
+    result = project.run(
+        "@spec('A-1')\ndef test_skip(): pytest.skip()\n"
+        "@spec('A-2')\n@pytest.mark.xfail\ndef test_fail(): assert False\n"
+        "@spec('A-3')\n@pytest.mark.xfail\ndef test_fail_that_passes(): pass\n"
+    )
+    assert result.ret == 0
+    assert project.record()["proven"] == 0
+
+
+def test_a_mark_on_a_class_counts_for_its_tests(project: Project) -> None:
+    project.run("@spec('A-1')\nclass Test:\n @spec('A-2')\n def test(self): pass")
+    assert project.record()["missing"] == ["A-3"]
+
+
+def test_workers_report_to_one_record(project: Project) -> None:
+    result = project.run("@spec('A-1')\n@pytest.mark.parametrize('n', range(4))\ndef test(n): pass", "-n2")
+    assert result.ret == 0
+    assert project.record()["proven"] == 1
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "worker"])
+def test_an_unknown_row_is_an_error_that_names_test_and_row(project: Project, options: list[str]) -> None:
+    result = project.run("class Test:\n @spec('A-1', 'A-9')\n def test_it(self): pass", *options)
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*::Test::test_it: tests/ledger has no row A-9"])
+    result.assert_outcomes(errors=1)
+
+
+def test_a_mark_without_a_row_is_an_error(project: Project) -> None:
+    result = project.run("@spec\ndef test(): pass")
+    result.stdout.fnmatch_lines(["*::test: its spec mark names no row"])
+    result.assert_outcomes(errors=1)
+
+
+def test_a_waived_row_is_not_missing(project: Project) -> None:
+    (project.ledger / "waived.toml").write_text('"A-3" = "It cannot apply."')
+    assert project.run("def test(): pass").ret == 0
+    assert project.record() == {"rows": 3, "proven": 0, "waived": ["A-3"], "missing": ["A-1", "A-2"]}
+
+
+def test_a_waived_row_that_is_proven_fails_the_suite(project: Project) -> None:
+    (project.ledger / "waived.toml").write_text('"A-3" = "It cannot apply."')
+    result = project.run("@spec('A-3')\ndef test(): pass")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["ERROR A-3 is proven by a test; take it out of waived.toml"])
+
+
+@pytest.mark.parametrize(
+    ("waived", "reason"),
+    [
+        ('"A-9" = "No such row."', "A-9, which is not in the ledger"),
+        ('"A-1" = "Hard to test."', "A-1 of scope wire; only platform rows can be waived"),
+        ('"A-3" = " "', "no reason for A-3"),
+    ],
+)
+def test_a_wrong_waiver_stops_the_suite(project: Project, waived: str, reason: str) -> None:
+    (project.ledger / "waived.toml").write_text(waived)
+    result = project.run("def test(): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: *{reason}*"])
+
+
+def test_a_row_that_is_twice_in_the_ledger_is_refused(project: Project) -> None:
+    (project.ledger / "B.csv").write_text(CSV)
+    with pytest.raises(LedgerError, match="A-1 is twice"):
+        read_ledger(project.ledger)
+
+
+def test_the_table_counts_by_document_and_scope_and_lists_what_is_missing(project: Project) -> None:
+    (project.ledger / "waived.toml").write_text('"A-3" = "It cannot apply."')
+    result = project.run("@spec('A-1')\ndef test(): pass", "--ledger=missing")
+    lines = [line.split() for line in result.outlines]
+    start = lines.index(["document", "scope", "rows", "proven", "waived", "missing"])
+    assert lines[start + 1 : start + 5] == [
+        ["A", "platform", "1", "0", "1", "0"],
+        ["A", "wire", "2", "1", "0", "1"],
+        ["A", "all", "3", "1", "1", "1"],
+        ["all", "all", "3", "1", "1", "1"],
+    ]
+    assert result.outlines[start + 5] == "A-2 (wire) The second."
+
+
+def test_a_run_without_the_option_writes_no_record(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.makepyfile("def test(): pass")
+    assert pytester.runpytest("-p", "tools.ledger").ret == 0
+    assert not (pytester.path / "build").exists()

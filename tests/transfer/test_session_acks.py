@@ -1,0 +1,61 @@
+"""MS-MQQB 3.1.5.8.7 and 3.1.7.1.3: what a SessionHeader carries."""
+
+import pytest
+
+from waypost.transfer.session_acks import SessionCounts
+from waypost.wire import SessionAck, Splitter, UserMessage, decode_packet
+from waypost.wire.session_header import SessionHeader
+from waypost.wire.user_header import UserHeader
+
+
+def recoverable() -> UserMessage:
+    return UserMessage(user=UserHeader(flags=0x20))
+
+
+def counts() -> SessionCounts:
+    return SessionCounts(
+        message_sent_count=11,
+        message_received_count=22,
+        recoverable_message_sent_count=5,
+        recoverable_msg_ack_seq_number=3,
+        recoverable_msg_ack_flags=0b101,
+        window_size=32,
+    )
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.7-03")
+def test_a_session_ack_states_the_counts_of_the_session() -> None:
+    ack = counts().session_ack()
+    assert ack.session == SessionHeader(22, 3, 0b101, 11, 5, 32)
+    assert (ack.base.is_internal, ack.base.has_session_header, ack.internal.packet_type) == (True, True, 1)
+    assert decode_packet(ack.encode()) == SessionAck(session=SessionHeader(22, 3, 0b101, 11, 5, 32))
+
+
+@pytest.mark.spec("MQQB-3.1.7.1.3-06")
+def test_a_piggybacked_header_counts_the_message_that_carries_it() -> None:
+    state = counts()
+    message = recoverable()
+    state.piggyback(message)
+    assert message.session == SessionHeader(22, 3, 0b101, 12, 6, 32)
+    (packet,) = Splitter().feed(message.encode())
+    decoded = decode_packet(packet)
+    assert isinstance(decoded, UserMessage)
+    assert decoded.session == message.session
+    express = UserMessage()
+    state.piggyback(express)
+    assert express.session == SessionHeader(22, 0, 0, 13, 6, 32)
+
+
+@pytest.mark.spec("MQQB-3.1.1.6.1-03")
+def test_recoverable_acknowledgments_are_told_once() -> None:
+    state = counts()
+    state.session_ack()
+    header = state.session_ack().session
+    assert (header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags) == (0, 0)
+
+
+def test_counters_are_cut_to_16_bits_on_the_wire() -> None:
+    state = SessionCounts(message_sent_count=0xFFFF, message_received_count=0x10001)
+    state.piggyback(UserMessage())
+    header = state.session_ack().session
+    assert (header.user_msg_sequence_number, header.ack_sequence_number) == (0, 1)

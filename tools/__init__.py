@@ -1,0 +1,1 @@
+"""What the project needs to build and judge itself. Not part of the package."""
