@@ -64,7 +64,8 @@ R = TypeVar("R", bound=Record)
 
 def require(holds: object, promise: str, *evidence: object) -> None:
     if not holds:
-        raise Violation(": ".join([promise, *map(repr, evidence)]))
+        shown = (item.hex() if isinstance(item, bytes) else repr(item) for item in evidence)
+        raise Violation(": ".join((promise, *shown)))
 
 
 def attempt(decode: Callable[[], T], size: int) -> T | None:
@@ -83,7 +84,7 @@ def text_of(data: bytes) -> str:
 
 
 def same_bytes(record: Record, data: bytes) -> None:
-    require(record.encode() == data, "what decodes encodes to the same bytes", record, data.hex())
+    require(record.encode() == data, "what decodes encodes to the same bytes", record, data)
 
 
 def same_name(parse: Callable[[str], T], text: str) -> T | None:
@@ -113,7 +114,7 @@ def packet(data: bytes) -> None:
             continue
         same_bytes(record, given)
         if not isinstance(record, Ping):
-            require(Splitter().feed(given) == [given], "the splitter agrees on the length of a packet", given.hex())
+            require(Splitter().feed(given) == [given], "the splitter agrees on the length of a packet", given)
 
 
 def splitter(data: bytes) -> None:
@@ -121,18 +122,18 @@ def splitter(data: bytes) -> None:
     whole, cut = Splitter(), Splitter()
     packets = _feed(whole, stream)
     used = sum(map(len, packets))
-    require(b"".join(packets) == stream[:used], "the packets are the stream, cut", data.hex())
+    require(b"".join(packets) == stream[:used], "the packets are the stream, cut", data)
     if whole.error is None:
-        require(whole.pending == len(stream) - used, "what is no packet yet is held", data.hex())
+        require(whole.pending == len(stream) - used, "what is no packet yet is held", data)
     found = _feed(cut, b"")
     at = turn = 0
     while at < len(stream):
         end = at + (lengths[turn % len(lengths)] or 1)
         found += _feed(cut, stream[at:end])
         at, turn = end, turn + 1
-    require(found == packets, "the packets do not depend on the segments", data.hex())
-    require(cut.pending == whole.pending, "what is held does not depend on the segments", data.hex())
-    require(_arguments(cut) == _arguments(whole), "the error does not depend on the segments", data.hex())
+    require(found == packets, "the packets do not depend on the segments", data)
+    require(cut.pending == whole.pending, "what is held does not depend on the segments", data)
+    require(_arguments(cut) == _arguments(whole), "the error does not depend on the segments", data)
 
 
 def _feed(splitter: Splitter, segment: bytes) -> list[bytes]:
@@ -150,12 +151,12 @@ def description(data: bytes) -> None:
 
 
 def _check_description(found: Description, data: bytes, *, is_sound: bool) -> None:
-    require((found.error is None) == is_sound, "describe and decode_packet agree", found.error, data.hex())
+    require((found.error is None) == is_sound, "describe and decode_packet agree", found.error, data)
     for header in found.headers:
         require(header.name and header.section and header.fields, "a header has a name and fields", header)
         for field in header.fields:
             inside = header.offset <= field.offset and field.offset + field.size <= len(data)
-            require(inside and field.size > 0, "a field is inside the packet", field, data.hex())
+            require(inside and field.size > 0, "a field is inside the packet", field, data)
 
 
 def format_name(data: bytes) -> None:
@@ -237,8 +238,8 @@ def _check_ndr(
     record = attempt(lambda: decode(data), len(data))
     if record is not None:
         encoded = encode(record)
-        require(decode(encoded) == record, "what is written reads as the same", syntax, record, data.hex())
-        require(encode(decode(encoded)) == encoded, "a record has one encoding", syntax, record, data.hex())
+        require(decode(encoded) == record, "what is written reads as the same", syntax, record, data)
+        require(encode(decode(encoded)) == encoded, "a record has one encoding", syntax, record, data)
     return record
 
 
@@ -248,8 +249,8 @@ def security_descriptor(data: bytes) -> None:
         return
     same_bytes(found, data)
     anew = replace(found).encode()
-    require(SecurityDescriptor.decode(anew) == found, "a new layout means the same", found, data.hex())
-    require(replace(SecurityDescriptor.decode(anew)).encode() == anew, "a new layout is laid out once", data.hex())
+    require(SecurityDescriptor.decode(anew) == found, "a new layout means the same", found, data)
+    require(replace(SecurityDescriptor.decode(anew)).encode() == anew, "a new layout is laid out once", data)
 
 
 def access_control(data: bytes) -> None:
@@ -274,7 +275,7 @@ def certificates(data: bytes) -> None:
     for certificate in (data, *(item.certificate for item in found.certificates)) if found else (data,):
         key = attempt(partial(public_key_of, certificate, KeyType.CALG_RSA_SIGN), len(certificate))
         if key is not None:
-            require(PublicKeyBlob.decode(key.encode(), 0)[0] == key, "a certificate's key has a blob", data.hex())
+            require(PublicKeyBlob.decode(key.encode(), 0)[0] == key, "a certificate's key has a blob", data)
 
 
 def identifiers(data: bytes) -> None:
@@ -282,8 +283,8 @@ def identifiers(data: bytes) -> None:
         _check_prefix(decode, data)
     addresses = attempt(lambda: decode_addresses(data), len(data))
     if addresses is not None:
-        require(encode_addresses(addresses) == data, "addresses encode to the same bytes", data.hex())
-        require(all(map(str, addresses)), "an address has a text", data.hex())
+        require(encode_addresses(addresses) == data, "addresses encode to the same bytes", data)
+        require(all(map(str, addresses)), "an address has a text", data)
 
 
 def remote_trailers(data: bytes) -> None:
@@ -291,7 +292,7 @@ def remote_trailers(data: bytes) -> None:
         _check_prefix(decode, data)
     header = _check_prefix(ExtendedAddressHeader.decode, data)
     if header is not None:
-        require(header.host.address_type is header.address_type, "an address is of its type", data.hex())
+        require(header.host.address_type is header.address_type, "an address is of its type", data)
 
 
 def remote_packet(data: bytes) -> None:
@@ -301,7 +302,7 @@ def remote_packet(data: bytes) -> None:
         message = attempt(found.message, len(data))
         if message is not None:
             own = message.encode()
-            require(own[12:] == found.user_message[12:], "the UserMessage is the bytes that came", data.hex())
+            require(own[12:] == found.user_message[12:], "the UserMessage is the bytes that came", data)
             attempt(lambda: sender_address(message.user), 16)
     sent = attempt(lambda: RemotePacket.of(data, ORIGIN), len(data))
     if sent is None:
@@ -321,14 +322,14 @@ def _check_cuts(data: bytes) -> None:
         joined = join_sections(parts)
         kept = parts[0].section_size
         rest = parts[0].section_size_alloc
-        require(len(joined) == len(data), "sections have the size of their packet", limit, data.hex())
-        require(joined[:kept] == expected[:kept], "a first section is the start of the packet", limit, data.hex())
-        require(not any(joined[kept:rest]), "what is left out is zeros", limit, data.hex())
-        require(joined[rest:] == expected[rest:], "a second section is the end of the packet", limit, data.hex())
+        require(len(joined) == len(data), "sections have the size of their packet", limit, data)
+        require(joined[:kept] == expected[:kept], "a first section is the start of the packet", limit, data)
+        require(not any(joined[kept:rest]), "what is left out is zeros", limit, data)
+        require(joined[rest:] == expected[rest:], "a second section is the end of the packet", limit, data)
         for syntax in NdrSyntax:
             writer = NdrWriter(syntax)
             write_sections(writer, parts)
-            require(read_sections(NdrReader(writer.finish(), syntax)) == parts, "sections travel", limit, data.hex())
+            require(read_sections(NdrReader(writer.finish(), syntax)) == parts, "sections travel", limit, data)
 
 
 def _check_prefix(decode: Callable[[bytes, int], tuple[R, int]], data: bytes) -> R | None:
@@ -336,11 +337,11 @@ def _check_prefix(decode: Callable[[bytes, int], tuple[R, int]], data: bytes) ->
     found = attempt(lambda: decode(data, 0), len(data))
     shifted = attempt(lambda: decode(b"\xff\0\xff\0" + data, 4), len(data) + 4)
     if found is None or shifted is None:
-        require(found is shifted, "a record does not depend on where it stands", data.hex())
+        require(found is shifted, "a record does not depend on where it stands", data)
         return None
     record, end = found
-    require(shifted == (record, end + 4), "a record does not depend on where it stands", data.hex())
-    require(0 <= end <= len(data), "a record ends inside its input", end, data.hex())
+    require(shifted == (record, end + 4), "a record does not depend on where it stands", data)
+    require(0 <= end <= len(data), "a record ends inside its input", end, data)
     same_bytes(record, data[:end])
     return record
 

@@ -20,6 +20,7 @@ from waypost.wire.queue_names import (
     PrivateQueueFormatName,
     PrivateQueueFormatNameId,
     PublicQueueFormatName,
+    QueueName,
 )
 from waypost.wire.security_header import ProviderInfo, SecurityHeader
 from waypost.wire.session_header import SessionHeader
@@ -80,15 +81,19 @@ def user_headers(draw: st.DrawFn) -> UserHeader:
         draw(st.sampled_from((0, 2, 3, 5, 6, 7))),
         draw(st.integers(0, 7)),
     )
-    kinds = {0: st.none(), 1: st.none(), 2: private_ids, 3: private_ids, 4: private_ids}
-    kinds |= {5: public_names, 6: private_names, 7: direct_names}
-    names = [draw(kinds[code]) for code in codes]
+    none = st.none()
+    kinds: list[st.SearchStrategy[QueueName | None]] = [
+        none, none, private_ids, private_ids, private_ids, public_names, private_names, direct_names,
+    ]  # fmt: skip
+    destination, admin, response = (draw(kinds[code]) for code in codes)
     flags = draw(u32) & ~(user_header.DQ | user_header.AQ | user_header.RQ | user_header.CQ)
     flags |= codes[0] << user_header.DQ_SHIFT | codes[1] << user_header.AQ_SHIFT | codes[2] << user_header.RQ_SHIFT
     connector = draw(st.none() | guids)
     if connector is not None:
         flags |= user_header.CQ
-    return UserHeader(draw(guids), draw(guids), draw(u32), draw(u32), draw(u32), flags, *names, connector)
+    return UserHeader(
+        draw(guids), draw(guids), draw(u32), draw(u32), draw(u32), flags, destination, admin, response, connector
+    )
 
 
 @st.composite

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.wire.vectors import frame
-from waypost.guid import guid_text
+from waypost.guid import guid_text, parse_guid
 from waypost.wire import (
     ConnectionParameters,
     EstablishConnection,
@@ -20,6 +20,7 @@ from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.security_header import SecurityHeader
 from waypost.wire.session_header import SessionHeader
+from waypost.wire.transactional_acks import FinalAckBody, OrderAckBody, final_ack, local_order_queue, order_ack
 from waypost.wire.user_header import UserHeader
 
 CLIENT = bytes.fromhex("D1587355509195954997B6E611EA26C6")
@@ -171,3 +172,25 @@ def test_frame_8_acknowledges_one_express_message() -> None:
     built = SessionAck(session=SessionHeader(ack_sequence_number=1))
     built.base.reserved = 0xCD
     assert built.encode() == frame(8)
+
+
+@pytest.mark.spec("MQQB-2.2-01")
+def test_integers_and_guids_are_little_endian_in_every_packet() -> None:
+    guid = parse_guid("00112233-4455-6677-8899-aabbccddeeff")
+    on_the_wire = bytes.fromhex("33221100 5544 7766 8899aabbccddeeff")
+    establish = EstablishConnection(client_guid=guid, server_guid=guid, time_stamp=0x01020304, operating_system=0x0506)
+    assert establish.encode()[20:58] == on_the_wire * 2 + bytes.fromhex("04030201 0605")
+    assert establish.encode()[8:12] == bytes.fromhex("3c020000")
+    parameters = ConnectionParameters(recoverable_ack_timeout=0x01020304, ack_timeout=0x05060708, window_size=0x090A)
+    assert parameters.encode()[20:] == bytes.fromhex("04030201 08070605 0000 0a09")
+    ack = SessionAck(session=SessionHeader(0x0102, 0x0304, 0x05060708, 0x090A, 0x0B0C, 0x0D0E, 0x0F10))
+    assert ack.encode()[20:] == bytes.fromhex("0201 0403 08070605 0a09 0c0b 0e0d 100f")
+    assert Ping(flags=0x0102, cookie=0x03040506, qm_guid=guid).encode() == (
+        bytes.fromhex("0201 4855 06050403") + on_the_wire
+    )
+    user = UserHeader(guid, guid, 0x01020304, 0x05060708, 0x090A0B0C, 0)
+    order = order_ack(user, local_order_queue(), OrderAckBody(0x0102030405060708, 0x090A0B0C, 0x0D0E0F10)).encode()
+    assert order[16:60] == on_the_wire * 2 + bytes.fromhex("04030201 08070605 0c0b0a09")
+    assert bytes.fromhex("08070605 04030201 0c0b0a09 100f0e0d") in order
+    final = final_ack(user, local_order_queue(), 0x4000, FinalAckBody(1, 2, 3, guid, 0x01020304)).encode()
+    assert on_the_wire + bytes.fromhex("04030201") == final[-20:]

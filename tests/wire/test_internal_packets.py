@@ -6,7 +6,7 @@ from tests.wire.vectors import frame, vector
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.wire import ConnectionParameters, EstablishConnection, SessionAck, decode_packet
-from waypost.wire.internal_packets import OS, QS, SE, InternalHeader
+from waypost.wire.internal_packets import OS, QS, SE, InternalHeader, InternalPacket
 from waypost.wire.session_header import SessionHeader
 
 CLIENT = bytes(range(16))
@@ -19,7 +19,7 @@ def patched(data: bytes, at: int, value: bytes) -> bytes:
 
 @pytest.mark.spec("MQQB-2.2.1-01", "MQQB-2.2.1-03", "MQQB-3.1.5.1.1-01")
 def test_the_internal_header_stands_at_16_and_its_low_bits_name_the_packet() -> None:
-    kinds = {1: SessionAck(), 2: EstablishConnection(), 3: ConnectionParameters()}
+    kinds: dict[int, InternalPacket] = {1: SessionAck(), 2: EstablishConnection(), 3: ConnectionParameters()}
     for packet_type, packet in kinds.items():
         data = packet.encode()
         assert data[16:20] == bytes([0, 0, packet_type, 0])

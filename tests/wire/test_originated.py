@@ -241,6 +241,17 @@ def test_a_signature_names_one_provider() -> None:
     check_originated(alternate)
 
 
+def test_an_unsigned_message_names_a_provider_only_when_its_body_is_encrypted() -> None:
+    def unsigned(m: UserMessage) -> None:
+        m.security = SecurityHeader(flags=0x01, security_id=b"sid!", provider_info=ProviderInfo(1, "P").encode())
+
+    refused(unsigned, "ProviderInfo")
+    encrypted = message()
+    unsigned(encrypted)
+    security(encrypted).flags |= 0x20
+    check_originated(encrypted)
+
+
 def test_reserved_debug_flags_are_clear() -> None:
     def flags(m: UserMessage) -> None:
         debug(m).flags |= 4

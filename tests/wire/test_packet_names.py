@@ -26,7 +26,8 @@ DIRECT_NAME = FormatName.parse("DIRECT=OS:host\\private$\\q")
 
 def header(dq: int = 0, aq: int = 0, rq: int = 0, names: tuple[QueueName | None, ...] = ()) -> UserHeader:
     flags = dq << 10 | aq << 13 | rq << 16
-    built = UserHeader(SOURCE, DESTINATION, 0, 0, 0, flags, *names)
+    destination, admin, response = (*names, None, None, None)[:3]
+    built = UserHeader(SOURCE, DESTINATION, 0, 0, 0, flags, destination, admin, response)
     assert UserHeader.decode(built.encode(), 0)[0] == built
     return built
 

@@ -29,7 +29,7 @@ from waypost.wire.property_rules import (
     quota_bytes,
     rule_of,
 )
-from waypost.wire.property_values import OperatingSystem, PrivacyLevel, Service
+from waypost.wire.property_values import Authenticate, OperatingSystem, PrivacyLevel, Service
 from waypost.wire.propid import PROPERTIES, MachineProperty, ObjectKind, find_property
 from waypost.wire.propvariant import PropVariant
 from waypost.wire.security_descriptor import SecurityDescriptor
@@ -145,11 +145,17 @@ def test_times_and_identifiers_are_never_given() -> None:
         assert operations(QUEUE, propid, value) == set()
 
 
-def test_authentication_is_0_or_1() -> None:
+@pytest.mark.spec("MQMQ-2.3.1.11-01")
+def test_authentication_is_0_or_1_and_1_accepts_only_authenticated_messages() -> None:
     assert [value for value in range(256) if accepts(QUEUE, 111, value)] == [0, 1]
+    assert [Authenticate(value).accepts(authenticated=False) for value in (0, 1)] == [True, False]
+    assert [Authenticate(value).accepts(authenticated=True) for value in (0, 1)] == [True, True]
 
 
+@pytest.mark.spec("MQMQ-2.3.1.12-01")
 def test_privacy_is_0_to_2_and_optional_if_not_set() -> None:
+    assert [PrivacyLevel(value).accepts(encrypted=False) for value in (0, 1, 2)] == [True, True, False]
+    assert [PrivacyLevel(value).accepts(encrypted=True) for value in (0, 1, 2)] == [False, True, True]
     assert [value for value in range(256) if accepts(QUEUE, 112, value)] == [0, 1, 2]
     assert default(QUEUE, 112) is PrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
 

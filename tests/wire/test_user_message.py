@@ -63,7 +63,7 @@ def test_three_headers_are_always_there_and_mp_is_always_set() -> None:
     decoded = UserMessage.decode(data)
     assert len(data) == 16 + 48 + 16 + 56
     assert user_flags(data) & 0x00200000
-    assert decoded.transaction is decoded.security is decoded.debug is decoded.soap is decoded.multi_queue is None
+    assert {decoded.transaction, decoded.security, decoded.debug, decoded.soap, decoded.multi_queue} == {None}
     with pytest.raises(DecodeError, match="MP is clear"):
         UserMessage.decode(with_user_flags(data, user_flags(data) & ~0x00200000))
     for length in range(len(data)):

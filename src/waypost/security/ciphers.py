@@ -60,7 +60,8 @@ PROVIDERS: Final = {
 
 _RC: Final = frozenset({SessionKeyAlgorithm.RC2, SessionKeyAlgorithm.RC4})
 _AES: Final = frozenset({SessionKeyAlgorithm.AES_128, SessionKeyAlgorithm.AES_192, SessionKeyAlgorithm.AES_256})
-ALGORITHMS: Final = {
+ALGORITHMS: Final[dict[PrivacyLevel, frozenset[SessionKeyAlgorithm]]] = {
+    PrivacyLevel.NONE: frozenset(),
     PrivacyLevel.BASE: _RC,
     PrivacyLevel.ENHANCED: _RC,
     PrivacyLevel.ADVANCED: _AES,
@@ -85,7 +86,7 @@ def body_encryption(message: UserMessage) -> BodyEncryption | None:
         return None
     level, algorithm = message.properties.privacy_level, message.properties.encryption_algorithm
     # MS-MQQB 3.1.5.8.3 makes this a failed decryption where MS-MQMQ 2.2.19.3 speaks of authentication.
-    if level not in ALGORITHMS:
+    if level not in PROVIDERS:
         raise DecryptionFailed(f"PrivacyLevel {level} is not one of an encrypted body (MS-MQQB 3.1.5.8.3)")
     if algorithm not in KEY_SIZES:
         raise DecryptionFailed(f"EncryptionAlgorithm 0x{algorithm:08X} is not defined (MS-MQMQ 2.2.19.3)")

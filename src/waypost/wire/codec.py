@@ -37,7 +37,7 @@ def encode_text(text: str, section: str, field: str) -> bytes:
     """UTF-16LE with a terminating null."""
     if "\0" in text:
         raise EncodeError(section, field, "it has a null before its end")
-    return utf_16_le_encode(text + "\0", "surrogatepass")[0]
+    return utf_16_le_encode(f"{text}\0", "surrogatepass")[0]
 
 
 def padding_for(length: int, kept: bytes) -> bytes:

@@ -66,17 +66,19 @@ class MessagePropertiesHeader:
             raise cut_short(SECTION, "MessagePropertiesHeader", at, len(buf)) from None
         if label_length > MAX_LABEL_LENGTH:
             raise DecodeError(SECTION, "LabelLength", at + 1, f"it is {label_length} and at most 250 are allowed")
-        if allocation_body_size < message_size:
-            raise DecodeError(
-                SECTION,
-                "AllocationBodySize",
-                at + 36,
-                f"{allocation_body_size} bytes cannot hold the {message_size} of the body",
-            )
         label_at = at + FIXED_SIZE
         extension_at = label_at + label_length * 2
         body_at = extension_at + extension_size
-        end = body_at + allocation_body_size
+        end = body_end = body_at + message_size
+        if allocation_body_size != message_size:
+            if allocation_body_size < message_size:
+                raise DecodeError(
+                    SECTION,
+                    "AllocationBodySize",
+                    at + 36,
+                    f"{allocation_body_size} bytes cannot hold the {message_size} of the body",
+                )
+            end = body_at + allocation_body_size
         after = end + (at - end & 3)
         if after > len(buf):
             raise _overrun(buf, label_at, extension_at, body_at)
@@ -94,37 +96,52 @@ class MessagePropertiesHeader:
             header.label = decode_text(buf[label_at:extension_at], SECTION, "Label", label_at)
         if extension_size:
             header.extension_data = buf[extension_at:body_at]
-        header.message_body = buf[body_at : body_at + message_size]
-        if allocation_body_size != message_size:
-            header.allocation_remainder = buf[body_at + message_size : end]
+        header.message_body = buf[body_at:body_end]
+        if body_end != end:
+            header.allocation_remainder = buf[body_end:end]
         if after != end:
             header.padding = buf[end:after]
         return header, after
 
     def encode(self) -> bytes:
+        parts: list[bytes] = []
+        self.encode_into(parts)
+        return b"".join(parts)
+
+    def encode_into(self, parts: list[bytes]) -> int:
+        """Append the header; return its size."""
         label = b"" if self.label is None else encode_text(self.label, SECTION, "Label")
-        if len(label) > MAX_LABEL_LENGTH * 2:
+        label_size = len(label)
+        if label_size > MAX_LABEL_LENGTH * 2:
             raise EncodeError(
-                SECTION, "Label", f"{len(label) // 2 - 1} UTF-16 units are too many, at most 249 are allowed"
+                SECTION, "Label", f"{label_size // 2 - 1} UTF-16 units are too many, at most 249 are allowed"
             )
-        size = len(self.message_body)
-        allocation = size + len(self.allocation_remainder)
+        body = self.message_body
+        body_size = len(body)
+        allocation = body_size + len(self.allocation_remainder)
+        extension = self.extension_data
+        extension_size = len(extension)
         fixed = LAYOUT.pack(
             self.flags,
-            len(label) // 2,
+            label_size // 2,
             self.message_class,
             self.correlation_id,
             self.body_type,
             self.application_tag,
-            size,
+            body_size,
             allocation,
             self.privacy_level,
             self.hash_algorithm,
             self.encryption_algorithm,
-            len(self.extension_data),
+            extension_size,
         )
-        padding = padding_for(len(label) + len(self.extension_data) + allocation, self.padding)
-        return b"".join((fixed, label, self.extension_data, self.message_body, self.allocation_remainder, padding))
+        parts += (fixed, label, extension, body, self.allocation_remainder)
+        size = FIXED_SIZE + label_size + extension_size + allocation
+        if size & 3:
+            padding = padding_for(size, self.padding)
+            parts.append(padding)
+            size += len(padding)
+        return size
 
     @property
     def allocated_body(self) -> bytes:

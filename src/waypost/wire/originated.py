@@ -63,7 +63,8 @@ def _sender_fits(header: SecurityHeader) -> bool:
 
 def _provider_fits(header: SecurityHeader) -> bool:
     if not header.signature:
-        return not header.provider_info
+        # MS-MQQB 3.1.7.1.5 names the provider of an encrypted body here.
+        return header.is_body_encrypted or not header.provider_info
     return bool(header.flags & security_header.DE) != bool(header.provider_info)
 
 
@@ -138,7 +139,7 @@ RULES: Final = (
     Rule(
         security_header.SECTION,
         "ProviderInfo",
-        "a signature names the default provider in DE or another one here, not both and not neither",
+        "a signature names one provider, the default one in DE or another one here; without one there is nothing to name",
         _if_secured(_provider_fits),
     ),
     Rule(

@@ -10,6 +10,7 @@ from waypost.wire.ping import Ping
 from waypost.wire.transactional_acks import FinalAck, OrderAck, identify
 from waypost.wire.user_message import UserMessage
 
+_IN_OR_SH: Final = base_header.IN | base_header.SH
 _LIOR: Final = base_header.SIGNATURE.to_bytes(4, "little")
 
 # Bound once: to look a classmethod up costs as much as to call it.
@@ -24,12 +25,14 @@ def decode_packet(data: bytes) -> Packet:
     if len(data) == ping.SIZE and data[4:8] != _LIOR:
         return Ping.decode(data)
     base, at = _decode_base(data, 0)
-    if base.flags & base_header.IN:
-        return decode_internal(data)
-    size = base.packet_size + session_header.SIZE if base.flags & base_header.SH else base.packet_size
+    size = base.packet_size
+    if base.flags & _IN_OR_SH:
+        if base.flags & base_header.IN:
+            return decode_internal(data)
+        size += session_header.SIZE
     if len(data) != size:
         raise DecodeError(
             base_header.SECTION, "PacketSize", 8, f"it asks for {size} bytes in all, but {len(data)} are there"
         )
     message = _decode_message(base, data, at)
-    return message if message.properties.message_class == 0 else identify(message)
+    return identify(message) if message.properties.message_class else message

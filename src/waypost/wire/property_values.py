@@ -16,6 +16,9 @@ class Authenticate(IntEnum):
     MQ_AUTHENTICATE_NONE = 0
     MQ_AUTHENTICATE = 1
 
+    def accepts(self, *, authenticated: bool) -> bool:
+        return authenticated or self is Authenticate.MQ_AUTHENTICATE_NONE
+
 
 class PrivacyLevel(IntEnum):
     """MS-MQMQ 2.3.1.12. NONE accepts only clear messages, BODY only encrypted ones, OPTIONAL both."""
@@ -23,6 +26,11 @@ class PrivacyLevel(IntEnum):
     MQ_PRIV_LEVEL_NONE = 0
     MQ_PRIV_LEVEL_OPTIONAL = 1
     MQ_PRIV_LEVEL_BODY = 2
+
+    def accepts(self, *, encrypted: bool) -> bool:
+        if self is PrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL:
+            return True
+        return encrypted == (self is PrivacyLevel.MQ_PRIV_LEVEL_BODY)
 
 
 class Transactional(IntEnum):

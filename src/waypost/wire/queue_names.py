@@ -55,10 +55,11 @@ class DirectQueueFormatName:
         return name, after
 
     def encode(self) -> bytes:
-        text = encode_text(self.direct_format_name, "MS-MQMQ 2.2.18.1.5.2", "DirectFormatName")
+        text = encode_text(self.direct_format_name, _DIRECT, "DirectFormatName")
         if len(text) > 0xFFFF:
-            raise EncodeError("MS-MQMQ 2.2.18.1.5.2", "Count", f"a name of {len(text)} bytes does not fit 16 bits")
-        return _U16.pack(len(text)) + text + padding_for(2 + len(text), self.padding)
+            raise EncodeError(_DIRECT, "Count", f"a name of {len(text)} bytes does not fit 16 bits")
+        data = _U16.pack(len(text)) + text
+        return data + padding_for(len(data), self.padding) if len(data) & 3 else data
 
 
 @dataclass(slots=True)

@@ -84,14 +84,23 @@ class SecurityHeader:
         return buf[at:end], after
 
     def encode(self) -> bytes:
+        parts: list[bytes] = []
+        self.encode_into(parts)
+        return b"".join(parts)
+
+    def encode_into(self, parts: list[bytes]) -> int:
+        """Append the header; return its size."""
         items = (self.security_id, self.encryption_key, self.signature, self.sender_cert, self.provider_info)
         id_size, key_size, signature_size, cert_size, provider_size = map(len, items)
         if (id_size | key_size | signature_size | cert_size) > 0xFFFF:
             raise EncodeError(SECTION, "SecurityData", "an item is longer than 65535 bytes")
-        fixed = LAYOUT.pack(self.flags, id_size, key_size, signature_size, cert_size, provider_size)
+        parts.append(LAYOUT.pack(self.flags, id_size, key_size, signature_size, cert_size, provider_size))
         if (id_size | key_size | signature_size | cert_size | provider_size) & 3:
-            return fixed + self._padded(items)
-        return fixed + b"".join(items)
+            data = self._padded(items)
+            parts.append(data)
+            return FIXED_SIZE + len(data)
+        parts += items
+        return FIXED_SIZE + id_size + key_size + signature_size + cert_size + provider_size
 
     def _padded(self, items: tuple[bytes, ...]) -> bytes:
         fill = sum(-len(item) & 3 for item in items)

@@ -24,8 +24,8 @@ BODY_SIZE: Final = 0x24
 ORDER_ACK_CLASS: Final = int(MessageClass.MQMSG_CLASS_ORDER_ACK)
 FIRST_FINAL_ACK_CLASS: Final = 0x4000
 
-_ORDER_LAYOUT: Final = Struct("<QII20s")
-_FINAL_LAYOUT: Final = Struct("<QII16sI")
+ORDER_LAYOUT: Final = Struct("<QII20s")
+FINAL_LAYOUT: Final = Struct("<QII16sI")
 _MEANINGFUL_BASE_FLAGS: Final = base_header.PR | base_header.IN | base_header.DH | base_header.TR
 
 OrderQueue = PrivateQueueFormatNameId | DirectQueueFormatName
@@ -51,7 +51,7 @@ class OrderAckBody:
     reserved: bytes = bytes(20)
 
     def encode(self) -> bytes:
-        return _ORDER_LAYOUT.pack(
+        return ORDER_LAYOUT.pack(
             self.tx_sequence_id, self.tx_sequence_number, self.tx_previous_sequence_number, self.reserved
         )  # fmt: skip
 
@@ -67,7 +67,7 @@ class FinalAckBody:
     message_id: int
 
     def encode(self) -> bytes:
-        return _FINAL_LAYOUT.pack(
+        return FINAL_LAYOUT.pack(
             self.tx_sequence_id,
             self.tx_sequence_number,
             self.tx_previous_sequence_number,
@@ -127,12 +127,15 @@ def identify(message: UserMessage) -> UserMessage | OrderAck | FinalAck:
     body = properties.message_body
     if len(body) != BODY_SIZE:
         section = "MS-MQQB 2.2.4" if is_order_ack else "MS-MQQB 2.2.5"
-        raise DecodeError(
-            section, "MessageSize", 0, f"it is {len(body)} and must be 36 in a transactional acknowledgment"
-        )
+        raise DecodeError(section, "MessageSize", _message_size_at(message), f"it is {len(body)} and must be 36")
     if is_order_ack:
-        return OrderAck(message, OrderAckBody(*_ORDER_LAYOUT.unpack(body)))
-    return FinalAck(message, FinalAckBody(*_FINAL_LAYOUT.unpack(body)))
+        return OrderAck(message, OrderAckBody(*ORDER_LAYOUT.unpack(body)))
+    return FinalAck(message, FinalAckBody(*FINAL_LAYOUT.unpack(body)))
+
+
+def _message_size_at(message: UserMessage) -> int:
+    headers = (message.base, message.user, message.transaction, message.security)
+    return sum(len(header.encode()) for header in headers if header is not None) + 32
 
 
 def _is_order_queue(user: UserHeader) -> bool:

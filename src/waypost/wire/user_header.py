@@ -107,6 +107,8 @@ RESPONSE_KINDS: Final[_Kinds] = (
 )
 
 
+DESTINATION_TYPES: Final = tuple(type(None) if kind is NoQueueName else kind for kind in DESTINATION_KINDS)
+
 # Bound once: to look a classmethod up costs as much as to call it.
 _DECODE_DESTINATION: Final = tuple(kind.decode for kind in DESTINATION_KINDS)
 _DECODE_ADMIN: Final = tuple(kind.decode for kind in ADMIN_KINDS)
@@ -155,39 +157,50 @@ class UserHeader:
         return at
 
     def encode(self) -> bytes:
-        return self.encode_with(self.flags)
+        parts: list[bytes] = []
+        self.encode_into(parts, self.flags)
+        return b"".join(parts)
 
-    def encode_with(self, flags: int) -> bytes:
-        """The bytes of the header with `flags` in the place of its own, DQ, AQ, RQ and CQ made to fit the names."""
-        own = self.flags
-        flags &= ~(DQ | AQ | RQ | CQ)
-        names = b""
-        if own & DQ or self.destination_queue is not None:
-            flags |= _code(self.destination_queue, own >> DQ_SHIFT & 7, DESTINATION_KINDS) << DQ_SHIFT
-        if own & AQ or self.admin_queue is not None:
-            flags |= _code(self.admin_queue, own >> AQ_SHIFT & 7, ADMIN_KINDS) << AQ_SHIFT
-        if own & RQ or self.response_queue is not None:
-            flags |= _code(self.response_queue, own >> RQ_SHIFT & 7, RESPONSE_KINDS) << RQ_SHIFT
-        if self.destination_queue is not None:
-            names = self.destination_queue.encode()
-        if self.admin_queue is not None:
-            names += self.admin_queue.encode()
-        if self.response_queue is not None:
-            names += self.response_queue.encode()
-        if self.connector_type is not None:
-            flags |= CQ
-            names += self.connector_type
-        return (
-            LAYOUT.pack(
-                self.source_queue_manager,
-                self.queue_manager_address,
-                self.time_to_be_received,
-                self.sent_time,
-                self.message_id,
-                flags,
-            )
-            + names
+    def encode_into(self, parts: list[bytes], flags: int) -> int:
+        """Append the header, with `flags` for its own but DQ, AQ, RQ and CQ made to fit the names; return its size."""
+        name = optional = b""
+        destination = self.destination_queue
+        if destination is not None:
+            name = destination.encode()
+        if DESTINATION_TYPES[flags >> DQ_SHIFT & 7] is not type(destination):
+            flags = flags & ~DQ | _code(destination, 0, DESTINATION_KINDS) << DQ_SHIFT
+        if (
+            flags & _OPTIONAL
+            or self.admin_queue is not None
+            or self.response_queue is not None
+            or self.connector_type is not None
+        ):
+            flags, optional = self._encode_optional(flags)
+        fixed = LAYOUT.pack(
+            self.source_queue_manager,
+            self.queue_manager_address,
+            self.time_to_be_received,
+            self.sent_time,
+            self.message_id,
+            flags,
         )
+        parts += (fixed, name, optional)
+        return FIXED_SIZE + len(name) + len(optional)
+
+    def _encode_optional(self, flags: int) -> tuple[int, bytes]:
+        data = b""
+        if flags & AQ or self.admin_queue is not None:
+            flags = flags & ~AQ | _code(self.admin_queue, flags >> AQ_SHIFT & 7, ADMIN_KINDS) << AQ_SHIFT
+        if flags & RQ or self.response_queue is not None:
+            flags = flags & ~RQ | _code(self.response_queue, flags >> RQ_SHIFT & 7, RESPONSE_KINDS) << RQ_SHIFT
+        if self.admin_queue is not None:
+            data = self.admin_queue.encode()
+        if self.response_queue is not None:
+            data += self.response_queue.encode()
+        if self.connector_type is not None:
+            data += self.connector_type
+            return flags | CQ, data
+        return flags & ~CQ, data
 
     @property
     def hop_count(self) -> int:

@@ -77,11 +77,11 @@ class UserMessage:
         user, at = _decode_user(buf, at)
         flags = user.flags
         is_plain = flags & _USER_TOLD == user_header.MP and not base.flags & _BASE_TOLD
+        transaction = security = None
         if not is_plain:
             _check_flags(base.flags, flags)
-        transaction = security = None
-        if flags & user_header.TH:
-            transaction, at = _decode_transaction(buf, at)
+            if flags & user_header.TH:
+                transaction, at = _decode_transaction(buf, at)
         if flags & user_header.SH:
             security, at = _decode_security(buf, at)
         properties, at = _decode_properties(buf, at)
@@ -114,37 +114,44 @@ class UserMessage:
     def encode(self) -> bytes:
         base_flags = self.base.flags & ~_BASE_PRESENCE
         user_flags = self.user.flags & ~_USER_PRESENCE | user_header.MP
-        parts = [b"", b""]
+        parts: list[bytes] = [b""]
         if self.transaction is not None:
             user_flags |= user_header.TH
-            parts.append(self.transaction.encode())
         if self.security is not None:
             user_flags |= user_header.SH
-            parts.append(self.security.encode())
-        parts.append(self.properties.encode())
+        rare: list[bytes] = []
         if self.debug is not None:
             base_flags |= base_header.DH
-            parts.append(self.debug.encode())
+            rare.append(self.debug.encode())
         if self.srmp_envelope is not None and self.compound_message is not None:
             user_flags |= user_header.AH
-            parts += (self.srmp_envelope.encode(), self.compound_message.encode())
+            rare += (self.srmp_envelope.encode(), self.compound_message.encode())
         if self.soap is not None:
             user_flags |= user_header.HH
-            parts.append(self.soap.encode())
+            rare.append(self.soap.encode())
         if self.multi_queue is not None:
             user_flags |= user_header.MQ
-            parts.append(self.multi_queue.encode())
+            rare.append(self.multi_queue.encode())
         if self.extension:
-            parts.append(self.extension)
-        parts[1] = self.user.encode_with(user_flags)
-        packet_size = base_header.SIZE + sum(map(len, parts))
-        if packet_size > MAX_PACKET_SIZE:
-            reason = f"the packet has {packet_size} bytes and at most {MAX_PACKET_SIZE} are allowed"
+            rare.append(self.extension)
+        size = base_header.SIZE + self.user.encode_into(parts, user_flags)
+        if self.transaction is not None:
+            transaction = self.transaction.encode()
+            parts.append(transaction)
+            size += len(transaction)
+        if self.security is not None:
+            size += self.security.encode_into(parts)
+        size += self.properties.encode_into(parts)
+        if rare:
+            parts += rare
+            size += sum(map(len, rare))
+        if size > MAX_PACKET_SIZE:
+            reason = f"the packet has {size} bytes and at most {MAX_PACKET_SIZE} are allowed"
             raise EncodeError(SECTION, "PacketSize", reason)
         if self.session is not None:
             base_flags |= base_header.SH
             parts.append(self.session.encode())
-        parts[0] = self.base.encode_with(base_flags, packet_size)
+        parts[0] = self.base.encode_with(base_flags, size)
         return b"".join(parts)
 
 

@@ -12,6 +12,7 @@ from waypost.wire import (
     message_properties,
     multi_queue,
     ping,
+    remote_trailers,
     security_header,
     session_header,
     soap,
@@ -215,4 +216,4 @@ MULTI_QUEUE: Final = (
         _mqf_signature_rest,
     ),
 )
-EXTENSION: Final = _fixed("ExtensionHeader", "MS-MQRR 2.2.5.2", tables.EXTENSION)
+EXTENSION: Final = _fixed("ExtensionHeader", remote_trailers.EXTENSION_SECTION, tables.EXTENSION)

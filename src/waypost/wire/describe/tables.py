@@ -1,6 +1,5 @@
 """The fixed runs of all headers: the specification's names, how each field is shown, and what its bits mean."""
 
-from struct import Struct
 from typing import Final
 
 from waypost.wire import (
@@ -10,10 +9,12 @@ from waypost.wire import (
     message_properties,
     multi_queue,
     ping,
+    remote_trailers,
     security_header,
     session_header,
     soap,
     transaction_header,
+    transactional_acks,
     user_header,
 )
 from waypost.wire.describe.model import Bits, CodeColumn, Column, Run, as_it_is, flag
@@ -291,31 +292,31 @@ MQF_SIGNATURE: Final = Run(
 )
 
 EXTENSION: Final = Run(
-    Struct("<IIB3s"),
+    remote_trailers.EXTENSION_LAYOUT,
     Column("HeaderSize", constant("bytes")),
     Column("RemainingHeadersSize", constant("bytes")),
     CodeColumn(
         "Flags",
         as_it_is,
         (
-            flag("DL", 0x01, "a DeadLetterHeader is present"),
-            flag("SQ", 0x02, "a SubqueueHeader is present"),
-            flag("DI", 0x08, "the dead-letter queue is not valid"),
-            flag("EA", 0x10, "an ExtendedAddressHeader is present"),
+            flag("DL", remote_trailers.DL, "a DeadLetterHeader is present"),
+            flag("SQ", remote_trailers.SQ, "a SubqueueHeader is present"),
+            flag("DI", remote_trailers.DI, "the dead-letter queue is not valid"),
+            flag("EA", remote_trailers.EA, "an ExtendedAddressHeader is present"),
         ),
     ),
     Column("Reserved"),
 )
 
 ORDER_ACK_BODY: Final = Run(
-    Struct("<QII20s"),
+    transactional_acks.ORDER_LAYOUT,
     CodeColumn("TxSequenceID", sequence_id),
     Column("TxSequenceNumber"),
     Column("TxPreviousSequenceNumber"),
     Column("Reserved"),
 )
 FINAL_ACK_BODY: Final = Run(
-    Struct("<QII16sI"),
+    transactional_acks.FINAL_LAYOUT,
     CodeColumn("TxSequenceID", sequence_id),
     Column("TxSequenceNumber"),
     Column("TxPreviousSequenceNumber"),
