@@ -23,8 +23,8 @@ _PROPERTIES = Struct("<BBH20sIIIIIIII")
 
 def decode(data: bytes) -> UserMessage:
     have = len(data)
-    if have < 66:
-        raise ValueError("short")
+    if not 66 <= have <= 0x0040_0000:
+        raise ValueError("size")
     (
         version,
         reserved,
@@ -103,9 +103,9 @@ def decode(data: bytes) -> UserMessage:
         encryption_algorithm,
     )
     if label_length:
-        units, _ = utf_16_le_decode(data[label_at:extension_at], "surrogatepass")
+        units, used = utf_16_le_decode(data[label_at:extension_at], "surrogatepass")
         text, null, rest = units.partition("\0")
-        if rest or not null:
+        if rest or not null or used != extension_at - label_at:
             raise ValueError("label")
         properties.label = text
     if extension_size:

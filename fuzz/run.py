@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class Outcome:
     seconds: float = 0.0
     findings: list[Path] = field(default_factory=list)
     is_broken: bool = False
-    traceback: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
 
     @property
     def progress(self) -> str:
@@ -60,8 +61,8 @@ class Outcome:
             self.executions = int(executions[1])
         elif finding := FINDING.search(line):
             self.findings.append(Path(finding[1]))
-        elif line.startswith("Traceback") or (self.traceback and self.traceback[-1]):
-            self.traceback.append(line)  # it ends with an empty line
+        else:
+            self.log.append(line)
 
 
 def fuzz(seconds: int, name: str) -> Outcome:
@@ -98,24 +99,28 @@ def fuzz(seconds: int, name: str) -> Outcome:
 def explain(outcome: Outcome) -> None:
     """Prints what is wrong with the target, and the input that shows it, as short as it can be made."""
     print(f"\n{outcome.target}: " + ("the worker failed" if outcome.is_broken else "a promise is broken"))
-    print("\n".join(outcome.traceback))
+    if outcome.is_broken:
+        print("\n".join(outcome.log[-20:]))
+    target = TARGETS[outcome.target]
     for path in outcome.findings:
         data = path.read_bytes()
+        # What takes too long or too much memory is not run again.
         if path.name.startswith("crash-"):
-            data = shortened(TARGETS[outcome.target], data)
+            data = shortened(target, data)
             path.write_bytes(data)
+            traceback.print_exception(failure(target, data), file=sys.stdout)
         print(f"{path.relative_to(corpus.ROOT)}, {len(data)} bytes:\n{data.hex()}")
 
 
 def shortened(target: Callable[[bytes], None], data: bytes) -> bytes:
     """The input without all runs of bytes that it does not need to fail at the same place."""
-    place = failure(target, data)
-    size = len(data) // 2 if place else 0
+    places = places_of(failure(target, data))
+    size = len(data) // 2 if places else 0
     while size:
         at = 0
         while at < len(data):
             without = data[:at] + data[at + size :]
-            if failure(target, without) == place:
+            if places_of(failure(target, without)) == places:
                 data = without
             else:
                 at += size
@@ -123,19 +128,19 @@ def shortened(target: Callable[[bytes], None], data: bytes) -> bytes:
     return data
 
 
-def failure(target: Callable[[bytes], None], data: bytes) -> list[tuple[type, int]]:
-    """The errors that leave the target, the last first, each with the line that raised it; none if all is well."""
-    places = []
-    error: BaseException | None = None
+def failure(target: Callable[[bytes], None], data: bytes) -> Exception | None:
     try:
         target(data)
-    except Exception as raised:  # noqa: BLE001 - whatever it is, it is the finding
-        error = raised
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+        return error
+    return None
+
+
+def places_of(error: BaseException | None) -> list[tuple[type, int]]:
+    """The error and those that it followed, each with the line that raised it."""
+    places = []
     while error is not None:
-        step = error.__traceback__
-        while step is not None and step.tb_next is not None:
-            step = step.tb_next
-        places.append((type(error), step.tb_lineno if step else 0))
+        places.append((type(error), traceback.extract_tb(error.__traceback__)[-1].lineno or 0))
         error = error.__context__
     return places
 

@@ -41,9 +41,9 @@ from waypost.wire.queue_names import (
     PrivateQueueFormatNameId,
     PublicQueueFormatName,
 )
-from waypost.wire.remote_packet import Origin, RemotePacket, cut_sections
+from waypost.wire.receive_reply import BodyLimits, ReceiveReply
+from waypost.wire.remote_packet import Origin, RemotePacket
 from waypost.wire.remote_trailers import DeadLetterHeader, HostAddress, SenderAddress, SubqueueHeader
-from waypost.wire.section_buffer import write_sections
 from waypost.wire.security_descriptor import (
     ACCESS_ALLOWED_ACE_TYPE,
     ACCESS_DENIED_OBJECT_ACE_TYPE,
@@ -78,8 +78,15 @@ GUID: Final = bytes(range(16))
 GUID_TEXT: Final = "03020100-0504-0706-0809-0a0b0c0d0e0f"
 HOST: Final = HostAddress(bytes(15) + b"\x01", 3)
 
-FORMAT_NAMES: Final = (
+# The kinds that a MultiQueueFormatHeader can list.
+ELEMENTS: Final = (
     "DIRECT=OS:host\\orders",
+    f"PUBLIC={GUID_TEXT}",
+    f"PRIVATE={GUID_TEXT}\\0000000f",
+    f"DL={GUID_TEXT}",
+)
+FORMAT_NAMES: Final = (
+    *ELEMENTS,
     "DIRECT=OS:host\\PRIVATE$\\orders;late",
     "DIRECT=OS:host\\PRIVATE$\\orders;late;JOURNAL",
     "DIRECT=OS:host\\SYSTEM$;DEADXACT",
@@ -88,73 +95,80 @@ FORMAT_NAMES: Final = (
     "DIRECT=HTTP://host.example:8080/msmq/PRIVATE$/orders",
     "DIRECT=HTTPS://[::1]/msmq/orders;late",
     "DIRECT=http://host/MSMQ\\private$\\orders",
-    f"PUBLIC={GUID_TEXT}",
     f"PUBLIC={GUID_TEXT};JOURNAL",
-    f"PRIVATE={GUID_TEXT}\\0000000f",
     f"PRIVATE={GUID_TEXT}\\f;JOURNAL",
-    f"DL={GUID_TEXT}",
     f"DL={GUID_TEXT}@example.com",
     f"MACHINE={GUID_TEXT};DEADLETTER",
     f"CONNECTOR={GUID_TEXT};XACTONLY",
     "MULTICAST=234.1.1.1:8001",
-    f"DIRECT=OS:a\\b,PUBLIC={GUID_TEXT},DL={GUID_TEXT}@x,MULTICAST=224.0.0.1:0",
 )
 PATH_NAMES: Final = ("host\\orders", "host\\private$\\orders;late", "host\\system$;journal", ".\\Orders")
 IDENTIFIER_TEXTS: Final = (f"{{{GUID_TEXT}}}\\17", "234.1.1.1:8001", "S-1-5-32-544", "S-1-0xFFFFFFFFFFFF-0-1")
 
 
-def messages() -> list[UserMessage]:
-    """With each header alone, with all together, with each kind of queue name."""
-    elements = [from_format_name(FormatName.parse(text)) for text in (*FORMAT_NAMES[:1], *FORMAT_NAMES[9:14:2])]
-    address = MqfAddressHeader(elements=elements)
-    multi_queue = MultiQueueFormatHeader(address, MqfAddressHeader(), address, MqfSignatureHeader(signature=b"sign"))
-    transaction = TransactionHeader(CG, 1 << 32 | 2, 3, 2, GUID)
+def whole_message() -> UserMessage:
+    """A message with every header and every optional field."""
+    address = MqfAddressHeader(elements=[from_format_name(FormatName.parse(text)) for text in ELEMENTS])
     provider = ProviderInfo(1, "provider").encode()
-    security = SecurityHeader(SENDER_SID, EVERYONE.encode(), b"key", b"signature", b"certificate", provider)
-    properties = MessagePropertiesHeader(
-        body_type=8, label="label", extension_data=b"ext", message_body=b"body", allocation_remainder=b"12"
-    )
-    soap = SoapHeader(header="<header/>", body="<body/>")
-    envelope = SrmpEnvelopeHeader(data="<envelope/>")
-    compound = CompoundMessageHeader(msg_body_size=2, msg_body_offset=1, data=b"post")
-    user = UserHeader(
-        GUID,
-        GUID,
-        destination_queue=DirectQueueFormatName("OS:host\\private$\\orders"),
-        admin_queue=PrivateQueueFormatName(GUID, 7),
-        response_queue=PublicQueueFormatName(GUID),
-        connector_type=GUID,
-    )
-    recoverable = UserHeader(
-        flags=user_header.MP | user_header.RECOVERABLE << user_header.DM_SHIFT,
-        destination_queue=PrivateQueueFormatNameId(4),
-        response_queue=PrivateQueueFormatNameId(5),
-    )
-    return [
-        UserMessage(user=user),
-        UserMessage(user=recoverable, transaction=transaction),
-        UserMessage(security=security),
-        UserMessage(properties=properties),
-        UserMessage(base=BaseHeader(flags=base_header.TR), debug=DebugHeader(queue_identifier=GUID)),
-        UserMessage(srmp_envelope=envelope, compound_message=compound),
-        UserMessage(soap=soap),
-        UserMessage(multi_queue=multi_queue),
-        UserMessage(session=SessionHeader()),
-        UserMessage(extension=RemotePacket(b"").encode()),
-        UserMessage(
-            user=recoverable,
-            transaction=transaction,
-            security=security,
-            properties=properties,
-            debug=DebugHeader(),
-            srmp_envelope=envelope,
-            compound_message=compound,
-            soap=soap,
-            multi_queue=multi_queue,
-            extension=RemotePacket(b"").encode(),
-            session=SessionHeader(),
+    return UserMessage(
+        base=BaseHeader(flags=base_header.TR),
+        user=UserHeader(
+            GUID,
+            GUID,
+            flags=user_header.MP | user_header.RECOVERABLE << user_header.DM_SHIFT,
+            destination_queue=DirectQueueFormatName("OS:host\\private$\\orders"),
+            admin_queue=PrivateQueueFormatName(GUID, 7),
+            response_queue=PublicQueueFormatName(GUID),
+            connector_type=GUID,
         ),
+        transaction=TransactionHeader(CG, 1 << 32 | 2, 3, 2, GUID),
+        security=SecurityHeader(SENDER_SID, EVERYONE.encode(), b"key", b"signature", b"certificate", provider),
+        properties=MessagePropertiesHeader(
+            body_type=8, label="label", extension_data=b"ext", message_body=b"body", allocation_remainder=b"12"
+        ),
+        debug=DebugHeader(queue_identifier=GUID),
+        srmp_envelope=SrmpEnvelopeHeader(data="<envelope/>"),
+        compound_message=CompoundMessageHeader(msg_body_size=2, msg_body_offset=1, data=b"post"),
+        soap=SoapHeader(header="<header/>", body="<body/>"),
+        multi_queue=MultiQueueFormatHeader(address, MqfAddressHeader(), address, MqfSignatureHeader(signature=b"sign")),
+        extension=RemotePacket(b"").encode(),
+        session=SessionHeader(),
+    )
+
+
+def messages() -> list[UserMessage]:
+    """With all headers, and with one optional header each."""
+    whole = whole_message()
+    numbered = UserHeader(destination_queue=PrivateQueueFormatNameId(4), response_queue=PrivateQueueFormatNameId(5))
+    return [
+        whole,
+        UserMessage(user=numbered),
+        UserMessage(user=whole.user, transaction=whole.transaction),
+        UserMessage(security=whole.security),
+        UserMessage(properties=whole.properties),
+        UserMessage(debug=whole.debug),
+        UserMessage(srmp_envelope=whole.srmp_envelope, compound_message=whole.compound_message),
+        UserMessage(soap=whole.soap),
+        UserMessage(multi_queue=whole.multi_queue),
+        UserMessage(extension=whole.extension),
+        UserMessage(session=whole.session),
     ]
+
+
+def headers() -> list[bytes]:
+    """Each header of a message alone."""
+    whole = whole_message()
+    optional = (whole.transaction, whole.security, whole.debug, whole.srmp_envelope, whole.compound_message, whole.soap)
+    found = (whole.user, whole.properties, *optional, whole.session)
+    return [header.encode() for header in found if header is not None]
+
+
+def multi_queues() -> list[bytes]:
+    """With all kinds of names, and with one kind each."""
+    header = whole_message().multi_queue
+    assert header is not None
+    alone = [MqfAddressHeader(elements=[element]) for element in header.destination.elements]
+    return [header.encode(), *(MultiQueueFormatHeader(address).encode() for address in alone)]
 
 
 def packets() -> list[bytes]:
@@ -178,7 +192,7 @@ def packets() -> list[bytes]:
 def streams() -> list[bytes]:
     lengths = bytes((1, 16, 255, 3, 40, 7, 0, 100))[:SEGMENT_LENGTHS]
     connection = b"".join(map(frame, (3, 5, 8)))
-    trailed = messages()[8].encode()
+    trailed = UserMessage(session=SessionHeader()).encode()
     return [lengths + connection, lengths + trailed + frame(8) + trailed, lengths + connection + b"no packet at all"]
 
 
@@ -216,21 +230,26 @@ def propvariants() -> list[bytes]:
 
 
 def queue_formats() -> list[bytes]:
-    names = map(FormatName.parse, FORMAT_NAMES[:-1])
+    names = map(FormatName.parse, FORMAT_NAMES)
     return in_both_syntaxes(*(QueueFormat.from_format_name(name).write for name in names))
 
 
-def sections() -> list[bytes]:
-    found = [cut_sections(record.encode(), limit, limit) for record in messages()[3:6:2] for limit in (1, 100)]
-    return in_both_syntaxes(*(lambda writer, parts=parts: write_sections(writer, parts) for parts in found))
+def receive_replies() -> list[bytes]:
+    """A failure, a full packet and one that is cut, each for a plain message and one that came over HTTP."""
+    whole = whole_message()
+    plain = UserMessage(properties=whole.properties, multi_queue=whole.multi_queue).encode()
+    posted = UserMessage(srmp_envelope=whole.srmp_envelope, compound_message=whole.compound_message).encode()
+    limits = (BodyLimits(1, 1), BodyLimits(100, 100))
+    replies = [ReceiveReply.of(packet, 1, 2, limit) for packet in (plain, posted) for limit in limits]
+    return in_both_syntaxes(ReceiveReply(hresult=1).write, *(reply.write for reply in replies))
 
 
 def acls() -> list[Acl]:
     allowed = AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, 0x000F_003F, EVERYONE)
     denied = ObjectAce(ACCESS_DENIED_OBJECT_ACE_TYPE, 2, 0x100, 0, GUID, GUID, ADMINISTRATORS)
     return [
-        Acl(aces=(allowed, allowed)),
-        Acl(ACL_REVISION_DS, aces=(denied, OpaqueAce(0x11, 0, b"opaque")), unused=b"room"),
+        Acl(aces=(allowed,), unused=b"room"),
+        Acl(ACL_REVISION_DS, aces=(denied, allowed, OpaqueAce(0x11, 0, b"opaque"))),
     ]
 
 
@@ -292,13 +311,15 @@ def remote_trailers() -> list[bytes]:
 SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "packet": packets,
     "splitter": streams,
+    "headers": headers,
+    "multi-queue": multi_queues,
     "describe": packets,
-    "format-name": lambda: texts(FORMAT_NAMES),
+    "format-name": lambda: texts((*FORMAT_NAMES, ",".join(ELEMENTS))),
     "path-name": lambda: texts(PATH_NAMES),
     "identifier-text": lambda: texts(IDENTIFIER_TEXTS),
     "propvariant": propvariants,
     "queue-format": queue_formats,
-    "sections": sections,
+    "receive-reply": receive_replies,
     "security-descriptor": security_descriptors,
     "access-control": lambda: [Sid(5, (21, 1, 2, 3)).encode(), *(acl.encode() for acl in acls())],
     "keys": keys,

@@ -16,16 +16,22 @@ from waypost.errors import DecodeError, EncodeError, InvalidParameter, Unsupport
 from waypost.security.certificates import public_key_of
 from waypost.wire import FormatName, PathName, Ping, Splitter, base_header, decode_packet
 from waypost.wire.addresses import decode_addresses, encode_addresses
+from waypost.wire.base_header import BaseHeader
 from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
+from waypost.wire.debug_header import DebugHeader
 from waypost.wire.describe import Description, describe
-from waypost.wire.format_names import DirectFormatName
+from waypost.wire.format_names import DirectFormatName, DistributionListFormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier, MulticastId, ObjectId, SequenceInfo, TxSequenceId, XactUow
+from waypost.wire.internal_packets import InternalHeader
 from waypost.wire.keys import KeyType, MqDsPublicKey, MqDsPublicKeys, PublicKeyBlob, SimpleBlob
-from waypost.wire.multi_queue import from_format_name, to_format_name
+from waypost.wire.message_properties import MessagePropertiesHeader
+from waypost.wire.multi_queue import MultiQueueFormatHeader, from_format_name, to_format_name
 from waypost.wire.ndr import NdrReader, NdrSyntax, NdrWriter
+from waypost.wire.packet_names import admin_format_name, destination_format_name, response_format_name
 from waypost.wire.path_names import MsmqVersion
 from waypost.wire.propvariant import PropVariant
 from waypost.wire.queue_format import QueueFormat, remote_read_name
+from waypost.wire.receive_reply import ReceiveReply
 from waypost.wire.remote_packet import Origin, RemotePacket, absolute_time_to_reach_queue, cut_sections, sender_address
 from waypost.wire.remote_trailers import (
     DeadLetterHeader,
@@ -35,14 +41,39 @@ from waypost.wire.remote_trailers import (
     SenderAddress,
     SubqueueHeader,
 )
-from waypost.wire.section_buffer import SectionBuffer, join_sections, read_sections, write_sections
+from waypost.wire.section_buffer import join_sections, read_sections, write_sections
 from waypost.wire.security_descriptor import Acl, SecurityDescriptor
+from waypost.wire.security_header import SecurityHeader
 from waypost.wire.session_header import SIZE as SESSION_SIZE
+from waypost.wire.session_header import SessionHeader
 from waypost.wire.sid import Sid
+from waypost.wire.soap import CompoundMessageHeader, SoapHeader, SrmpEnvelopeHeader
+from waypost.wire.transaction_header import TransactionHeader
+from waypost.wire.user_header import UserHeader
 
+
+class Record(Protocol):
+    def encode(self) -> bytes: ...
+
+
+R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
 ORIGIN: Final = Origin(bytes(range(16)), HostAddress(bytes((127, 0, 0, 1))))
+
+# The headers of a packet that are read alone; UserHeader and MultiQueueFormatHeader hold names, which are read too.
+HEADERS: Final[tuple[Callable[[bytes, int], tuple[Record, int]], ...]] = (
+    BaseHeader.decode,
+    InternalHeader.decode,
+    TransactionHeader.decode,
+    SecurityHeader.decode,
+    MessagePropertiesHeader.decode,
+    DebugHeader.decode,
+    SrmpEnvelopeHeader.decode,
+    CompoundMessageHeader.decode,
+    SoapHeader.decode,
+    SessionHeader.decode,
+)
 
 # The splitter's input starts with this many lengths of segments.
 SEGMENT_LENGTHS: Final = 8
@@ -53,13 +84,6 @@ PRINTED: Final = 64
 
 class Violation(AssertionError):
     """The package broke a promise."""
-
-
-class Record(Protocol):
-    def encode(self) -> bytes: ...
-
-
-R = TypeVar("R", bound=Record)
 
 
 def require(holds: object, promise: str, *evidence: object) -> None:
@@ -144,6 +168,25 @@ def _arguments(splitter: Splitter) -> object:
     return splitter.error and splitter.error.args
 
 
+def headers(data: bytes) -> None:
+    for decode in HEADERS:
+        _check_prefix(decode, data)
+    user = _check_prefix(UserHeader.decode, data)
+    if user is not None:
+        for name_of in (destination_format_name, admin_format_name, response_format_name):
+            attempt(partial(name_of, user), base_header.SIZE + len(data))
+
+
+def multi_queue(data: bytes) -> None:
+    found = _check_prefix(MultiQueueFormatHeader.decode, data)
+    if found is not None:
+        for element in (*found.destination.elements, *found.administration.elements, *found.response.elements):
+            name = attempt(partial(to_format_name, element), len(data))
+            if name is not None and name.suffix is Suffix.NONE:
+                again = to_format_name(from_format_name(name))
+                require(again == name, "an element means the name it was made from", name)
+
+
 def description(data: bytes) -> None:
     for given in (data, fitted(data)):
         is_sound = attempt(partial(decode_packet, given), len(given)) is not None
@@ -170,7 +213,8 @@ def format_name(data: bytes) -> None:
         require(record.to_format_name() == name, "a QUEUE_FORMAT means the name it was made from", str(name))
     with suppress(UnsupportedFormatName):
         element = from_format_name(name)
-        require(type(to_format_name(element)) is type(name), "an element keeps the kind of its name", str(name))
+        has_domain = isinstance(name, DistributionListFormatName) and name.domain  # no place for it in an element
+        require(has_domain or to_format_name(element) == name, "an element means the name it was made from", name)
     if isinstance(name, DirectFormatName):
         require(DirectFormatName.parse_direct(name.direct_text) == name, "the text without DIRECT= is enough", name)
         require(name.host and (name.port is None or 0 < name.port < 0x1_0000), "a direct name has a host", name)
@@ -207,16 +251,12 @@ def queue_format(data: bytes) -> None:
             require(remote_read_name(record) == name, "a remote reader opens the queue that was named", record)
 
 
-def sections(data: bytes) -> None:
+def receive_reply(data: bytes) -> None:
     for syntax in NdrSyntax:
-        found = _check_ndr(data, syntax, read_sections, _write_sections)
-        if found:
-            size = sum(section.section_size_alloc for section in found)
-            require(len(join_sections(found)) == size, "sections join to a packet of the size they say", found)
-
-
-def _write_sections(found: list[SectionBuffer], writer: NdrWriter) -> None:
-    write_sections(writer, found)
+        reply = _check_ndr(data, syntax, ReceiveReply.read, ReceiveReply.write)
+        if reply is not None and reply.sections:
+            size = sum(section.section_size_alloc for section in reply.sections)
+            require(len(join_sections(reply.sections)) == size, "sections join to the size they say", reply)
 
 
 def _check_ndr(
@@ -349,13 +389,15 @@ def _check_prefix(decode: Callable[[bytes, int], tuple[R, int]], data: bytes) ->
 TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
     "packet": packet,
     "splitter": splitter,
+    "headers": headers,
+    "multi-queue": multi_queue,
     "describe": description,
     "format-name": format_name,
     "path-name": path_name,
     "identifier-text": identifier_text,
     "propvariant": propvariant,
     "queue-format": queue_format,
-    "sections": sections,
+    "receive-reply": receive_reply,
     "security-descriptor": security_descriptor,
     "access-control": access_control,
     "keys": keys,

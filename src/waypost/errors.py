@@ -262,6 +262,32 @@ class InsufficientResources(StoreError):
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
+class StoreFull(StoreError):
+    """The disk has no room, or the store has reached the size it may have. What waits is written when there is room."""
+
+    hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
+class StoreReadOnly(StoreError):
+    """The folder of the store cannot be written to."""
+
+
+class StoreInUse(StoreError):
+    """Another process, or another store object of this one, has the folder open."""
+
+
+class StoreDamaged(StoreError):
+    """The store holds bytes that Waypost has not written."""
+
+
+class StoreTooNew(StoreError):
+    """A newer Waypost has written the store."""
+
+
+class NotAStore(StoreError):
+    """The folder holds something else."""
+
+
 class AuthenticationFailed(ProtocolError):
     """The signature of a message is wrong or cannot be checked."""
 

@@ -67,3 +67,13 @@ MAX_REMOTE_PACKET_SIZE: Final = 0x0042_0000
 
 # MS-MQMQ 2.2.20.2: names in one address list, more than a format name of MAX_FORMAT_NAME_TEXT characters can have.
 MAX_MQF_ELEMENTS: Final = 0x2000
+
+# Bytes of the values that one scan of the store returns, so that a page of the largest messages stays small in memory.
+MAX_SCAN_BYTES: Final = 0x0010_0000
+
+# Bytes of the values that one transaction of the store writes, unless a single batch has more: what is not yet flushed
+# is held twice in memory.
+MAX_COMMIT_BYTES: Final = 0x0200_0000
+
+# Bytes of the store's file, unless the one who opens it says otherwise. It reserves addresses, neither disk nor memory.
+MAX_STORE_SIZE: Final = 1 << 40

@@ -19,7 +19,6 @@ from waypost.security.ciphers import (
     body_encryption,
     decrypt_body,
     encrypt_body,
-    enhanced_rc2_key,
     open_body,
     seal_body,
 )
@@ -262,8 +261,11 @@ def test_any_message_opens_or_fails_to_decrypt(message: UserMessage) -> None:
 
 @pytest.mark.spec("MQQB-3.1.7.1.5-08")
 def test_a_40_bit_rc2_key_of_the_enhanced_provider_gets_88_zero_bits() -> None:
-    key = enhanced_rc2_key(b"\x01\x02\x03\x04\x05")
-    assert key == b"\x01\x02\x03\x04\x05" + bytes(11)
-    assert decrypt_body(RC2_128, key, encrypt_body(RC2_128, key, b"body")) == b"body"
+    key = b"\x01\x02\x03\x04\x05"
+    message = UserMessage(properties=MessagePropertiesHeader(message_body=b"body"))
+    seal_body(message, BodyEncryption(PrivacyLevel.ENHANCED, RC2_128), key, b"blob")
+    assert message.properties.allocated_body == encrypt_body(RC2_128, key + bytes(11), b"body")
+    open_body(message, key)
+    assert message.properties.message_body == b"body"
     with pytest.raises(InvalidParameter):
-        enhanced_rc2_key(bytes(16))
+        seal_body(message, BodyEncryption(PrivacyLevel.BASE, RC2_128), key, b"blob")

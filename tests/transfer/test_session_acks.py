@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.wire.vectors import frame
 from waypost.transfer.session_acks import SessionCounts
 from waypost.wire import SessionAck, Splitter, UserMessage, decode_packet
 from waypost.wire.session_header import SessionHeader
@@ -21,6 +22,33 @@ def counts() -> SessionCounts:
         recoverable_msg_ack_flags=0b101,
         window_size=32,
     )
+
+
+@pytest.mark.spec("MQQB-3.1.5.8.7-03")
+@pytest.mark.parametrize("order", [(3, 5), (5, 3)])
+def test_the_lowest_number_on_disk_and_a_bit_for_each(order: tuple[int, int]) -> None:
+    state = SessionCounts()
+    for number in order:
+        state.stored(number)
+    header = state.session_ack().session
+    assert (header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags) == (3, 0b101)
+    state.stored(9)
+    header = state.session_ack().session
+    assert (header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags) == (9, 0b1)
+
+
+def test_32_numbers_fit_a_header() -> None:
+    state = SessionCounts()
+    for number in range(7, 39):
+        state.stored(number)
+    assert state.session_ack().session.recoverable_msg_ack_flags == 0xFFFFFFFF
+
+
+@pytest.mark.spec("MQQB-4.1.8-01")
+def test_the_receiver_of_one_express_message_sends_frame_8() -> None:
+    ack = SessionCounts(message_received_count=1).session_ack()
+    ack.base.reserved = 0xCD
+    assert ack.encode() == frame(8)
 
 
 @pytest.mark.spec("MQQB-3.1.5.8.7-03")

@@ -45,6 +45,10 @@ def test_reserved_bits_are_written_as_0_and_ignored() -> None:
         assert isinstance(quiet, EstablishConnection | ConnectionParameters | SessionAck)
         assert packet.internal.packet_type == quiet.internal.packet_type
         assert not packet.internal.is_refused
+        if isinstance(packet, EstablishConnection):
+            assert packet.accepted(SERVER).encode()[16:20] == bytes([0, 0, 2, 0])
+        if isinstance(packet, ConnectionParameters):
+            assert packet.response(window_size=1).encode()[16:20] == bytes([0, 0, 3, 0])
     assert InternalHeader().encode() == bytes(4)
 
 
@@ -63,7 +67,7 @@ def test_cs_means_refused_and_never_stands_in_a_session_ack() -> None:
         decode_packet(patched(frame(8), 18, b"\x11"))
 
 
-@pytest.mark.spec("MQQB-2.2.2-01", "MQQB-2.2.2.1-01", "MQQB-2.2.2.1-04", "MQQB-3.1.5.3.2-04", "MQMQ-2.2.19.1-12")
+@pytest.mark.spec("MQQB-2.2.2-01", "MQQB-2.2.2.1-01", "MQQB-2.2.2.1-04", "MQMQ-2.2.19.1-12")
 def test_connection_parameters_have_32_bytes() -> None:
     packet = ConnectionParameters(recoverable_ack_timeout=0x11111111, ack_timeout=0x22222222, window_size=0x3333)
     data = packet.encode()
@@ -78,7 +82,7 @@ def test_connection_parameters_have_32_bytes() -> None:
     assert [ConnectionParameters(window_size=size).window for size in (0, 1, 64)] == [1, 1, 64]
 
 
-@pytest.mark.spec("MQQB-3.1.5.4.1-02")
+@pytest.mark.spec("MQQB-3.1.5.4.1-02", "MQQB-2.2.2.1-04")
 def test_the_acceptor_echoes_the_time_outs_and_states_its_own_window() -> None:
     request = ConnectionParameters(recoverable_ack_timeout=500, ack_timeout=20000, window_size=64, reserved=7)
     response = request.response(window_size=9)
@@ -111,7 +115,7 @@ def test_a_request_names_both_queue_managers_or_leaves_the_server_null() -> None
         assert EstablishConnection.request(CLIENT, SERVER, 5, flags).encode()[56] == 0x10
 
 
-@pytest.mark.spec("MQQB-2.2.3.1-07", "MQQB-2.2.3.1-08", "MQQB-2.2.3.1-09", "MQQB-2.2.3.1-10", "MQQB-3.1.5.2.3-02")
+@pytest.mark.spec("MQQB-2.2.3.1-07", "MQQB-2.2.3.1-08", "MQQB-2.2.3.1-09", "MQQB-2.2.3.1-10")
 def test_the_operating_system_bits() -> None:
     assert (SE, OS, QS) == (0x0100, 0x0200, 0x0400)
     for flags in (0, SE, OS, QS):
@@ -122,18 +126,23 @@ def test_the_operating_system_bits() -> None:
     assert isinstance(noisy, EstablishConnection)
     assert noisy.operating_system & (SE | OS | QS) == SE | OS
     assert noisy.encode()[57:60] == b"\xfb\xff\xff"
+    assert noisy.accepted(SERVER).operating_system == 0x0310
+    assert noisy.accepted(SERVER).reserved == 0
 
 
 @pytest.mark.spec("MQQB-2.2.3.1-02", "MQQB-2.2.3.1-04", "MQQB-2.2.3.1-05", "MQQB-3.1.5.3.1-06")
 @pytest.mark.parametrize("server", [SERVER, NULL_GUID])
-def test_a_response_echoes_the_request_and_names_the_acceptor(server: bytes) -> None:
-    request = EstablishConnection.request(CLIENT, server, 0xDEADBEEF, SE | OS)
+@pytest.mark.parametrize("flags", [0, SE | OS])
+def test_a_response_echoes_the_request_and_names_the_acceptor(server: bytes, flags: int) -> None:
+    request = EstablishConnection.request(CLIENT, server, 0xDEADBEEF, flags)
+    request.padding = bytes(512)
     for response in (request.accepted(SERVER), request.refused(SERVER)):
         assert response.base.is_internal
         assert response.internal.packet_type == 2
         assert (response.client_guid, response.server_guid) == (CLIENT, SERVER)
         assert response.time_stamp == 0xDEADBEEF
-        assert response.operating_system & SE
+        assert response.operating_system & SE == flags & SE
+        assert response.padding == b"\x5a" * 512
     assert not request.accepted(SERVER).internal.is_refused
     assert not request.internal.is_refused
 

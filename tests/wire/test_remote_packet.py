@@ -390,3 +390,13 @@ def test_the_flags_that_presence_decides_are_the_only_ones_that_change() -> None
     kept = RemotePacket.of(stored, Origin(RELAY)).user_message
     assert BaseHeader.decode(kept, 0)[0].flags == flags & ~base_header.SH
     assert kept[:32] + kept[48:] == stored[:32] + stored[48:]
+
+
+@pytest.mark.spec("MQRR-2.2.5.3-02")
+def test_a_reader_ignores_the_subqueue_header_of_a_message_in_no_subqueue() -> None:
+    outside = RemotePacket.of(UserMessage().encode(), Origin(bytes(16)))
+    outside.subqueue = SubqueueHeader(acknowledgement_class=0xC004, abort_counter=3, target_subqueue_name="t")
+    assert RemotePacket.decode(outside.encode()).placement is None
+    inside = RemotePacket.of(UserMessage().encode(), Origin(bytes(16)))
+    inside.subqueue = SubqueueHeader(abort_counter=3, subqueue_name="retry")
+    assert RemotePacket.decode(inside.encode()).placement == inside.subqueue

@@ -121,7 +121,7 @@ def test_without_trailers_there_is_no_second_section() -> None:
 
 
 @pytest.mark.spec("MQRR-2.2.7-02")
-@pytest.mark.parametrize("made", [message(b"12345"), srmp_message()])
+@pytest.mark.parametrize("made", [message(b"12345"), message(b"1234567"), srmp_message()])
 def test_the_sections_meet_behind_the_header_that_was_cut(made: UserMessage) -> None:
     """And together they make a packet that can be read, with zeros in the gap."""
     packet = remote(made)

@@ -102,7 +102,7 @@ def test_a_reply_has_an_array_of_structures_with_their_bytes_behind_it() -> None
 
 @pytest.mark.spec("MQRR-2.2.6-02")
 def test_the_offsets_of_a_reply_in_ndr() -> None:
-    # Readings, MQRR 5.
+    # readings MQRR 5.
     data = encode(Reply(1, 2, [section(FULL, b"packet")], 3), NDR20)
     assert (data[0], data[8], data[16], data[20:24], data[24]) == (1, 2, 1, b"\0\0\2\0", 1)
     assert data[28:44] == bytes.fromhex("00000000 06000000 06000000 04000200")

@@ -22,7 +22,7 @@ from waypost.wire.user_header import UserHeader
 
 OWN = bytes(range(16))
 PEER = bytes(range(16, 32))
-USER = UserHeader(source_queue_manager=OWN, queue_manager_address=PEER, message_id=9, sent_time=1_000)
+USER = UserHeader(source_queue_manager=OWN, queue_manager_address=PEER, message_id=9, sent_time=1_000, flags=0x3FF)
 ORDER_BODY = OrderAckBody(tx_sequence_id=0x2222222211111111, tx_sequence_number=8, tx_previous_sequence_number=7)
 FINAL_BODY = FinalAckBody(0x2222222211111111, 8, 7, PEER, 0x55)
 PUBLIC_CLASSES = (0x4000, 0x8000, 0x8003, 0x8004, 0x8005, 0x8006, 0x8007, 0x8009, 0x800B, 0xC000, 0xC001, 0xC002)
@@ -45,6 +45,7 @@ def test_an_order_ack_to_a_private_queue_number() -> None:
     assert (properties.label, properties.flags, properties.message_class) == ("QM Ordering Ack", 0, 0x00FF)
     assert (properties.body_type, len(properties.message_body)) == (0, 0x24)
     assert packet.encode() == data
+    assert order_ack(USER, local_order_queue(), ORDER_BODY).message.encode() == data
 
 
 @pytest.mark.spec("MQQB-2.2.4-02", "MQQB-2.2.4-04", "MQQB-3.1.7.17-04")

@@ -1,4 +1,4 @@
-"""The bytes of tests/vectors, which nobody of this project made, and frame 7 completed as its reading says."""
+"""The bytes of tests/vectors, which nobody of this project made, and frame 7 completed (readings MQQB 6)."""
 
 from pathlib import Path
 from typing import Final

@@ -103,7 +103,7 @@ def seal_body(message: UserMessage, encryption: BodyEncryption, key: bytes, encr
     properties = message.properties
     # MessageSize stays that of the clear body, AllocationBodySize becomes that of the ciphertext (2.2.19.3).
     size = len(properties.message_body)
-    ciphertext = encrypt_body(encryption.algorithm, key, properties.message_body)
+    ciphertext = encrypt_body(encryption.algorithm, _provider_key(encryption, key), properties.message_body)
     properties.message_body, properties.allocation_remainder = ciphertext[:size], ciphertext[size:]
     properties.privacy_level = encryption.privacy_level
     properties.encryption_algorithm = encryption.algorithm
@@ -119,7 +119,7 @@ def open_body(message: UserMessage, key: bytes) -> None:
     if encryption is None or message.security is None:
         return
     properties = message.properties
-    body = decrypt_body(encryption.algorithm, key, properties.allocated_body)
+    body = decrypt_body(encryption.algorithm, _provider_key(encryption, key), properties.allocated_body)
     # A sender may have put the size of the ciphertext into MessageSize; the padding then tells that of the body.
     properties.message_body, properties.allocation_remainder = body[: len(properties.message_body)], b""
     message.security.flags &= ~security_header.EB
@@ -151,11 +151,11 @@ def decrypt_body(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> byt
         raise DecryptionFailed(f"the body cannot be decrypted: {error}") from error
 
 
-def enhanced_rc2_key(key: bytes) -> bytes:
-    """MS-MQQB 3.1.7.1.5: the key of 128 bits that the enhanced provider makes of one of 40 bits."""
-    if len(key) != 5:
-        raise InvalidParameter(f"a key of 40 bits has 5 bytes, not {len(key)}")
-    return key + bytes(11)
+def _provider_key(encryption: BodyEncryption, key: bytes) -> bytes:
+    """MS-MQQB 3.1.7.1.5: the enhanced provider makes an RC2 key of 128 bits of one of 40 bits."""
+    if encryption == BodyEncryption(PrivacyLevel.ENHANCED, SessionKeyAlgorithm.RC2) and len(key) == 5:
+        return key + bytes(11)
+    return key
 
 
 def _cipher(algorithm: SessionKeyAlgorithm, key: bytes) -> tuple[Cipher[CBC] | Cipher[None], PKCS7 | None]:

@@ -3,7 +3,7 @@
 The sections name the properties and their order, not how names and labels turn into bytes (readings MQMQ 3.8). Here it
 is their packet form without padding, a label with its null, and nothing for what is absent: signatures are between
 Waypost and Waypost. They cover the clear body: a sender signs, then encrypts; a receiver decrypts, then verifies
-(readings MQQB 10).
+(readings MQQB 3.10).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """What a session says about itself in every SessionHeader: MS-MQQB 3.1.1.6.1, 3.1.5.8.7 and 3.1.7.1.3.
 
 The counters only grow here and are cut to 16 bits on the wire. Pending recoverable acknowledgments are told once: each
-header that leaves takes them along (readings MQQB A8).
+header that leaves takes them along (readings MQQB 3.8).
 """
 
 from dataclasses import dataclass
@@ -30,6 +30,18 @@ class SessionCounts:
         self.message_sent_count += 1
         if message.user.delivery == RECOVERABLE:
             self.recoverable_message_sent_count += 1
+
+    def stored(self, number: int) -> None:
+        """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk, so the next header acknowledges it.
+
+        At most 32 numbers fit; whoever counts them sends a header before the 33rd.
+        """
+        if self.recoverable_msg_ack_flags == 0:
+            self.recoverable_msg_ack_seq_number = number
+        below = max(self.recoverable_msg_ack_seq_number - number, 0)
+        self.recoverable_msg_ack_seq_number -= below
+        self.recoverable_msg_ack_flags <<= below
+        self.recoverable_msg_ack_flags |= 1 << number - self.recoverable_msg_ack_seq_number
 
     def session_ack(self) -> SessionAck:
         """MS-MQQB 3.1.5.8.7: the acknowledgment in a packet of its own."""

@@ -1,7 +1,8 @@
 """MS-MQMQ 2.2.19.1 BaseHeader: the 16 bytes that start every packet but a Ping."""
 
+import struct
 from dataclasses import dataclass
-from struct import Struct, error as StructError
+from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError
@@ -39,7 +40,7 @@ class BaseHeader:
     def decode(cls, buf: bytes, at: int) -> "tuple[BaseHeader, int]":
         try:
             header = cls(*LAYOUT.unpack_from(buf, at))
-        except StructError:
+        except struct.error:
             raise cut_short(SECTION, "BaseHeader", at, len(buf)) from None
         if (
             header.version_number != VERSION

@@ -1,15 +1,18 @@
 """What all records of this package share: the shape, the padding, the strings.
 
-A record is a slotted dataclass whose fields stand in the order of the specification. `decode(buf, at)` reads it from `buf` at offset `at`
-and returns the record with the offset of the byte behind it; `encode()` returns its bytes. A fixed run of fields is one precompiled
-`struct.Struct`, whose tuple is handed to the constructor as it is. Reserved fields and padding are kept as they came, so that a record nobody
-touched encodes to the bytes it was read from. Presence flags and sizes that follow from other fields are computed when encoding.
+A record is a slotted dataclass whose fields stand in the order of the specification. `decode(buf, at)` reads it from
+`buf` at offset `at` and returns the record with the offset of the byte behind it; `encode()` returns its bytes. A fixed
+run of fields is one precompiled `struct.Struct`, whose tuple is handed to the constructor as it is. Reserved fields and
+padding are kept as they came, so that a record nobody touched encodes to the bytes it was read from. Presence flags and
+sizes that follow from other fields are computed when encoding.
+
+What every message has also has `encode_into(parts)`, which appends its bytes in pieces and returns how many they are:
+the pieces of a packet are joined once, and a body is copied once. On the way of every message the data is not measured
+before a `struct.error` says that it ends too early, and a header that is seldom there costs one test with its like.
 """
 
-from codecs import (
-    utf_16_le_decode,
-    utf_16_le_encode,
-)  # bytes.decode looks the codec up by name, which costs more than decoding
+# bytes.decode and str.encode look the codec up by name, which costs more than to run it.
+from codecs import utf_16_le_decode, utf_16_le_encode
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
@@ -25,11 +28,14 @@ def cut_short(section: str, field: str, offset: int, have: int) -> DecodeError:
 
 
 def decode_text(data: bytes, section: str, field: str, offset: int) -> str:
-    """UTF-16LE text with its terminating null, which is checked and removed. A null inside is an error. Lone surrogates survive."""
+    """UTF-16LE text with its terminating null, which is checked and removed.
+
+    A null inside is an error. Lone surrogates survive.
+    """
     units, used = utf_16_le_decode(data, "surrogatepass")
     text, null, rest = units.partition("\0")
     if rest or not null or used != len(data):
-        raise _bad_text(units, section, field, offset)
+        raise bad_text(units, section, field, offset)
     return text
 
 
@@ -37,16 +43,16 @@ def encode_text(text: str, section: str, field: str) -> bytes:
     """UTF-16LE with a terminating null."""
     if "\0" in text:
         raise EncodeError(section, field, "it has a null before its end")
-    return utf_16_le_encode(f"{text}\0", "surrogatepass")[0]
+    return utf_16_le_encode(text + "\0", "surrogatepass")[0]
 
 
 def padding_for(length: int, kept: bytes) -> bytes:
-    """The bytes that bring `length` to a multiple of 4: those that came with the record while they still fit, else zeros."""
+    """The bytes that bring `length` to a multiple of 4: those that came with the record if they fit, else zeros."""
     size = -length & 3
     return kept if len(kept) == size else PADDING[size]
 
 
-def _bad_text(text: str, section: str, field: str, offset: int) -> DecodeError:
+def bad_text(text: str, section: str, field: str, offset: int) -> DecodeError:
     if text.endswith("\0"):
         return DecodeError(section, field, offset, "it has a null before its end")
     return DecodeError(section, field, offset, "it is not UTF-16 text with a terminating null")

@@ -36,7 +36,7 @@ _HTTP_ADDRESS: Final = re.compile(
 
 
 def separators_of(protocol: Protocol) -> tuple[str, ...]:
-    """What may stand behind the address and PRIVATE$, the printed form first. Readings 26: HTTP names have slashes."""
+    """What may stand behind the address and PRIVATE$, the printed form first: slashes in HTTP (readings MQMQ 3.26)."""
     return ("/", "\\") if protocol in DEFAULT_PORTS else ("\\",)
 
 

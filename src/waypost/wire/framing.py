@@ -1,7 +1,8 @@
 """Packets out of a byte stream: MS-MQQB 2.1 over TCP.
 
-A packet says its own length in BaseHeader.PacketSize, with one trap (readings MQQB 1, MQMQ 3.1): behind a UserMessage Packet with SH set
-stand 16 bytes more that PacketSize does not count, while the SessionHeader of a SessionAck Packet, which has IN set, is counted.
+A packet says its own length in BaseHeader.PacketSize, with one trap (readings MQQB 1, MQMQ 3.1): behind a UserMessage
+Packet with SH set stand 16 bytes more that PacketSize does not count, while the SessionHeader of a SessionAck Packet,
+which has IN set, is counted.
 """
 
 from struct import Struct
@@ -19,8 +20,9 @@ _IN_OR_SH: Final = base_header.IN | base_header.SH
 class Splitter:
     """Cuts one direction of one connection into whole packets, whatever the segments.
 
-    Only what the length depends on is checked here. When the stream breaks, the packets before the break are still returned and `error` is
-    set; a `feed` that has no packet to return raises it, and so does every later one. At most one unfinished packet is held.
+    Only what the length depends on is checked here. When the stream breaks, the packets before the break are still
+    returned and `error` is set; a `feed` that has no packet to return raises it, and so does every later one. At most
+    one unfinished packet is held.
     """
 
     __slots__ = ("_buffer", "_wanted", "error")
@@ -37,8 +39,7 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes of the stream; return the packets that they complete, in order."""
-        if self.error is not None:
-            raise self.error
+        self._raise_error()
         if self._buffer:
             self._buffer += data
             if len(self._buffer) < self._wanted:
@@ -46,13 +47,16 @@ class Splitter:
             data = bytes(self._buffer)
         packets, used = self._cut(data)
         self._buffer = bytearray(data[used:])
-        if self.error is not None:
-            self._buffer.clear()
-            if not packets:
-                raise self.error
+        if not packets:
+            self._raise_error()
         return packets
 
+    def _raise_error(self) -> None:
+        if self.error is not None:
+            raise self.error
+
     def _cut(self, data: bytes) -> tuple[list[bytes], int]:
+        """The whole packets that `data` starts with, and how many of its bytes need not be seen again."""
         packets: list[bytes] = []
         at = 0
         self._wanted = base_header.SIZE
@@ -64,7 +68,7 @@ class Splitter:
                 or not base_header.SIZE <= size <= MAX_PACKET_SIZE
             ):
                 self.error = _explain(data[at : at + base_header.SIZE])
-                break
+                return packets, len(data)
             if flags & _IN_OR_SH == base_header.SH:
                 size += session_header.SIZE
             if len(data) - at < size:

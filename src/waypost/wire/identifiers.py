@@ -71,7 +71,7 @@ class MessageIdentifier:
         ordinal = _parse_decimal(number, 0xFFFF_FFFF)
         if ordinal is None:
             reason = f"{number[:20]!r} is not a number from 0 to 4294967295"
-            raise DecodeError("MS-MQMQ 2.2.18.1.3", "Ordinal", len(guid) + 1, reason)
+            raise DecodeError("MS-MQMQ 2.2.18.1.3", "Ordinal", len(text) - len(number), reason)
         return cls(parse_guid(guid), ordinal)
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ class MulticastId:
         port = _parse_decimal(number, 0xFFFF)
         if port is None:
             raise DecodeError(
-                "MS-MQMQ 2.1.6", "Port", len(dotted) + 1, f"{number[:20]!r} is not a port from 0 to 65535"
+                "MS-MQMQ 2.1.6", "Port", len(text) - len(number), f"{number[:20]!r} is not a port from 0 to 65535"
             )
         return cls(int.from_bytes(map(int, match.groups()), "little"), port)
 

@@ -104,13 +104,14 @@ class EstablishConnection:
     ) -> "EstablishConnection":
         """MS-MQQB 3.1.5.2.3.
 
-        `server_guid` is NULL_GUID for a direct format name; `operating_system` holds SE, OS and QS.
+        `server_guid` is NULL_GUID for a direct format name; `operating_system` holds SE, OS and QS; of `time_stamp`,
+        milliseconds since the system started, the low 32 bits count.
         """
         return cls(
             client_guid=client_guid,
             server_guid=server_guid,
-            time_stamp=time_stamp,
-            operating_system=operating_system & ~RE | RE_VALUE,
+            time_stamp=time_stamp & 0xFFFF_FFFF,
+            operating_system=operating_system & (SE | OS | QS) | RE_VALUE,
         )
 
     def accepted(self, own_guid: bytes) -> "EstablishConnection":
@@ -152,7 +153,7 @@ class ConnectionParameters:
 
     @property
     def window(self) -> int:
-        """WindowSize, with 0 read as 1 (readings MQQB B13)."""
+        """WindowSize, with 0 read as 1 (readings MQQB 3.13)."""
         return self.window_size or 1
 
 

@@ -113,7 +113,7 @@ class PublicKeyBlob:
 class SimpleBlob:
     """MS-MQQB 2.4.2 SIMPLEBLOB: a session key, encrypted. It fills its field, and has no length of its own.
 
-    `encrypted_key` is as long as the modulus of the receiver's key (readings B23; the figure shows 256 bytes).
+    `encrypted_key` is as long as the modulus of the receiver's key (readings MQQB 3.23; the figure shows 256 bytes).
     """
 
     session_key_algorithm: SessionKeyAlgorithm

@@ -38,7 +38,7 @@ class MessageClass(IntEnum):
     MQMSG_CLASS_NACK_RECEIVE_TIMEOUT = 0xC002
     MQMSG_CLASS_NACK_RECEIVE_REJECTED = 0xC004
 
-    # Not in MS-MQMQ: classes that MS-MQQB and MS-MQDMPR name without a number (readings MQQB 30, MQDMPR 5).
+    # Not in MS-MQMQ: classes that MS-MQQB and MS-MQDMPR name without a number (readings MQQB 3.30, MQDMPR 2.5).
     MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT = 0x8008
     MQMSG_CLASS_NACK_SOURCE_COMPUTER_GUID_CHANGED = 0x800C
     MQMSG_CLASS_NACK_MESSAGE_TOO_LARGE = 0x800D

@@ -1,18 +1,20 @@
-"""MS-MQMQ 2.2.19.3 MessagePropertiesHeader: the label, the extension and the body, with what the application says about them.
+"""MS-MQMQ 2.2.19.3 MessagePropertiesHeader: label, extension and body, with what the application says about them.
 
-MessageSize bytes are the body; AllocationBodySize bytes are what it takes in the packet (readings MQMQ 3.18). The two differ when a body is
-encrypted: the first MessageSize bytes are then in `message_body` and the rest in `allocation_remainder`. BodyType and, unless the message is
-signed or encrypted, the algorithms are carried whatever they are (readings MQMQ 3.9, 3.19).
+MessageSize bytes are the body; AllocationBodySize bytes are what it takes in the packet (readings MQMQ 3.18). The two
+differ when a body is encrypted: the first MessageSize bytes are then in `message_body` and the rest in
+`allocation_remainder`. BodyType and, unless the message is signed or encrypted, the algorithms are carried whatever
+they are (readings MQMQ 3.9, 3.19).
 """
 
-from dataclasses import dataclass, field
 import struct
+from codecs import utf_16_le_decode
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_LABEL_LENGTH
-from waypost.wire.codec import cut_short, decode_text, encode_text, padding_for
+from waypost.wire.codec import bad_text, cut_short, encode_text, padding_for
 
 SECTION: Final = "MS-MQMQ 2.2.19.3"
 
@@ -24,12 +26,16 @@ NR: Final = 0x08
 LAYOUT: Final = Struct("<BBH20sIIIIIIII")
 FIXED_SIZE: Final = 56
 
+_MAX_LABEL_SIZE: Final = 2 * MAX_LABEL_LENGTH
 _NO_CORRELATION: Final = bytes(20)
 
 
 @dataclass(slots=True)
 class MessagePropertiesHeader:
-    """LabelLength, MessageSize, AllocationBodySize and ExtensionSize are computed. No label and a label of a lone null differ on the wire."""
+    """LabelLength, MessageSize, AllocationBodySize and ExtensionSize are computed.
+
+    No label and a label of a lone null differ on the wire.
+    """
 
     flags: int = 0
     message_class: int = 0
@@ -66,19 +72,18 @@ class MessagePropertiesHeader:
             raise cut_short(SECTION, "MessagePropertiesHeader", at, len(buf)) from None
         if label_length > MAX_LABEL_LENGTH:
             raise DecodeError(SECTION, "LabelLength", at + 1, f"it is {label_length} and at most 250 are allowed")
+        if allocation_body_size < message_size:
+            raise DecodeError(
+                SECTION,
+                "AllocationBodySize",
+                at + 36,
+                f"{allocation_body_size} bytes cannot hold the {message_size} of the body",
+            )
         label_at = at + FIXED_SIZE
         extension_at = label_at + label_length * 2
         body_at = extension_at + extension_size
-        end = body_end = body_at + message_size
-        if allocation_body_size != message_size:
-            if allocation_body_size < message_size:
-                raise DecodeError(
-                    SECTION,
-                    "AllocationBodySize",
-                    at + 36,
-                    f"{allocation_body_size} bytes cannot hold the {message_size} of the body",
-                )
-            end = body_at + allocation_body_size
+        body_end = body_at + message_size
+        end = body_at + allocation_body_size
         after = end + (at - end & 3)
         if after > len(buf):
             raise _overrun(buf, label_at, extension_at, body_at)
@@ -93,11 +98,15 @@ class MessagePropertiesHeader:
             encryption_algorithm,
         )
         if label_length:
-            header.label = decode_text(buf[label_at:extension_at], SECTION, "Label", label_at)
+            # What decode_text does, in line: most messages have a label.
+            units, used = utf_16_le_decode(buf[label_at:extension_at], "surrogatepass")
+            header.label, null, rest = units.partition("\0")
+            if rest or not null or used != label_length * 2:
+                raise bad_text(units, SECTION, "Label", label_at)
         if extension_size:
             header.extension_data = buf[extension_at:body_at]
         header.message_body = buf[body_at:body_end]
-        if body_end != end:
+        if end != body_end:
             header.allocation_remainder = buf[body_end:end]
         if after != end:
             header.padding = buf[end:after]
@@ -109,34 +118,43 @@ class MessagePropertiesHeader:
         return b"".join(parts)
 
     def encode_into(self, parts: list[bytes]) -> int:
-        """Append the header; return its size."""
-        label = b"" if self.label is None else encode_text(self.label, SECTION, "Label")
-        label_size = len(label)
-        if label_size > MAX_LABEL_LENGTH * 2:
-            raise EncodeError(
-                SECTION, "Label", f"{label_size // 2 - 1} UTF-16 units are too many, at most 249 are allowed"
-            )
-        body = self.message_body
-        body_size = len(body)
-        allocation = body_size + len(self.allocation_remainder)
+        label = b""
+        if self.label is not None:
+            label = encode_text(self.label, SECTION, "Label")
+            if len(label) > _MAX_LABEL_SIZE:
+                units = len(label) // 2 - 1
+                raise EncodeError(SECTION, "Label", f"{units} UTF-16 units are too many, at most 249 are allowed")
         extension = self.extension_data
+        body = self.message_body
+        remainder = self.allocation_remainder
+        label_size = len(label)
         extension_size = len(extension)
-        fixed = LAYOUT.pack(
-            self.flags,
-            label_size // 2,
-            self.message_class,
-            self.correlation_id,
-            self.body_type,
-            self.application_tag,
-            body_size,
-            allocation,
-            self.privacy_level,
-            self.hash_algorithm,
-            self.encryption_algorithm,
-            extension_size,
+        body_size = len(body)
+        allocation_body_size = body_size + len(remainder)
+        parts.append(
+            LAYOUT.pack(
+                self.flags,
+                label_size // 2,
+                self.message_class,
+                self.correlation_id,
+                self.body_type,
+                self.application_tag,
+                body_size,
+                allocation_body_size,
+                self.privacy_level,
+                self.hash_algorithm,
+                self.encryption_algorithm,
+                extension_size,
+            )
         )
-        parts += (fixed, label, extension, body, self.allocation_remainder)
-        size = FIXED_SIZE + label_size + extension_size + allocation
+        if label:
+            parts.append(label)
+        if extension:
+            parts.append(extension)
+        parts.append(body)
+        if remainder:
+            parts.append(remainder)
+        size = FIXED_SIZE + label_size + extension_size + allocation_body_size
         if size & 3:
             padding = padding_for(size, self.padding)
             parts.append(padding)

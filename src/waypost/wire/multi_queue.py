@@ -1,8 +1,8 @@
 """MS-MQMQ 2.2.20.1 to 2.2.20.3 and 2.2.18.1.4: the MultiQueueFormatHeader, which lists all queues of a send to several.
 
 Alignment inside an address header counts from its start, which is itself 4-aligned from the start of the packet
-(readings 4), so encoding does not depend on the position. Padding is uninitialized memory in practice: it is kept and
-never examined.
+(readings MQMQ 4), so encoding does not depend on the position. Padding is uninitialized memory in practice: it is kept
+and never examined.
 """
 
 from dataclasses import dataclass, field
@@ -116,8 +116,10 @@ class MqfFormatNameElement:
         if kind is None:
             raise DecodeError(ELEMENT_SECTION, "FormatType", at, f"it is 0x{format_type:04X} and must be 1, 2, 3 or 6")
         at += FORMAT_TYPE.size
-        # 2.2.18.1.7.1 does not say that the name of a public queue is aligned; readings 4: it is, like the other GUIDs.
+        # 2.2.18.1.7.1 does not say that the name of a public queue is aligned; readings MQMQ 4: it is, as other GUIDs.
         name_at = at if kind is MqfDirectQueueFormatName else at + (start - at & 3)
+        if name_at > len(buf):
+            raise cut_short(ELEMENT_SECTION, "FormatName", at, len(buf))
         name, end = kind.decode(buf, name_at)
         return cls(name, buf[at:name_at]), end
 
@@ -258,6 +260,6 @@ def from_format_name(name: FormatName) -> MqfFormatNameElement:
             return MqfFormatNameElement(PrivateQueueFormatName(guid, number))
         case DistributionListFormatName(guid):
             return MqfFormatNameElement(MqfDistributionQueueFormatName(guid))
-        case DirectFormatName():
+        case DirectFormatName(suffix=Suffix.NONE):
             return MqfFormatNameElement(MqfDirectQueueFormatName(name.direct_text))
     raise UnsupportedFormatName(f"{name} cannot stand in a MultiQueueFormatHeader (MS-MQMQ 2.2.18.1.4)")

@@ -21,18 +21,21 @@ Packet = UserMessage | OrderAck | FinalAck | EstablishConnection | ConnectionPar
 
 
 def decode_packet(data: bytes) -> Packet:
-    """One whole packet: as `Splitter` gives it, or the datagram of a Ping. `encode()` of what is returned gives `data` again."""
-    if len(data) == ping.SIZE and data[4:8] != _LIOR:
+    """One whole packet: as `Splitter` gives it, or the datagram of a Ping.
+
+    `encode()` of what is returned gives `data` again.
+    """
+    size = len(data)
+    if size == ping.SIZE and data[4:8] != _LIOR:
         return Ping.decode(data)
     base, at = _decode_base(data, 0)
-    size = base.packet_size
     if base.flags & _IN_OR_SH:
         if base.flags & base_header.IN:
             return decode_internal(data)
-        size += session_header.SIZE
-    if len(data) != size:
-        raise DecodeError(
-            base_header.SECTION, "PacketSize", 8, f"it asks for {size} bytes in all, but {len(data)} are there"
-        )
+        size -= session_header.SIZE
+    if size != base.packet_size:
+        wanted = base.packet_size + len(data) - size
+        reason = f"it asks for {wanted} bytes in all, but {len(data)} are there"
+        raise DecodeError(base_header.SECTION, "PacketSize", 8, reason)
     message = _decode_message(base, data, at)
     return identify(message) if message.properties.message_class else message

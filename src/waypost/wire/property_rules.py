@@ -64,7 +64,7 @@ from waypost.wire.sid import Sid
 
 # A quota that is not set: only the disk and the quota of the computer limit the queue (MS-MQMQ 2.3.1.5).
 UNLIMITED: Final = 0xFFFF_FFFF
-# MS-MQDMPR 3.1.1.1, in kilobytes (readings MQDMPR F).
+# MS-MQDMPR 3.1.1.1, in kilobytes (readings MQDMPR 3.F).
 DEFAULT_MACHINE_QUOTA: Final = 0x0010_0000
 
 SETTINGS_NAME: Final = "MSMQ Settings"

@@ -47,7 +47,7 @@ INTEGERS: Final[dict[int, Struct]] = {
     VarType.VT_UI8: U64,
 }
 
-# CAUI, CAL, CAUL and CAUH. CAL is signed, as its IDL says (readings, MQMQ 27).
+# CAUI, CAL, CAUL and CAUH. CAL is signed, as its IDL says (readings MQMQ 3.27).
 INTEGER_VECTORS: Final[dict[int, Struct]] = {
     VT_VECTOR | VarType.VT_UI2: U16,
     VT_VECTOR | VarType.VT_I4: I32,

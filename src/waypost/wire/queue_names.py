@@ -1,12 +1,16 @@
-"""Queue names as a UserHeader packs them: MS-MQMQ 2.2.18.1.5 and 2.2.18.1.7. Each begins on a 4-byte boundary and ends on one."""
+"""Queue names as a UserHeader packs them: MS-MQMQ 2.2.18.1.5 and 2.2.18.1.7.
 
-from dataclasses import dataclass, field
+Each begins on a 4-byte boundary and ends on one.
+"""
+
 import struct
+from codecs import utf_16_le_decode
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
 from waypost.errors import EncodeError
-from waypost.wire.codec import cut_short, decode_text, encode_text, padding_for
+from waypost.wire.codec import bad_text, cut_short, encode_text, padding_for
 
 _DIRECT: Final = "MS-MQMQ 2.2.18.1.5.2"
 _U16: Final = Struct("<H")
@@ -29,6 +33,10 @@ class PrivateQueueFormatNameId:
     def encode(self) -> bytes:
         return _U32.pack(self.private_queue_identifier)
 
+    def encode_into(self, parts: list[bytes]) -> int:
+        parts.append(self.encode())
+        return 4
+
 
 @dataclass(slots=True)
 class DirectQueueFormatName:
@@ -49,17 +57,34 @@ class DirectQueueFormatName:
         after = end + (at - end & 3)
         if after > len(buf):
             raise cut_short(_DIRECT, "DirectFormatName", start, len(buf))
-        name = cls(decode_text(buf[start:end], _DIRECT, "DirectFormatName", start))
+        # What decode_text does, in line: every message has a destination.
+        units, used = utf_16_le_decode(buf[start:end], "surrogatepass")
+        text, null, rest = units.partition("\0")
+        if rest or not null or used != count:
+            raise bad_text(units, _DIRECT, "DirectFormatName", start)
+        name = cls(text)
         if after != end:
             name.padding = buf[end:after]
         return name, after
 
     def encode(self) -> bytes:
+        parts: list[bytes] = []
+        self.encode_into(parts)
+        return b"".join(parts)
+
+    def encode_into(self, parts: list[bytes]) -> int:
         text = encode_text(self.direct_format_name, _DIRECT, "DirectFormatName")
-        if len(text) > 0xFFFF:
-            raise EncodeError(_DIRECT, "Count", f"a name of {len(text)} bytes does not fit 16 bits")
-        data = _U16.pack(len(text)) + text
-        return data + padding_for(len(data), self.padding) if len(data) & 3 else data
+        count = len(text)
+        if count > 0xFFFF:
+            raise EncodeError(_DIRECT, "Count", f"a name of {count} bytes does not fit 16 bits")
+        parts.append(_U16.pack(count))
+        parts.append(text)
+        size = 2 + count
+        if size & 3:
+            padding = padding_for(size, self.padding)
+            parts.append(padding)
+            size += len(padding)
+        return size
 
 
 @dataclass(slots=True)
@@ -77,6 +102,10 @@ class PublicQueueFormatName:
     def encode(self) -> bytes:
         return self.public_queue_identifier
 
+    def encode_into(self, parts: list[bytes]) -> int:
+        parts.append(self.encode())
+        return 16
+
 
 @dataclass(slots=True)
 class PrivateQueueFormatName:
@@ -93,6 +122,10 @@ class PrivateQueueFormatName:
 
     def encode(self) -> bytes:
         return _GUID_U32.pack(self.source_queue_manager, self.private_queue_identifier)
+
+    def encode_into(self, parts: list[bytes]) -> int:
+        parts.append(self.encode())
+        return 20
 
 
 QueueName = PrivateQueueFormatNameId | DirectQueueFormatName | PublicQueueFormatName | PrivateQueueFormatName

@@ -4,7 +4,7 @@ The packet is the UserMessage as it was received and headers behind it. For a di
 laid over UserHeader.QueueManagerAddress; when the sections are cut, TimeToReachQueue becomes a moment instead of a
 duration. Flags.AH tells a message that came over HTTP. The message is patched, never encoded anew.
 
-PacketSize is written without the headers behind the UserMessage (readings 30), but a reader cannot rely on it:
+PacketSize is written without the headers behind the UserMessage (readings MQRR 3.30), but a reader cannot rely on it:
 tests/vectors/srmp-user-message.bin counts its ExtensionHeader. The end of the UserMessage is found by walking.
 """
 
@@ -106,6 +106,11 @@ class RemotePacket:
                 headers += header.encode()
         return self.user_message + ExtensionHeader(len(headers), flags, self.extension.reserved).encode() + headers
 
+    @property
+    def placement(self) -> SubqueueHeader | None:
+        """The SubqueueHeader of a message that is in a subqueue. A reader ignores that of any other (2.2.5.3)."""
+        return self.subqueue if self.subqueue is not None and self.subqueue.is_in_subqueue else None
+
     def message(self) -> UserMessage:
         """The UserMessage as a record, its PacketSize made to fit."""
         base, at = BaseHeader.decode(self.user_message, 0)
@@ -128,15 +133,15 @@ def sender_address(user: UserHeader) -> SenderAddress | None:
 
 
 def absolute_time_to_reach_queue(sent_time: int, time_to_reach_queue: int) -> int:
-    """3.1.4.7. readings 25: infinite stays infinite, and so does what 32 bits cannot hold."""
+    """3.1.4.7. readings MQRR 3.25: infinite stays infinite, and so does what 32 bits cannot hold."""
     return min(sent_time + time_to_reach_queue, INFINITE)
 
 
 def cut_sections(packet: bytes, body_limit: int, compound_limit: int) -> list[SectionBuffer]:
     """3.1.4.7 ppPacketSections, with the limits dwMaxBodySize and dwMaxCompoundMessageSize.
 
-    The padding of a cut body opens the second section (readings 24), so that SectionSizeAlloc of the first one is where
-    the second one belongs.
+    The padding of a cut body opens the second section (readings MQRR 3.24), so that SectionSizeAlloc of the first one
+    is where the second one belongs.
     """
     layout = _Layout.of(packet)
     base = layout.base
@@ -188,7 +193,7 @@ class _Layout:
         if flags & user_header.SH:
             _, at = SecurityHeader.decode(packet, at)
         properties, at = MessagePropertiesHeader.decode(packet, at)
-        # readings 24: an encrypted body takes AllocationBodySize.
+        # readings MQRR 3.24: an encrypted body takes AllocationBodySize.
         body_size = len(properties.message_body) + len(properties.allocation_remainder)
         body_at = at - len(properties.padding) - body_size
         if base.has_debug_header:

@@ -62,8 +62,8 @@ class ExtensionHeader:
 class SubqueueHeader:
     """2.2.5.3: the subqueue a message is in and how it fared there.
 
-    TM, AcknowledgementClass and Reserved share 32 bits, TM in the lowest. LastMoveTime is in seconds (readings 26). A
-    tail is what a peer left behind the null of a name where zeros belong.
+    TM, AcknowledgementClass and Reserved share 32 bits, TM in the lowest. LastMoveTime is in seconds (readings MQRR
+    3.26). A tail is what a peer left behind the null of a name where zeros belong.
     """
 
     tm: int = 0
@@ -250,7 +250,7 @@ def _cut_name(field: bytes) -> tuple[str, bytes]:
 
 
 def _name_field(name: str, tail: bytes, field: str) -> bytes:
-    # readings 27: a name of 32 units, which MS-MQMQ 2.1.1 allows, fills the field and leaves no room for the null.
+    # readings MQRR 3.27: a name of 32 units, which MS-MQMQ 2.1.1 allows, fills the field and leaves no room for a null.
     data = encode_text(name, SUBQUEUE_SECTION, field)
     if len(data) > NAME_SIZE + 2:
         raise EncodeError(SUBQUEUE_SECTION, field, f"{len(data) // 2 - 1} UTF-16 units are too many, 32 fit")

@@ -114,7 +114,7 @@ def read_sections(reader: NdrReader) -> list[SectionBuffer]:
 
 
 def join_sections(sections: Sequence[SectionBuffer]) -> bytes:
-    """The packet, with zeros for the part of the body that was left out (readings, MQRR 23)."""
+    """The packet, with zeros for the part of the body that was left out (readings MQRR 3.23)."""
     if fault := _fault_of(sections):
         raise DecodeError(SECTION, "ppPacketSections", 0, fault)
     return b"".join(section.data + bytes(section.left_out) for section in sections)

@@ -80,6 +80,8 @@ GUID_SIZE: Final = 16
 
 def _decode_sid(buf: bytes, at: int, end: int) -> tuple[Sid, int]:
     """The SID of an ACE that ends at `end`."""
+    if at > end:
+        raise cut_short(ACE_SECTION, "Sid", end, end)
     sid, after = Sid.decode(buf, at)
     if after > end:
         raise cut_short(ACE_SECTION, "Sid", at, end)
@@ -274,9 +276,13 @@ class SecurityDescriptor:
             raise DecodeError(DESCRIPTOR_SECTION, "Revision", 0, f"it is {revision} and must be 1")
         if not control & SE_SELF_RELATIVE:
             raise DecodeError(DESCRIPTOR_SECTION, "Control", 2, "the descriptor is not self-relative")
+        # An offset to a list that Control calls absent is not looked at.
+        sacl = sacl if control & SE_SACL_PRESENT else 0
+        dacl = dacl if control & SE_DACL_PRESENT else 0
         for at, offset in ((4, owner), (8, group), (12, sacl), (16, dacl)):
-            if 0 < offset < DESCRIPTOR.size:
-                raise DecodeError(DESCRIPTOR_SECTION, "Offset", at, f"{offset} is inside the header")
+            if offset and not DESCRIPTOR.size <= offset <= len(data):
+                reason = f"{offset} is not between the header and the end of the {len(data)} bytes"
+                raise DecodeError(DESCRIPTOR_SECTION, "Offset", at, reason)
         descriptor = cls(
             sbz1,
             control,

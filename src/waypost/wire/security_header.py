@@ -3,8 +3,8 @@
 The five sizes say what SecurityData holds; AI does not (readings MQMQ 3.3: Windows leaves it clear beside a plain SID).
 """
 
-from dataclasses import dataclass, field
 import struct
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
@@ -56,24 +56,16 @@ class SecurityHeader:
         start = at + FIXED_SIZE
         end = start + id_size
         header = cls(flags, buf[start:end])
-        if id_size & 3:
-            after = end + (-id_size & 3)
-            header.padding = buf[end:after]
-            end = after
-        if key_size or signature_size or cert_size or provider_size:
-            if key_size:
-                header.encryption_key, end = header._item(buf, end, key_size)
-            if signature_size:
-                header.signature, end = header._item(buf, end, signature_size)
-            if cert_size:
-                header.sender_cert, end = header._item(buf, end, cert_size)
-            if provider_size:
-                header.provider_info, end = header._item(buf, end, provider_size)
-            _check(header, at)
-        elif flags & ST != SENDER_SID or not id_size:
-            _check(header, at)
+        if id_size & 3 or key_size or signature_size or cert_size or provider_size:
+            header.security_id, end = header._item(buf, start, id_size)
+            header.encryption_key, end = header._item(buf, end, key_size)
+            header.signature, end = header._item(buf, end, signature_size)
+            header.sender_cert, end = header._item(buf, end, cert_size)
+            header.provider_info, end = header._item(buf, end, provider_size)
         if end > len(buf):
-            raise cut_short(SECTION, "SecurityData", at + FIXED_SIZE, len(buf))
+            raise cut_short(SECTION, "SecurityData", start, len(buf))
+        if flags & ST != SENDER_SID or not id_size or cert_size or provider_size:
+            _check(header, at)
         return header, end
 
     def _item(self, buf: bytes, at: int, size: int) -> tuple[bytes, int]:
@@ -84,33 +76,31 @@ class SecurityHeader:
         return buf[at:end], after
 
     def encode(self) -> bytes:
-        parts: list[bytes] = []
-        self.encode_into(parts)
-        return b"".join(parts)
+        id_size = len(self.security_id)
+        if (
+            id_size & 3
+            or id_size > 0xFFFF
+            or self.encryption_key
+            or self.signature
+            or self.sender_cert
+            or self.provider_info
+        ):
+            return self._encode_items()
+        return LAYOUT.pack(self.flags, id_size, 0, 0, 0, 0) + self.security_id
 
-    def encode_into(self, parts: list[bytes]) -> int:
-        """Append the header; return its size."""
+    def _encode_items(self) -> bytes:
+        """The header when it has more than a sender whose identity needs no padding, as a SID and a GUID do not."""
         items = (self.security_id, self.encryption_key, self.signature, self.sender_cert, self.provider_info)
-        id_size, key_size, signature_size, cert_size, provider_size = map(len, items)
-        if (id_size | key_size | signature_size | cert_size) > 0xFFFF:
+        sizes = tuple(map(len, items))
+        if max(sizes[:4]) > 0xFFFF:
             raise EncodeError(SECTION, "SecurityData", "an item is longer than 65535 bytes")
-        parts.append(LAYOUT.pack(self.flags, id_size, key_size, signature_size, cert_size, provider_size))
-        if (id_size | key_size | signature_size | cert_size | provider_size) & 3:
-            data = self._padded(items)
-            parts.append(data)
-            return FIXED_SIZE + len(data)
-        parts += items
-        return FIXED_SIZE + id_size + key_size + signature_size + cert_size + provider_size
-
-    def _padded(self, items: tuple[bytes, ...]) -> bytes:
-        fill = sum(-len(item) & 3 for item in items)
-        padding = self.padding if len(self.padding) == fill else bytes(fill)
-        data = b""
-        for item in items:
-            fill = -len(item) & 3
-            data += item + padding[:fill]
+        fills = [-size & 3 for size in sizes]
+        padding = self.padding if len(self.padding) == sum(fills) else bytes(sum(fills))
+        parts = [LAYOUT.pack(self.flags, *sizes)]
+        for item, fill in zip(items, fills, strict=True):
+            parts += (item, padding[:fill])
             padding = padding[fill:]
-        return data
+        return b"".join(parts)
 
     @property
     def sender_type(self) -> int:
@@ -137,7 +127,8 @@ class ProviderInfo:
     def decode(cls, data: bytes) -> "ProviderInfo":
         if len(data) < 4:
             raise cut_short(SECTION, "ProviderType", 0, len(data))
-        return cls(*_U32.unpack_from(data), decode_text(data[4:], SECTION, "ProviderName", 4))
+        (provider_type,) = _U32.unpack_from(data)
+        return cls(provider_type, decode_text(data[4:], SECTION, "ProviderName", 4))
 
     def encode(self) -> bytes:
         return _U32.pack(self.provider_type) + encode_text(self.provider_name, SECTION, "ProviderName")

@@ -1,4 +1,7 @@
-"""MS-MQMQ 2.2.20.4 SessionHeader: the session acknowledgment, alone in a SessionAck Packet or behind a UserMessage Packet."""
+"""MS-MQMQ 2.2.20.4 SessionHeader: the session acknowledgment.
+
+It stands alone in a SessionAck Packet or behind a UserMessage Packet.
+"""
 
 from dataclasses import dataclass
 from struct import Struct

@@ -1,6 +1,7 @@
 """MS-MQMQ 2.2.20.5 TransactionHeader: the place of a message in its transactional sequence.
 
-A TxSequenceID is kept as one unsigned 64-bit number: TimeStamp is its high half, so the numbers compare as MS-MQMQ 2.2.18.1.2 says.
+A TxSequenceID is kept as one unsigned 64-bit number: TimeStamp is its high half, so the numbers compare as
+MS-MQMQ 2.2.18.1.2 says.
 """
 
 from dataclasses import dataclass
@@ -55,7 +56,10 @@ class TransactionHeader:
 
     @property
     def transaction_id(self) -> int:
-        """ID: the 20 bits that all messages of one transaction share. They wrap: no key for durable state (readings MQMQ 3.15)."""
+        """ID: the 20 bits that all messages of one transaction share.
+
+        They wrap: no key for durable state (readings MQMQ 3.15).
+        """
         return (self.flags & ID) >> ID_SHIFT
 
     @property

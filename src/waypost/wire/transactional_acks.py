@@ -1,7 +1,7 @@
 """The two acknowledgments of transactional messages, end to end: OrderAck (MS-MQQB 2.2.4) and FinalAck (2.2.5).
 
 Both are UserMessage Packets to the order queue of the original sender, told apart by their message class. The text's
-"all flags 0" is demanded of what we send; on receipt SH and reserved bits are ignored (readings MQQB B15).
+"all flags 0" is demanded of what we send; on receipt SH and reserved bits are ignored (readings MQQB 3.15).
 """
 
 from dataclasses import dataclass, replace
@@ -82,7 +82,7 @@ class OrderAck:
     body: OrderAckBody
 
     def encode(self) -> bytes:
-        return _with_body(self.message, self.body.encode())
+        return _with_body(self.message, self.body.encode()).encode()
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class FinalAck:
     body: FinalAckBody
 
     def encode(self) -> bytes:
-        return _with_body(self.message, self.body.encode())
+        return _with_body(self.message, self.body.encode()).encode()
 
     @property
     def message_class(self) -> int:
@@ -103,12 +103,14 @@ def order_ack(user: UserHeader, order_queue: OrderQueue, body: OrderAckBody) -> 
 
     `user` brings the identities and the times of the acknowledgment; its flags and names are replaced.
     """
-    return OrderAck(_message(user, order_queue, user_header.EXPRESS, ORDER_ACK_CLASS), body)
+    message = _message(user, order_queue, user_header.EXPRESS, ORDER_ACK_CLASS)
+    return OrderAck(_with_body(message, body.encode()), body)
 
 
 def final_ack(user: UserHeader, order_queue: OrderQueue, message_class: int, body: FinalAckBody) -> FinalAck:
     """MS-MQQB 2.2.5, which is recoverable."""
-    return FinalAck(_message(user, order_queue, user_header.RECOVERABLE, message_class), body)
+    message = _message(user, order_queue, user_header.RECOVERABLE, message_class)
+    return FinalAck(_with_body(message, body.encode()), body)
 
 
 def identify(message: UserMessage) -> UserMessage | OrderAck | FinalAck:
@@ -164,5 +166,5 @@ def _message(user: UserHeader, order_queue: OrderQueue, delivery: int, message_c
     )
 
 
-def _with_body(message: UserMessage, body: bytes) -> bytes:
-    return replace(message, properties=replace(message.properties, message_body=body)).encode()
+def _with_body(message: UserMessage, body: bytes) -> UserMessage:
+    return replace(message, properties=replace(message.properties, message_body=body))

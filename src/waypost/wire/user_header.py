@@ -1,12 +1,15 @@
 """MS-MQMQ 2.2.19.2 UserHeader: where a message comes from, where it goes, and which headers follow.
 
-DQ, AQ and RQ say what kind of name stands in DestinationQueue, AdminQueue and ResponseQueue. When encoding, the code in Flags is written
-if it allows the kind of the name at hand, else the first code that does: for a bare private queue number that is 2 (on the source host)
-in AQ and RQ and 3 (on the destination host) in DQ.
+DQ, AQ and RQ say what kind of name stands in DestinationQueue, AdminQueue and ResponseQueue. When encoding, the code in
+Flags is written if it allows the kind of the name at hand, else the first code that does: for a bare private queue
+number that is 2 (on the source host) in AQ and RQ and 3 (on the destination host) in DQ.
 """
 
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from struct import Struct, error as StructError
+from struct import Struct
+from types import NoneType
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
@@ -55,49 +58,32 @@ LAYOUT: Final = Struct("<16s16sIIII")
 FIXED_SIZE: Final = 48
 
 
-class NoQueueName:
-    """Stands in the tables below for a code that is legal and brings no bytes."""
-
-    @staticmethod
-    def decode(_buf: bytes, at: int) -> tuple[None, int]:
-        return None, at
-
-
-class UndefinedQueueName:
-    """Stands in the tables below for a code that the section does not have."""
-
-    @staticmethod
-    def decode(_buf: bytes, at: int) -> tuple[None, int]:
-        raise DecodeError(
-            SECTION, "Flags", at, "DQ, AQ or RQ has a value that no kind of queue name has, so none can be read here"
-        )
-
-
-# The kind of name for each code of DQ, AQ and RQ. readings MQMQ 3.11: RQ 1 brings no bytes, RQ 4 does.
-_Kinds = tuple[type[QueueName] | type[NoQueueName] | type[UndefinedQueueName], ...]
-DESTINATION_KINDS: Final[_Kinds] = (
-    NoQueueName,
-    UndefinedQueueName,
-    UndefinedQueueName,
+# The kind of name for each code of DQ, AQ and RQ: NoneType for a code that brings no bytes, None for one that the
+# section does not have. readings MQMQ 3.11: RQ 1 brings no bytes, RQ 4 does.
+_Kind = type[QueueName] | type[None] | None
+DESTINATION_KINDS: Final[tuple[_Kind, ...]] = (
+    NoneType,
+    None,
+    None,
     PrivateQueueFormatNameId,
-    UndefinedQueueName,
+    None,
     PublicQueueFormatName,
-    UndefinedQueueName,
+    None,
     DirectQueueFormatName,
 )
-ADMIN_KINDS: Final[_Kinds] = (
-    NoQueueName,
-    UndefinedQueueName,
+ADMIN_KINDS: Final[tuple[_Kind, ...]] = (
+    NoneType,
+    None,
     PrivateQueueFormatNameId,
     PrivateQueueFormatNameId,
-    UndefinedQueueName,
+    None,
     PublicQueueFormatName,
     PrivateQueueFormatName,
     DirectQueueFormatName,
 )
-RESPONSE_KINDS: Final[_Kinds] = (
-    NoQueueName,
-    NoQueueName,
+RESPONSE_KINDS: Final[tuple[_Kind, ...]] = (
+    NoneType,
+    NoneType,
     PrivateQueueFormatNameId,
     PrivateQueueFormatNameId,
     PrivateQueueFormatNameId,
@@ -107,12 +93,26 @@ RESPONSE_KINDS: Final[_Kinds] = (
 )
 
 
-DESTINATION_TYPES: Final = tuple(type(None) if kind is NoQueueName else kind for kind in DESTINATION_KINDS)
+def _decode_nothing(_buf: bytes, at: int) -> tuple[None, int]:
+    return None, at
+
+
+def _refuse(_buf: bytes, at: int) -> tuple[None, int]:
+    raise DecodeError(
+        SECTION, "Flags", at, "DQ, AQ or RQ has a value that no kind of queue name has, so none can be read here"
+    )
+
+
+def _decoder(kind: _Kind) -> Callable[[bytes, int], tuple[QueueName | None, int]]:
+    if kind is None:
+        return _refuse
+    return _decode_nothing if issubclass(kind, NoneType) else kind.decode
+
 
 # Bound once: to look a classmethod up costs as much as to call it.
-_DECODE_DESTINATION: Final = tuple(kind.decode for kind in DESTINATION_KINDS)
-_DECODE_ADMIN: Final = tuple(kind.decode for kind in ADMIN_KINDS)
-_DECODE_RESPONSE: Final = tuple(kind.decode for kind in RESPONSE_KINDS)
+_DECODE_DESTINATION: Final = tuple(map(_decoder, DESTINATION_KINDS))
+_DECODE_ADMIN: Final = tuple(map(_decoder, ADMIN_KINDS))
+_DECODE_RESPONSE: Final = tuple(map(_decoder, RESPONSE_KINDS))
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class UserHeader:
     def decode(cls, buf: bytes, at: int) -> "tuple[UserHeader, int]":
         try:
             header = cls(*LAYOUT.unpack_from(buf, at))
-        except StructError:
+        except struct.error:
             raise cut_short(SECTION, "UserHeader", at, len(buf)) from None
         flags = header.flags
         at += FIXED_SIZE
@@ -162,13 +162,11 @@ class UserHeader:
         return b"".join(parts)
 
     def encode_into(self, parts: list[bytes], flags: int) -> int:
-        """Append the header, with `flags` for its own but DQ, AQ, RQ and CQ made to fit the names; return its size."""
-        name = optional = b""
+        """Append the header with `flags` in the place of its own, DQ, AQ, RQ and CQ made to fit the names."""
         destination = self.destination_queue
-        if destination is not None:
-            name = destination.encode()
-        if DESTINATION_TYPES[flags >> DQ_SHIFT & 7] is not type(destination):
-            flags = flags & ~DQ | _code(destination, 0, DESTINATION_KINDS) << DQ_SHIFT
+        if type(destination) is not DESTINATION_KINDS[flags >> DQ_SHIFT & 7]:
+            flags = flags & ~DQ | _code(destination, DESTINATION_KINDS) << DQ_SHIFT
+        optional = b""
         if (
             flags & _OPTIONAL
             or self.admin_queue is not None
@@ -176,31 +174,38 @@ class UserHeader:
             or self.connector_type is not None
         ):
             flags, optional = self._encode_optional(flags)
-        fixed = LAYOUT.pack(
-            self.source_queue_manager,
-            self.queue_manager_address,
-            self.time_to_be_received,
-            self.sent_time,
-            self.message_id,
-            flags,
+        parts.append(
+            LAYOUT.pack(
+                self.source_queue_manager,
+                self.queue_manager_address,
+                self.time_to_be_received,
+                self.sent_time,
+                self.message_id,
+                flags,
+            )
         )
-        parts += (fixed, name, optional)
-        return FIXED_SIZE + len(name) + len(optional)
+        size = FIXED_SIZE
+        if destination is not None:
+            size += destination.encode_into(parts)
+        if optional:
+            parts.append(optional)
+            size += len(optional)
+        return size
 
     def _encode_optional(self, flags: int) -> tuple[int, bytes]:
+        """What follows DestinationQueue, and the flags that tell of it."""
         data = b""
-        if flags & AQ or self.admin_queue is not None:
-            flags = flags & ~AQ | _code(self.admin_queue, flags >> AQ_SHIFT & 7, ADMIN_KINDS) << AQ_SHIFT
-        if flags & RQ or self.response_queue is not None:
-            flags = flags & ~RQ | _code(self.response_queue, flags >> RQ_SHIFT & 7, RESPONSE_KINDS) << RQ_SHIFT
+        if type(self.admin_queue) is not ADMIN_KINDS[flags >> AQ_SHIFT & 7]:
+            flags = flags & ~AQ | _code(self.admin_queue, ADMIN_KINDS) << AQ_SHIFT
+        if type(self.response_queue) is not RESPONSE_KINDS[flags >> RQ_SHIFT & 7]:
+            flags = flags & ~RQ | _code(self.response_queue, RESPONSE_KINDS) << RQ_SHIFT
         if self.admin_queue is not None:
             data = self.admin_queue.encode()
         if self.response_queue is not None:
             data += self.response_queue.encode()
-        if self.connector_type is not None:
-            data += self.connector_type
-            return flags | CQ, data
-        return flags & ~CQ, data
+        if self.connector_type is None:
+            return flags & ~CQ, data
+        return flags | CQ, data + self.connector_type
 
     @property
     def hop_count(self) -> int:
@@ -217,10 +222,9 @@ class UserHeader:
         return self.flags & TH != 0
 
 
-def _code(name: QueueName | None, given: int, kinds: _Kinds) -> int:
-    kind = NoQueueName if name is None else type(name)
-    if kinds[given] is kind:
-        return given
+def _code(name: QueueName | None, kinds: tuple[_Kind, ...]) -> int:
+    """The first code that allows the name."""
+    kind = type(name)
     if kind not in kinds:
         raise EncodeError(SECTION, "Flags", f"a {kind.__name__} cannot stand there")
     return kinds.index(kind)

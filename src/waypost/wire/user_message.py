@@ -1,8 +1,9 @@
 """MS-MQMQ 2.2.20 UserMessage Packet: the chain of headers that carries one whole message.
 
-The order is fixed, presence is told by bits of BaseHeader.Flags and UserHeader.Flags. PacketSize covers everything but the SessionHeader
-at the end (readings MQMQ 3.1). A message that came over HTTP has two headers more (MS-MQRR 2.2.5.1), and headers of MS-MQRR 2.2.5.2 may
-stand inside PacketSize behind all others: tests/vectors/srmp-user-message.bin has both.
+The order is fixed, presence is told by bits of BaseHeader.Flags and UserHeader.Flags. PacketSize covers everything but
+the SessionHeader at the end (readings MQMQ 3.1). A message that came over HTTP has two headers more (MS-MQRR 2.2.5.1),
+and headers of MS-MQRR 2.2.5.2 may stand inside PacketSize behind all others: tests/vectors/srmp-user-message.bin has
+both.
 
 Presence bits and sizes are computed when encoding; every other bit, reserved byte and padding byte is written as it is.
 """
@@ -24,24 +25,24 @@ from waypost.wire.soap import CompoundMessageHeader, SoapHeader, SrmpEnvelopeHea
 from waypost.wire.transaction_header import TransactionHeader
 from waypost.wire.user_header import UserHeader
 
-_EXTENSION: Final = Struct("<II")
 SECTION: Final = "MS-MQMQ 2.2.20"
 
-_BASE_PRESENCE: Final = base_header.SH | base_header.DH
-_TH_OR_SH: Final = user_header.TH | user_header.SH
-_RARE_USER: Final = user_header.AH | user_header.HH | user_header.MQ
-_USER_PRESENCE: Final = user_header.TH | user_header.SH | user_header.MQ | user_header.AH | user_header.HH
+_EXTENSION: Final = Struct("<II")
 
-# What these bits may be together: IN clear, no TR without DH; MP set, DM 0 or 1, no TH with DM 0.
-_BASE_CHECKED: Final = base_header.IN | base_header.TR | base_header.DH
-_BASE_LEGAL: Final = frozenset({0, base_header.DH, base_header.TR | base_header.DH})
-_USER_CHECKED: Final = user_header.MP | user_header.DM | user_header.TH
-_BASE_TOLD: Final = _BASE_CHECKED | _BASE_PRESENCE
-_USER_TOLD: Final = _USER_CHECKED & ~0x20 | _RARE_USER
-_RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
-_USER_LEGAL: Final = frozenset(
-    {user_header.MP, user_header.MP | _RECOVERABLE, user_header.MP | _RECOVERABLE | user_header.TH}
-)
+# Set in few messages: what announces a header behind MessagePropertiesHeader, or cannot be set at all.
+_BASE_RARE: Final = base_header.IN | base_header.SH | base_header.DH | base_header.TR
+_USER_RARE: Final = user_header.MQ | user_header.AH | user_header.HH
+
+# The other messages are express, recoverable or transactional.
+_SHAPE: Final = user_header.MP | user_header.DM | user_header.TH | _USER_RARE
+_EXPRESS: Final = user_header.MP
+_RECOVERABLE: Final = user_header.MP | user_header.RECOVERABLE << user_header.DM_SHIFT
+_TRANSACTIONAL: Final = _RECOVERABLE | user_header.TH
+_USUAL_SHAPES: Final = frozenset({_EXPRESS, _RECOVERABLE, _TRANSACTIONAL})
+
+# The bits that are not computed when encoding.
+_BASE_KEPT: Final = ~(base_header.SH | base_header.DH)
+_USER_KEPT: Final = ~(user_header.TH | user_header.SH | _USER_RARE)
 
 # Bound once: to look a classmethod up costs as much as to call it.
 _decode_user: Final = UserHeader.decode
@@ -76,19 +77,18 @@ class UserMessage:
         """The rest of a packet whose BaseHeader has been read."""
         user, at = _decode_user(buf, at)
         flags = user.flags
-        is_plain = flags & _USER_TOLD == user_header.MP and not base.flags & _BASE_TOLD
-        transaction = security = None
-        if not is_plain:
+        rare = base.flags & _BASE_RARE or flags & _SHAPE not in _USUAL_SHAPES
+        if rare:
             _check_flags(base.flags, flags)
-            if flags & user_header.TH:
-                transaction, at = _decode_transaction(buf, at)
+        transaction = security = None
+        if flags & user_header.TH:
+            transaction, at = _decode_transaction(buf, at)
         if flags & user_header.SH:
             security, at = _decode_security(buf, at)
         properties, at = _decode_properties(buf, at)
         message = cls(base, user, transaction, security, properties)
-        if is_plain and at == base.packet_size == len(buf):
-            return message
-        at = message._decode_rare(buf, at)
+        if rare or at != base.packet_size:
+            at = message._decode_rare(buf, at)
         if at != len(buf):
             raise DecodeError(SECTION, "UserMessage Packet", at, f"{len(buf) - at} bytes follow its end")
         return message
@@ -112,39 +112,36 @@ class UserMessage:
         return at
 
     def encode(self) -> bytes:
-        base_flags = self.base.flags & ~_BASE_PRESENCE
-        user_flags = self.user.flags & ~_USER_PRESENCE | user_header.MP
-        parts: list[bytes] = [b""]
+        base_flags = self.base.flags & _BASE_KEPT
+        user_flags = self.user.flags & _USER_KEPT | user_header.MP
+        before = after = b""
         if self.transaction is not None:
             user_flags |= user_header.TH
+            before = self.transaction.encode()
         if self.security is not None:
             user_flags |= user_header.SH
-        rare: list[bytes] = []
+            before += self.security.encode()
         if self.debug is not None:
             base_flags |= base_header.DH
-            rare.append(self.debug.encode())
+            after = self.debug.encode()
         if self.srmp_envelope is not None and self.compound_message is not None:
             user_flags |= user_header.AH
-            rare += (self.srmp_envelope.encode(), self.compound_message.encode())
+            after += self.srmp_envelope.encode() + self.compound_message.encode()
         if self.soap is not None:
             user_flags |= user_header.HH
-            rare.append(self.soap.encode())
+            after += self.soap.encode()
         if self.multi_queue is not None:
             user_flags |= user_header.MQ
-            rare.append(self.multi_queue.encode())
+            after += self.multi_queue.encode()
         if self.extension:
-            rare.append(self.extension)
-        size = base_header.SIZE + self.user.encode_into(parts, user_flags)
-        if self.transaction is not None:
-            transaction = self.transaction.encode()
-            parts.append(transaction)
-            size += len(transaction)
-        if self.security is not None:
-            size += self.security.encode_into(parts)
+            after += self.extension
+        parts = [b""]
+        size = base_header.SIZE + self.user.encode_into(parts, user_flags) + len(before) + len(after)
+        if before:
+            parts.append(before)
         size += self.properties.encode_into(parts)
-        if rare:
-            parts += rare
-            size += sum(map(len, rare))
+        if after:
+            parts.append(after)
         if size > MAX_PACKET_SIZE:
             reason = f"the packet has {size} bytes and at most {MAX_PACKET_SIZE} are allowed"
             raise EncodeError(SECTION, "PacketSize", reason)
@@ -156,26 +153,26 @@ class UserMessage:
 
 
 def _check_flags(base_flags: int, user_flags: int) -> None:
-    if base_flags & _BASE_CHECKED not in _BASE_LEGAL or user_flags & _USER_CHECKED not in _USER_LEGAL:
-        raise _flags_error(base_flags, user_flags)
-
-def _flags_error(base_flags: int, user_flags: int) -> DecodeError:
     if base_flags & base_header.IN:
-        return DecodeError(base_header.SECTION, "Flags", 2, "IN is set in a UserMessage Packet")
-    if base_flags & _BASE_CHECKED not in _BASE_LEGAL:
-        return DecodeError(base_header.SECTION, "Flags", 2, "TR is set without DH")
+        raise DecodeError(base_header.SECTION, "Flags", 2, "IN is set in a UserMessage Packet")
+    if base_flags & base_header.TR and not base_flags & base_header.DH:
+        raise DecodeError(base_header.SECTION, "Flags", 2, "TR is set without DH")
     if not user_flags & user_header.MP:
-        return DecodeError(
+        raise DecodeError(
             user_header.SECTION, "Flags", 60, "MP is clear, but a MessagePropertiesHeader is always present"
         )
     delivery = (user_flags & user_header.DM) >> user_header.DM_SHIFT
     if delivery > user_header.RECOVERABLE:
-        return DecodeError(user_header.SECTION, "Flags", 60, f"DM is {delivery} and must be 0 or 1")
-    return DecodeError(user_header.SECTION, "Flags", 60, "TH is set in an express message")
+        raise DecodeError(user_header.SECTION, "Flags", 60, f"DM is {delivery} and must be 0 or 1")
+    if delivery == user_header.EXPRESS and user_flags & user_header.TH:
+        raise DecodeError(user_header.SECTION, "Flags", 60, "TH is set in an express message")
 
 
 def _decode_extension(buf: bytes, at: int, packet_size: int) -> tuple[bytes, int]:
-    """The bytes between the last header and PacketSize: an ExtensionHeader (MS-MQRR 2.2.5.2) with what it announces, or an error."""
+    """The bytes between the last header and PacketSize.
+
+    They are an ExtensionHeader (MS-MQRR 2.2.5.2) with what it announces, or an error.
+    """
     left = packet_size - at
     if left < 0:
         raise DecodeError(base_header.SECTION, "PacketSize", 8, f"it is {packet_size}, but the headers take {at} bytes")
