@@ -15,7 +15,6 @@ from waypost.security.ciphers import (
     ALGORITHMS,
     KEY_SIZES,
     BodyEncryption,
-    PrivacyLevel,
     body_encryption,
     decrypt_body,
     encrypt_body,
@@ -23,6 +22,7 @@ from waypost.security.ciphers import (
     seal_body,
 )
 from waypost.wire import security_header
+from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.keys import SessionKeyAlgorithm
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.security_header import SecurityHeader

@@ -12,7 +12,6 @@ from waypost.errors import AuthenticationFailed
 from waypost.hresult import HResult
 from waypost.security.signatures import (
     ClaimedSignature,
-    HashAlgorithm,
     SignatureVersion,
     claimed_signature,
     digest,
@@ -21,6 +20,7 @@ from waypost.security.signatures import (
     signature_input,
 )
 from waypost.wire import message_properties, user_header
+from waypost.wire.algorithms import HashAlgorithm
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import (

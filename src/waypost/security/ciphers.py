@@ -9,7 +9,7 @@ message of 4 MB stop the queue manager for seconds.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from waypost.errors import DecryptionFailed, InvalidParameter
 from waypost.wire import security_header
+from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.keys import SessionKeyAlgorithm
 from waypost.wire.security_header import SecurityHeader
 from waypost.wire.user_message import UserMessage
@@ -33,15 +34,6 @@ KEY_SIZES: Final = {
     SessionKeyAlgorithm.RC2: (16,),
     SessionKeyAlgorithm.RC4: (5, 16),
 }
-
-
-class PrivacyLevel(IntEnum):
-    """MS-MQMQ 2.2.19.3 PrivacyLevel of a message, under the names of MS-MQDMPR 3.1.1.12."""
-
-    NONE = 0
-    BASE = 1
-    ENHANCED = 3
-    ADVANCED = 5
 
 
 class CryptoServiceProvider(StrEnum):

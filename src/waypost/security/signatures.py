@@ -13,8 +13,8 @@ from struct import Struct
 from typing import Final
 
 from waypost.errors import AuthenticationFailed
-from waypost.security.ciphers import PrivacyLevel
 from waypost.wire import message_properties, user_header
+from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
 from waypost.wire.codec import encode_text
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import FORMAT_TYPE, MultiQueueFormatHeader
@@ -33,17 +33,6 @@ class SignatureVersion(IntEnum):
     SIG10 = 1
     SIG20 = 3
     SIG30 = 5
-
-
-class HashAlgorithm(IntEnum):
-    """2.2.19.3 HashAlgorithm."""
-
-    MD2 = 0x0000_8001
-    MD4 = 0x0000_8002
-    MD5 = 0x0000_8003
-    SHA_1 = 0x0000_8004
-    SHA_256 = 0x0000_800C
-    SHA_512 = 0x0000_800E
 
 
 _HASHLIB_NAMES: Final = {

@@ -72,18 +72,15 @@ class MessagePropertiesHeader:
             raise cut_short(SECTION, "MessagePropertiesHeader", at, len(buf)) from None
         if label_length > MAX_LABEL_LENGTH:
             raise DecodeError(SECTION, "LabelLength", at + 1, f"it is {label_length} and at most 250 are allowed")
-        if allocation_body_size < message_size:
-            raise DecodeError(
-                SECTION,
-                "AllocationBodySize",
-                at + 36,
-                f"{allocation_body_size} bytes cannot hold the {message_size} of the body",
-            )
         label_at = at + FIXED_SIZE
         extension_at = label_at + label_length * 2
         body_at = extension_at + extension_size
-        body_end = body_at + message_size
-        end = body_at + allocation_body_size
+        end = body_end = body_at + message_size
+        if allocation_body_size != message_size:
+            if allocation_body_size < message_size:
+                reason = f"{allocation_body_size} bytes cannot hold the {message_size} of the body"
+                raise DecodeError(SECTION, "AllocationBodySize", at + 36, reason)
+            end = body_at + allocation_body_size
         after = end + (at - end & 3)
         if after > len(buf):
             raise _overrun(buf, label_at, extension_at, body_at)

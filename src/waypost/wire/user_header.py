@@ -136,8 +136,7 @@ class UserHeader:
             raise cut_short(SECTION, "UserHeader", at, len(buf)) from None
         flags = header.flags
         at += FIXED_SIZE
-        if flags & DQ:
-            header.destination_queue, at = _DECODE_DESTINATION[flags >> DQ_SHIFT & 7](buf, at)
+        header.destination_queue, at = _DECODE_DESTINATION[flags >> DQ_SHIFT & 7](buf, at)
         if flags & _OPTIONAL:
             at = header._decode_optional(buf, at)
         return header, at
@@ -145,10 +144,8 @@ class UserHeader:
     def _decode_optional(self, buf: bytes, at: int) -> int:
         """The names behind DestinationQueue, which most messages do not have."""
         flags = self.flags
-        if flags & AQ:
-            self.admin_queue, at = _DECODE_ADMIN[flags >> AQ_SHIFT & 7](buf, at)
-        if flags & RQ:
-            self.response_queue, at = _DECODE_RESPONSE[flags >> RQ_SHIFT & 7](buf, at)
+        self.admin_queue, at = _DECODE_ADMIN[flags >> AQ_SHIFT & 7](buf, at)
+        self.response_queue, at = _DECODE_RESPONSE[flags >> RQ_SHIFT & 7](buf, at)
         if flags & CQ:
             if len(buf) - at < 16:
                 raise cut_short(SECTION, "ConnectorType", at, len(buf))

@@ -14,7 +14,7 @@ from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_PACKET_SIZE
-from waypost.wire import base_header, user_header
+from waypost.wire import base_header, session_header, user_header
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
@@ -70,11 +70,14 @@ class UserMessage:
     def decode(cls, buf: bytes) -> "UserMessage":
         """One whole packet, with the SessionHeader behind PacketSize if there is one."""
         base, at = BaseHeader.decode(buf, 0)
+        end = base.packet_size + session_header.SIZE if base.flags & base_header.SH else base.packet_size
+        if len(buf) > end:
+            raise DecodeError(SECTION, "UserMessage Packet", end, f"{len(buf) - end} bytes follow its end")
         return cls.decode_behind(base, buf, at)
 
     @classmethod
     def decode_behind(cls, base: BaseHeader, buf: bytes, at: int) -> "UserMessage":
-        """The rest of a packet whose BaseHeader has been read."""
+        """The rest of a packet whose BaseHeader has been read, and which is no longer than that says."""
         user, at = _decode_user(buf, at)
         flags = user.flags
         rare = base.flags & _BASE_RARE or flags & _SHAPE not in _USUAL_SHAPES
@@ -88,12 +91,10 @@ class UserMessage:
         properties, at = _decode_properties(buf, at)
         message = cls(base, user, transaction, security, properties)
         if rare or at != base.packet_size:
-            at = message._decode_rare(buf, at)
-        if at != len(buf):
-            raise DecodeError(SECTION, "UserMessage Packet", at, f"{len(buf) - at} bytes follow its end")
+            message._decode_rare(buf, at)
         return message
 
-    def _decode_rare(self, buf: bytes, at: int) -> int:
+    def _decode_rare(self, buf: bytes, at: int) -> None:
         """The headers behind MessagePropertiesHeader, which most messages do not have."""
         flags = self.user.flags
         if self.base.flags & base_header.DH:
@@ -108,8 +109,7 @@ class UserMessage:
         if at != self.base.packet_size:
             self.extension, at = _decode_extension(buf, at, self.base.packet_size)
         if self.base.flags & base_header.SH:
-            self.session, at = SessionHeader.decode(buf, at)
-        return at
+            self.session, _ = SessionHeader.decode(buf, at)
 
     def encode(self) -> bytes:
         base_flags = self.base.flags & _BASE_KEPT

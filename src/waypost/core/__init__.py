@@ -1,0 +1,1 @@
+"""MS-MQDMPR 3: the queue manager without its protocols: messages, queues, cursors, transactions."""

@@ -1,0 +1,176 @@
+"""MS-MQDMPR 3.1.1.12 Message: the data of one message, as an application gives it or a packet brings it.
+
+A message has two faces. The attributes are what applications and the queue manager talk about; `packet` is the
+UserMessage Packet that carries them. A message that was received has both from the start, and its packet is what is
+stored, relayed, journaled and handed to remote readers: it is never encoded anew. A message that an application made
+gets its packet when it is needed first (waypost.core.serialization.packet_of). From then on the packet holds: who
+changes an attribute that it carries sets `packet` to b"" with it. LOCAL_ATTRIBUTES are the others, which no packet has:
+they and the packet are all that a store must keep.
+
+GUIDs are 16 bytes, NULL_GUID where there is none. Times are seconds since 1970-01-01 UTC, time spans are seconds. An
+empty format name is None, an empty collection of them (). MessagePositionReference is missing: positions know their
+message. A queue type is computed from its format name, so that the two cannot contradict each other.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from waypost.core.message_values import (
+    Acknowledgements,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    EncryptionAlgorithm,
+    QueueType,
+    SenderIdentifierType,
+)
+from waypost.core.packet_names import administration_queue_type, destination_queue_type, response_queue_type
+from waypost.guid import NULL_GUID
+from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
+from waypost.wire.base_header import DEFAULT_PRIORITY
+from waypost.wire.codec import INFINITE
+from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
+from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.keys import ProviderType
+from waypost.wire.message_class import MessageClass
+from waypost.wire.remote_packet import Origin
+
+SECTION: Final = "MS-MQDMPR 3.1.1.12"
+
+NO_IDENTIFIER: Final = MessageIdentifier(NULL_GUID, 0)
+
+# Four days. readings 1: MS-MQQB 4.1.7 shows it on the wire.
+DEFAULT_TIME_TO_REACH_QUEUE: Final = 345_600
+
+# The names under which the messaging system itself signs.
+BASE_PROVIDER: Final = "Microsoft Base Cryptographic Provider, v1.0"
+ENHANCED_PROVIDER: Final = "Microsoft Enhanced Cryptographic Provider, v1.0"
+
+LOCAL_ATTRIBUTES: Final = (
+    "lookup_identifier",
+    "allow_peek_when_locked",
+    "application_deadletter_queue",
+    "arrival_time",
+    "authentication_level",
+    "transaction_status_queue_format_name",
+    "unit_of_work",
+    "abort_count",
+    "move_count",
+    "last_move_time",
+    "target_subqueue_name",
+    "origin",
+)
+
+
+@dataclass(slots=True)
+class Message:
+    lookup_identifier: int = 0
+    identifier: MessageIdentifier = NO_IDENTIFIER
+    allow_peek_when_locked: bool = False
+    application_deadletter_queue: str = ""
+    arrival_time: int = 0
+    message_class: int = MessageClass.MQMSG_CLASS_NORMAL
+    privacy_level: int = PrivacyLevel.NONE
+    authentication_level: AuthenticationLevel = AuthenticationLevel.NONE
+    delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.EXPRESS
+    tracing_requested: bool = False
+    tracing_queue_identifier: bytes = NULL_GUID
+    priority: int = DEFAULT_PRIORITY
+    positive_journaling_requested: bool = False
+    negative_journaling_requested: bool = False
+    response_queue_format_name: FormatName | None = None
+    response_multi_queue_format_name: tuple[FormatName, ...] = ()
+    destination_queue_format_name: FormatName | None = None
+    destination_multi_queue_format_name: tuple[FormatName, ...] = ()
+    administration_queue_format_name: FormatName | None = None
+    administration_multi_queue_format_name: tuple[FormatName, ...] = ()
+    multiple_destination_signature: bytes = b""
+    application_tag: int = 0
+    body: bytes = b""
+    body_type: int = 0
+    correlation_identifier: MessageIdentifier = NO_IDENTIFIER
+    acknowledgements_requested: int = Acknowledgements.NONE
+    label: str = ""
+    sent_time: int = 0
+    time_to_reach_queue: int = DEFAULT_TIME_TO_REACH_QUEUE
+    time_to_be_received: int = INFINITE
+    hash_algorithm: int = HashAlgorithm.SHA_1
+    encryption_algorithm: int = EncryptionAlgorithm.RC4
+    destination_queue_manager_identifier: bytes = NULL_GUID
+    # A SID in packet form, or the GUID of a queue manager. The queue manager puts the user's SID here at sending;
+    # where it is empty the sender is anonymous, whatever the type says.
+    sender_identifier: bytes = b""
+    sender_certificate: bytes = b""
+    sender_identifier_type: SenderIdentifierType = SenderIdentifierType.SID
+    extension: bytes = b""
+    connector_type_identifier: bytes = NULL_GUID
+    connector_queue_manager_identifier: bytes = NULL_GUID
+    transaction_status_queue_format_name: FormatName | None = None
+    symmetric_key: bytes = b""
+    signature: bytes = b""
+    authentication_provider_type: int = ProviderType.PROV_RSA_FULL
+    authentication_provider_name: str = BASE_PROVIDER
+    transactional_message_sequence_identifier: TxSequenceId | None = None
+    transaction_sequence_number: int = 1
+    transaction_previous_sequence_number: int = 0
+    # The 20 bits of a packet; None for a message that is not transactional. readings O: the GUID of the Transaction
+    # that captured the message is another attribute, `unit_of_work`.
+    transaction_identifier: int | None = None
+    final_ack_required: bool = False
+    first_in_transaction: bool = False
+    last_in_transaction: bool = False
+    soap_envelope: str = ""
+    soap_compound_message: bytes = b""
+    soap_body: str = ""
+    soap_header: str = ""
+
+    # What MS-MQDMPR leaves out: readings O and Z, MS-MQRR 2.2.5.1 and 2.2.5.3.
+    unit_of_work: bytes = NULL_GUID
+    abort_count: int = 0
+    move_count: int = 0
+    last_move_time: int = 0
+    target_subqueue_name: str = ""
+    origin: Origin | None = None
+
+    packet: bytes = field(default=b"", compare=False, repr=False)
+
+    @property
+    def source_machine_identifier(self) -> bytes:
+        """The queue manager that took the message from the application: the first part of its identifier."""
+        return self.identifier.queue_manager_guid
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.transaction_identifier is not None
+
+    @property
+    def effective_priority(self) -> int:
+        """The priority that counts for order: a transactional message has 0 (readings A)."""
+        return self.priority if self.transaction_identifier is None else 0
+
+    @property
+    def queue_manager_address(self) -> bytes:
+        """The destination queue manager as a packet names it: a private name tells it, a direct name hides it."""
+        name = self.destination_queue_format_name
+        if type(name) is DirectFormatName:
+            return NULL_GUID
+        if type(name) is PrivateFormatName:
+            return name.computer_guid
+        return self.destination_queue_manager_identifier
+
+    @property
+    def destination_queue_type(self) -> QueueType:
+        return destination_queue_type(self.destination_queue_format_name)
+
+    @property
+    def administration_queue_type(self) -> QueueType:
+        name = self.administration_queue_format_name
+        return administration_queue_type(name, self.source_machine_identifier, self.queue_manager_address)
+
+    @property
+    def response_queue_type(self) -> QueueType:
+        return response_queue_type(
+            self.response_queue_format_name,
+            self.administration_queue_format_name,
+            self.source_machine_identifier,
+            self.queue_manager_address,
+        )

@@ -1,0 +1,206 @@
+"""The order of the messages in a queue: MessagePositionList (MS-MQDMPR 3.1.1.2) and MessagePosition.State (3.1.1.11).
+
+A position is known by its LookupIdentifier, whose top byte is 7 minus the priority and whose other 56 bits are the
+SequentialID that the queue manager gave on arrival (readings MQDMPR A), so that list order is numeric order. A million
+waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array of
+numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Final
+
+PRIORITIES: Final = 8
+SEQUENCE_BITS: Final = 56
+SEQUENCE_MASK: Final = (1 << SEQUENCE_BITS) - 1
+
+# The reserved positions Start and End: before every LookupIdentifier, and behind every one.
+START: Final = -1
+END: Final = PRIORITIES << SEQUENCE_BITS
+
+# An array is cleared of removed numbers when they are more than the others, and more than these few.
+_FEW: Final = 64
+
+
+class PositionState(Enum):
+    """MS-MQDMPR 3.1.1.11."""
+
+    AVAILABLE = auto()
+    LOCKED = auto()
+    PURGE_PENDING = auto()
+    DELETED = auto()
+
+
+def lookup_identifier(priority: int, sequential_id: int) -> int:
+    """MS-MQDMPR 3.1.7.1.9, readings A. `priority` is that of the packet, 0 for a transactional message."""
+    return (PRIORITIES - 1 - priority) << SEQUENCE_BITS | sequential_id
+
+
+class PositionList:
+    """The positions of one queue, in list order."""
+
+    __slots__ = ("_bands", "_states")
+
+    def __init__(self) -> None:
+        self._bands = tuple(_Band() for _ in range(PRIORITIES))
+        self._states: dict[int, PositionState] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._bands))
+
+    def __contains__(self, lookup_id: int) -> bool:
+        return START < lookup_id < END and lookup_id & SEQUENCE_MASK in self._bands[lookup_id >> SEQUENCE_BITS]
+
+    def __iter__(self) -> Iterator[int]:
+        """All positions, whatever their state."""
+        for number, band in enumerate(self._bands):
+            for sequential_id in band:
+                yield number << SEQUENCE_BITS | sequential_id
+
+    def state(self, lookup_id: int) -> PositionState:
+        if lookup_id in self:
+            return self._states.get(lookup_id, PositionState.AVAILABLE)
+        return PositionState.DELETED
+
+    def insert(self, lookup_id: int, state: PositionState) -> None:
+        """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
+        self._bands[lookup_id >> SEQUENCE_BITS].insert(lookup_id & SEQUENCE_MASK)
+        self.set_state(lookup_id, state)
+
+    def set_state(self, lookup_id: int, state: PositionState) -> None:
+        """Change the state of a position that is in the list, to any but DELETED."""
+        band = self._bands[lookup_id >> SEQUENCE_BITS]
+        if state is PositionState.AVAILABLE:
+            self._states.pop(lookup_id, None)
+            band.release(lookup_id & SEQUENCE_MASK)
+        else:
+            self._states[lookup_id] = state
+            band.occupy(lookup_id & SEQUENCE_MASK)
+
+    def remove(self, lookup_id: int) -> None:
+        """Take a position out of the list: it is Deleted from now on."""
+        self._states.pop(lookup_id, None)
+        self._bands[lookup_id >> SEQUENCE_BITS].remove(lookup_id & SEQUENCE_MASK)
+
+    def next_available(self, after: int) -> int:
+        """MS-MQDMPR 3.1.7.3.2 forwards: the first Available position behind `after`, or END."""
+        number = max(after, 0) >> SEQUENCE_BITS
+        found = self._bands[number].next_free(after & SEQUENCE_MASK if after > START else -1) if after < END else -1
+        while found < 0:
+            number += 1
+            if number >= PRIORITIES:
+                return END
+            found = self._bands[number].next_free(-1)
+        return number << SEQUENCE_BITS | found
+
+    def previous_available(self, before: int) -> int:
+        """MS-MQDMPR 3.1.7.3.2 backwards: the last Available position before `before`, or START."""
+        number = min(before, END - 1) >> SEQUENCE_BITS
+        if before <= START:
+            return START
+        found = self._bands[number].previous_free(before & SEQUENCE_MASK if before < END else SEQUENCE_MASK + 1)
+        while found < 0:
+            number -= 1
+            if number < 0:
+                return START
+            found = self._bands[number].previous_free(SEQUENCE_MASK + 1)
+        return number << SEQUENCE_BITS | found
+
+    def next_any(self, after: int) -> int:
+        """The first position behind `after`, whatever its state, or END."""
+        number = max(after, 0) >> SEQUENCE_BITS
+        found = self._bands[number].next(after & SEQUENCE_MASK if after > START else -1) if after < END else -1
+        while found < 0:
+            number += 1
+            if number >= PRIORITIES:
+                return END
+            found = self._bands[number].next(-1)
+        return number << SEQUENCE_BITS | found
+
+
+class _Band:
+    """The SequentialIDs of one priority, ascending.
+
+    Numbers before `_head` and those in `_gone` were removed; those in `_busy` are not Available. None before `_free`
+    is Available, so that a receive does not walk over what a long transaction holds.
+    """
+
+    __slots__ = ("_busy", "_free", "_gone", "_head", "_ids")
+
+    def __init__(self) -> None:
+        self._ids = array("Q")
+        self._head = 0
+        self._free = 0
+        self._gone: set[int] = set()
+        self._busy: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._ids) - self._head - len(self._gone)
+
+    def __contains__(self, sequential_id: int) -> bool:
+        at = bisect_left(self._ids, sequential_id, self._head)
+        return at < len(self._ids) and self._ids[at] == sequential_id and sequential_id not in self._gone
+
+    def __iter__(self) -> Iterator[int]:
+        return (number for number in self._ids[self._head :] if number not in self._gone)
+
+    def insert(self, sequential_id: int) -> None:
+        if not self._ids or self._ids[-1] < sequential_id:
+            self._ids.append(sequential_id)
+            return
+        # A number that was removed a moment ago and comes back, as a move within one queue does.
+        if sequential_id in self._gone:
+            self._gone.remove(sequential_id)
+            return
+        at = bisect_left(self._ids, sequential_id, self._head)
+        self._ids.insert(at, sequential_id)
+        self._free = min(self._free, at)
+
+    def remove(self, sequential_id: int) -> None:
+        self._busy.discard(sequential_id)
+        if self._ids[self._head] != sequential_id:
+            self._gone.add(sequential_id)
+        else:
+            self._head += 1
+            while self._gone and self._ids[self._head] in self._gone:
+                self._gone.remove(self._ids[self._head])
+                self._head += 1
+        if self._head + len(self._gone) > max(len(self._ids) // 2, _FEW):
+            self._ids = array("Q", self)
+            self._head = self._free = 0
+            self._gone.clear()
+
+    def occupy(self, sequential_id: int) -> None:
+        self._busy.add(sequential_id)
+
+    def release(self, sequential_id: int) -> None:
+        self._busy.discard(sequential_id)
+        self._free = min(self._free, bisect_left(self._ids, sequential_id, self._head))
+
+    def next_free(self, after: int) -> int:
+        """The first Available number above `after`, or -1."""
+        at = max(self._head, self._free)
+        from_the_front = at >= len(self._ids) or after < self._ids[at]
+        if not from_the_front:
+            at = bisect_right(self._ids, after, at)
+        while at < len(self._ids) and (self._ids[at] in self._busy or self._ids[at] in self._gone):
+            at += 1
+        if from_the_front:
+            self._free = at
+        return self._ids[at] if at < len(self._ids) else -1
+
+    def previous_free(self, before: int) -> int:
+        """The last Available number below `before`, or -1."""
+        at = bisect_left(self._ids, before, self._head) - 1 if before <= SEQUENCE_MASK else len(self._ids) - 1
+        while at >= self._head and (self._ids[at] in self._busy or self._ids[at] in self._gone):
+            at -= 1
+        return self._ids[at] if at >= self._head else -1
+
+    def next(self, after: int) -> int:
+        """The first number above `after`, Available or not, or -1."""
+        at = bisect_right(self._ids, after, self._head) if after >= 0 else self._head
+        while at < len(self._ids) and self._ids[at] in self._gone:
+            at += 1
+        return self._ids[at] if at < len(self._ids) else -1

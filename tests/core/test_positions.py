@@ -1,0 +1,95 @@
+"""MS-MQDMPR 3.1.1.2 MessagePositionList and 3.1.1.11, against a sorted dictionary."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from waypost.core.positions import END, START, PositionList, PositionState, lookup_identifier
+
+AVAILABLE, LOCKED, PURGE_PENDING = PositionState.AVAILABLE, PositionState.LOCKED, PositionState.PURGE_PENDING
+
+
+def test_the_identifier_is_7_minus_priority_and_the_sequential_id() -> None:
+    assert lookup_identifier(7, 5) == 5
+    assert lookup_identifier(0, 5) == 0x07_00000000000005
+    assert lookup_identifier(3, (1 << 56) - 1) == 0x04_FFFFFFFFFFFFFF
+
+
+def test_a_later_message_of_higher_priority_comes_first() -> None:
+    positions = PositionList()
+    arrivals = [(3, 1), (0, 2), (7, 3), (3, 4), (7, 5)]
+    for priority, number in arrivals:
+        positions.insert(lookup_identifier(priority, number), AVAILABLE)
+    assert [lookup & 0xFF for lookup in positions] == [3, 5, 1, 4, 2]
+
+
+class Positions(RuleBasedStateMachine):
+    """The list and its model do the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = PositionList()
+        self.model: dict[int, PositionState] = {}
+        self.sequential_id = 0
+
+    def available(self) -> list[int]:
+        return sorted(lookup for lookup, state in self.model.items() if state is AVAILABLE)
+
+    @rule(priority=st.sampled_from([0, 3, 7]), state=st.sampled_from([AVAILABLE, LOCKED]), count=st.integers(1, 90))
+    def enqueue(self, priority: int, state: PositionState, count: int) -> None:
+        for _ in range(count):
+            self.sequential_id += 1
+            lookup_id = lookup_identifier(priority, self.sequential_id)
+            self.positions.insert(lookup_id, state)
+            self.model[lookup_id] = state
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), state=st.sampled_from([AVAILABLE, LOCKED, PURGE_PENDING]))
+    def change(self, data: st.DataObject, state: PositionState) -> None:
+        lookup_id = data.draw(st.sampled_from(sorted(self.model)))
+        self.positions.set_state(lookup_id, state)
+        self.model[lookup_id] = state
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), count=st.integers(1, 60))
+    def delete(self, data: st.DataObject, count: int) -> None:
+        for _ in range(min(count, len(self.model))):
+            lookup_id = data.draw(st.sampled_from(sorted(self.model)))
+            self.positions.remove(lookup_id)
+            del self.model[lookup_id]
+            assert self.positions.state(lookup_id) is PositionState.DELETED
+
+    @rule(count=st.integers(1, 120))
+    def receive(self, count: int) -> None:
+        for lookup_id in self.available()[:count]:
+            assert self.positions.next_available(START) == lookup_id
+            self.positions.remove(lookup_id)
+            del self.model[lookup_id]
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def come_back(self, data: st.DataObject) -> None:
+        lookup_id = data.draw(st.sampled_from(sorted(self.model)))
+        self.positions.remove(lookup_id)
+        self.positions.insert(lookup_id, AVAILABLE)
+        self.model[lookup_id] = AVAILABLE
+
+    @rule(data=st.data())
+    def seek(self, data: st.DataObject) -> None:
+        places = [START, END, *sorted(self.model), *(lookup + 1 for lookup in self.model)]
+        place = data.draw(st.sampled_from(places))
+        available = self.available()
+        assert self.positions.next_available(place) == min((p for p in available if p > place), default=END)
+        assert self.positions.previous_available(place) == max((p for p in available if p < place), default=START)
+        assert self.positions.next_any(place) == min((p for p in self.model if p > place), default=END)
+
+    @invariant()
+    def equal(self) -> None:
+        assert list(self.positions) == sorted(self.model)
+        assert len(self.positions) == len(self.model)
+        for lookup_id, state in self.model.items():
+            assert self.positions.state(lookup_id) is state
+
+
+TestPositions = Positions.TestCase
+TestPositions.settings = settings(max_examples=60, stateful_step_count=30)
