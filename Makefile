@@ -1,4 +1,5 @@
-# `make run` and `make test` need python3 and make. The rest is installed into .venv the first time and when pyproject.toml changes.
+# `make run` and `make test` need python3 and make. The rest is installed into .venv the first time and when pyproject.toml changes;
+# only what Debian's python3 lacks to make a virtual environment is installed outside of it (tools/setup.sh).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -6,8 +7,8 @@ FUZZ_SECONDS ?= 300
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The stamp carries the name of the interpreter, so that another PYTHON means another installation.
-INSTALLED := $(VENV)/installed-$(notdir $(PYTHON))
+# The stamp carries the interpreter as it was named, so that another PYTHON means another installation.
+INSTALLED := $(VENV)/installed-$(subst /,-,$(PYTHON))
 FUZZ_INSTALLED := $(VENV)/installed-fuzz
 
 .DEFAULT_GOAL := help
@@ -38,7 +39,7 @@ bench: $(INSTALLED) ## measure the codec against a hand-written baseline
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py
 
-clean: ## remove .venv and everything else that these commands made
+clean: ## remove .venv and everything else that these commands made, but not fuzz/findings
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools bench fuzz -name __pycache__ -exec rm -rf {} +
 

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from waypost.core.positions import END, START, PositionList, PositionState, lookup_identifier
+from waypost.core.positions import END, SEQUENCE_MASK, START, PositionList, PositionState, lookup_identifier
 
 AVAILABLE, LOCKED, PURGE_PENDING = PositionState.AVAILABLE, PositionState.LOCKED, PositionState.PURGE_PENDING
 
@@ -81,6 +81,9 @@ class Positions(RuleBasedStateMachine):
         available = self.available()
         assert self.positions.next_available(place) == min((p for p in available if p > place), default=END)
         assert self.positions.previous_available(place) == max((p for p in available if p < place), default=START)
+        since = data.draw(st.integers(0, self.sequential_id))
+        newer = [p for p in available if p & SEQUENCE_MASK > since]
+        assert self.positions.next_arrived(since) == min(newer, default=END)
         assert self.positions.next_any(place) == min((p for p in self.model if p > place), default=END)
 
     @invariant()

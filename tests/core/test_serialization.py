@@ -155,7 +155,7 @@ def test_another_priority_is_refused(priority: int) -> None:
 @pytest.mark.spec("MQDMPR-3.1.7.1.32-03")
 @pytest.mark.parametrize(("label", "length"), [("", 0), ("x", 2), ("mqsender label", 15), ("x" * 249, 250)])
 def test_the_lengths_are_computed(label: str, length: int) -> None:
-    """readings V: LabelLength counts the null, and is 0 without a label."""
+    """readings MQDMPR 3.V: LabelLength counts the null, and is 0 without a label."""
     message = Message(body=b"12345", extension=b"123", label=label)
     data = serialize_message_to_buffer(message)
     properties = base_header.SIZE + user_header.FIXED_SIZE

@@ -38,7 +38,7 @@ SECTION: Final = "MS-MQDMPR 3.1.1.12"
 
 NO_IDENTIFIER: Final = MessageIdentifier(NULL_GUID, 0)
 
-# Four days. readings 1: MS-MQQB 4.1.7 shows it on the wire.
+# Four days. readings MQDMPR 1: MS-MQQB 4.1.7 shows it on the wire.
 DEFAULT_TIME_TO_REACH_QUEUE: Final = 345_600
 
 # The names under which the messaging system itself signs.
@@ -112,8 +112,8 @@ class Message:
     transactional_message_sequence_identifier: TxSequenceId | None = None
     transaction_sequence_number: int = 1
     transaction_previous_sequence_number: int = 0
-    # The 20 bits of a packet; None for a message that is not transactional. readings O: the GUID of the Transaction
-    # that captured the message is another attribute, `unit_of_work`.
+    # The 20 bits of a packet; None for a message that is not transactional. readings MQDMPR 3.O: the GUID of the
+    # Transaction that captured the message is another attribute, `unit_of_work`.
     transaction_identifier: int | None = None
     final_ack_required: bool = False
     first_in_transaction: bool = False
@@ -123,7 +123,7 @@ class Message:
     soap_body: str = ""
     soap_header: str = ""
 
-    # What MS-MQDMPR leaves out: readings O and Z, MS-MQRR 2.2.5.1 and 2.2.5.3.
+    # What MS-MQDMPR leaves out: readings MQDMPR 3.O, MQDMPR 3.Z, MS-MQRR 2.2.5.1 and 2.2.5.3.
     unit_of_work: bytes = NULL_GUID
     abort_count: int = 0
     move_count: int = 0
@@ -144,7 +144,7 @@ class Message:
 
     @property
     def effective_priority(self) -> int:
-        """The priority that counts for order: a transactional message has 0 (readings A)."""
+        """The priority that counts for order: a transactional message has 0 (readings MQDMPR 3.A)."""
         return self.priority if self.transaction_identifier is None else 0
 
     @property

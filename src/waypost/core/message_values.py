@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class AuthenticationLevel(IntEnum):
-    """Which digital signature a message has. The numbers are those of SecurityHeader.Flags.AS (readings U).
+    """Which digital signature a message has. The numbers are those of SecurityHeader.Flags.AS (readings MQDMPR 3.U).
 
     XML_SIG is of SRMP and in no table; its number is that of the Windows SDK, MQMSG_AUTHENTICATED_SIGXML.
     """
@@ -29,7 +29,7 @@ class DeliveryGuarantee(IntEnum):
 
 
 class Acknowledgements(IntEnum):
-    """AcknowledgementsRequested: single bits, and the unions that have names (readings 2.6)."""
+    """AcknowledgementsRequested: single bits, and the unions that have names (readings MQDMPR 2.6)."""
 
     NONE = 0x00
     ACK_POS_ARRIVAL = 0x01

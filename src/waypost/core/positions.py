@@ -1,9 +1,9 @@
 """The order of the messages in a queue: MessagePositionList (MS-MQDMPR 3.1.1.2) and MessagePosition.State (3.1.1.11).
 
 A position is known by its LookupIdentifier, whose top byte is 7 minus the priority and whose other 56 bits are the
-SequentialID that the queue manager gave on arrival (readings MQDMPR A), so that list order is numeric order. A million
-waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array of
-numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted.
+SequentialID that the queue manager gave on arrival (readings MQDMPR 3.A), so that list order is numeric order. A
+million waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array
+of numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted.
 """
 
 from array import array
@@ -34,7 +34,7 @@ class PositionState(Enum):
 
 
 def lookup_identifier(priority: int, sequential_id: int) -> int:
-    """MS-MQDMPR 3.1.7.1.9, readings A. `priority` is that of the packet, 0 for a transactional message."""
+    """MS-MQDMPR 3.1.7.1.9, readings MQDMPR 3.A. `priority` is that of the packet, 0 for a transactional message."""
     return (PRIORITIES - 1 - priority) << SEQUENCE_BITS | sequential_id
 
 
@@ -107,6 +107,14 @@ class PositionList:
                 return START
             found = self._bands[number].previous_free(SEQUENCE_MASK + 1)
         return number << SEQUENCE_BITS | found
+
+    def next_arrived(self, since: int) -> int:
+        """The first Available position, in list order, whose SequentialID is above `since`, or END."""
+        for number, band in enumerate(self._bands):
+            found = band.next_free(since)
+            if found >= 0:
+                return number << SEQUENCE_BITS | found
+        return END
 
     def next_any(self, after: int) -> int:
         """The first position behind `after`, whatever its state, or END."""

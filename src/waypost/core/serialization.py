@@ -1,16 +1,16 @@
 """MS-MQDMPR 3.1.7.1.30 to 3.1.7.1.32: a message as a UserMessage Packet and back.
 
 The text builds empty headers first and fills them afterwards; here a header is built with its fields. Everything that
-is read is also written, readings 2.7, but for what the text lets vary or leaves to others:
+is read is also written, readings MQDMPR 2.7, but for what the text lets vary or leaves to others:
 - the hop count, reserved bits, padding and the headers behind PacketSize belong to the packet alone, and only the
   packet that came keeps them;
-- AU and AS are zero on the wire and never believed (readings U): a message comes out unauthenticated, and whoever
-  verifies its signature sets its AuthenticationLevel;
+- AU and AS are zero on the wire and never believed (readings MQDMPR 3.U): a message comes out unauthenticated, and
+  whoever verifies its signature sets its AuthenticationLevel;
 - the headers of a message that came over HTTP are read, but a packet that is sent has none (MS-MQMQ 2.2.19.2 AH).
 
 The size of a message, which TotalBytes counts and quotas bound, is that of its headers and body, so of its packet
-(MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2). readings F and G: a queue adds it once when the message goes in and subtracts it once
-when it leaves, and takes 1024 of these bytes for one of a quota.
+(MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2). readings MQDMPR 3.F, MQDMPR 3.G: a queue adds it once when the message goes in and
+subtracts it once when it leaves, and takes 1024 of these bytes for one of a quota.
 """
 
 import struct
@@ -63,7 +63,7 @@ def construct_user_message_packet(message: Message) -> UserMessage:
         user=_user_header(message),
         transaction=_transaction_header(message),
         security=_security_header(message),
-        # readings V: always there.
+        # readings MQDMPR 3.V: always there.
         properties=_properties_header(message),
         debug=_debug_header(message),
         soap=_soap_header(message),
@@ -258,7 +258,7 @@ def _read_transaction_header(message: Message, header: TransactionHeader) -> Non
 
 
 def _security_header(message: Message) -> SecurityHeader | None:
-    """readings T: also for a message that is not signed, if it has something to put there."""
+    """readings MQDMPR 3.T: also for a message that is not signed, if it has something to put there."""
     provider_info = _provider_info(message)
     if message.authentication_level is AuthenticationLevel.NONE and not (
         message.sender_identifier
@@ -335,7 +335,7 @@ def _read_properties(message: Message, header: MessagePropertiesHeader) -> None:
 
 
 def _debug_header(message: Message) -> DebugHeader | None:
-    """readings V: a traced message without a queue for the reports has the header too, because TR demands it."""
+    """readings MQDMPR 3.V: a traced message without a queue for reports has the header too: TR demands it."""
     identifier = message.tracing_queue_identifier
     if identifier != NULL_GUID:
         return DebugHeader(queue_identifier=identifier)

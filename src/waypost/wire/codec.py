@@ -6,9 +6,9 @@ run of fields is one precompiled `struct.Struct`, whose tuple is handed to the c
 padding are kept as they came, so that a record nobody touched encodes to the bytes it was read from. Presence flags and
 sizes that follow from other fields are computed when encoding.
 
-What every message has also has `encode_into(parts)`, which appends its bytes in pieces and returns how many they are:
-the pieces of a packet are joined once, and a body is copied once. On the way of every message the data is not measured
-before a `struct.error` says that it ends too early, and a header that is seldom there costs one test with its like.
+The records that every message has are written for speed. `encode_into(parts)` appends the bytes in pieces and returns
+their number: the pieces of a packet are joined once, and a body is copied once. Decoding leaves it to `struct` to find
+the data too short, and asks for rare things together, with one test.
 """
 
 # bytes.decode and str.encode look the codec up by name, which costs more than to run it.

@@ -3,7 +3,7 @@
 MessageSize bytes are the body; AllocationBodySize bytes are what it takes in the packet (readings MQMQ 3.18). The two
 differ when a body is encrypted: the first MessageSize bytes are then in `message_body` and the rest in
 `allocation_remainder`. BodyType and, unless the message is signed or encrypted, the algorithms are carried whatever
-they are (readings MQMQ 3.9, 3.19).
+they are (readings MQMQ 3.9, MQMQ 3.19).
 """
 
 import struct
@@ -14,7 +14,7 @@ from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_LABEL_LENGTH
-from waypost.wire.codec import bad_text, cut_short, encode_text, padding_for
+from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text
 
 SECTION: Final = "MS-MQMQ 2.2.19.3"
 
@@ -152,11 +152,10 @@ class MessagePropertiesHeader:
         if remainder:
             parts.append(remainder)
         size = FIXED_SIZE + label_size + extension_size + allocation_body_size
-        if size & 3:
-            padding = padding_for(size, self.padding)
-            parts.append(padding)
-            size += len(padding)
-        return size
+        fill = -size & 3
+        if fill:
+            parts.append(self.padding if len(self.padding) == fill else PADDING[fill])
+        return size + fill
 
     @property
     def allocated_body(self) -> bytes:

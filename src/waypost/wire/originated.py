@@ -139,7 +139,7 @@ RULES: Final = (
     Rule(
         security_header.SECTION,
         "ProviderInfo",
-        "a signature names one provider, the default one in DE or another one here; without one there is nothing to name",
+        "a signature names one provider, in DE or here, and without a signature there is none to name",
         _if_secured(_provider_fits),
     ),
     Rule(

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.errors import EncodeError
-from waypost.wire.codec import bad_text, cut_short, encode_text, padding_for
+from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text
 
 _DIRECT: Final = "MS-MQMQ 2.2.18.1.5.2"
 _U16: Final = Struct("<H")
@@ -80,11 +80,10 @@ class DirectQueueFormatName:
         parts.append(_U16.pack(count))
         parts.append(text)
         size = 2 + count
-        if size & 3:
-            padding = padding_for(size, self.padding)
-            parts.append(padding)
-            size += len(padding)
-        return size
+        fill = -size & 3
+        if fill:
+            parts.append(self.padding if len(self.padding) == fill else PADDING[fill])
+        return size + fill
 
 
 @dataclass(slots=True)

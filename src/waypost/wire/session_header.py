@@ -45,5 +45,5 @@ class SessionHeader:
 
     @property
     def window(self) -> int:
-        """WindowSize, with the illegal 0 read as 1 (readings MQQB B13)."""
+        """WindowSize, with the illegal 0 read as 1 (readings MQQB 3.13)."""
         return self.window_size or 1

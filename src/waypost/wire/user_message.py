@@ -70,14 +70,15 @@ class UserMessage:
     def decode(cls, buf: bytes) -> "UserMessage":
         """One whole packet, with the SessionHeader behind PacketSize if there is one."""
         base, at = BaseHeader.decode(buf, 0)
-        end = base.packet_size + session_header.SIZE if base.flags & base_header.SH else base.packet_size
-        if len(buf) > end:
+        message = cls.decode_behind(base, buf, at)
+        end = base.packet_size + session_header.SIZE if base.has_session_header else base.packet_size
+        if len(buf) != end:
             raise DecodeError(SECTION, "UserMessage Packet", end, f"{len(buf) - end} bytes follow its end")
-        return cls.decode_behind(base, buf, at)
+        return message
 
     @classmethod
     def decode_behind(cls, base: BaseHeader, buf: bytes, at: int) -> "UserMessage":
-        """The rest of a packet whose BaseHeader has been read, and which is no longer than that says."""
+        """The rest of a packet whose BaseHeader has been read. What may follow it in `buf` is not looked at."""
         user, at = _decode_user(buf, at)
         flags = user.flags
         rare = base.flags & _BASE_RARE or flags & _SHAPE not in _USUAL_SHAPES

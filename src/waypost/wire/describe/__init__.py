@@ -5,16 +5,21 @@ packet that is malformed is described as far as it can be read, and the descript
 is sound is decided by `decode_packet` alone.
 """
 
+from contextlib import suppress
+from dataclasses import replace
+
 from waypost.errors import DecodeError
 from waypost.wire import base_header, internal_packets, user_header
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.describe import headers, tables
+from waypost.wire.describe.bodies import TEXT_MARK
 from waypost.wire.describe.headers import Header
 from waypost.wire.describe.model import Description, FieldText, HeaderText, Run, Walk
-from waypost.wire.describe.values import TEXT_MARK
+from waypost.wire.describe.values import FROM_SENT_TIME, utc_text
 from waypost.wire.internal_packets import InternalHeader
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.ping import Ping
+from waypost.wire.remote_trailers import ExtensionHeader
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_header import UserHeader
 
@@ -54,7 +59,7 @@ class _Chain:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
-        self.kind = "not a packet"
+        self.kind = "packet"
         self.headers: list[HeaderText] = []
 
     def add(self, header: Header) -> object:
@@ -99,6 +104,7 @@ class _Chain:
         self.kind = "UserMessage"
         user = self.add(headers.USER)
         assert isinstance(user, UserHeader)
+        self.headers = [_with_expiry(header, user.sent_time) for header in self.headers]
         # MS-MQMQ 2.2.20: the order is fixed, the bits tell what is there.
         for word, mask, parts in (
             (user.flags, user_header.TH, (headers.TRANSACTION,)),
@@ -119,12 +125,20 @@ class _Chain:
             self.add(headers.SESSION)
 
     def _extension(self, end: int) -> None:
-        """MS-MQRR 2.2.5.2: what its header announces are headers of the same document, shown as the bytes they are."""
-        self.add(headers.EXTENSION)
-        following = self.data[self.at : end]
-        if following:
-            field = FieldText("Data", self.at, len(following), following)
-            self.headers.append(HeaderText("Headers behind it", "MS-MQRR 2.2.5", self.at, (field,)))
+        """MS-MQRR 2.2.5: decode_packet does not look into the headers that Flags announce, so they are never wrong."""
+        extension = self.add(headers.EXTENSION)
+        assert isinstance(extension, ExtensionHeader)
+        chain = _Chain(self.data[:end])
+        chain.at = self.at
+        with suppress(DecodeError):
+            for flag, header in headers.TRAILERS.items():
+                if extension.flags & flag:
+                    chain.add(header)
+        self.headers += chain.headers
+        unknown = self.data[chain.at : end]
+        if unknown:
+            field = FieldText("Data", chain.at, len(unknown), unknown)
+            self.headers.append(HeaderText("Bytes behind it", "MS-MQRR 2.2.5", chain.at, (field,)))
         self.at = end
 
     def _ack_body(self, packet: Packet | None) -> None:
@@ -137,3 +151,14 @@ class _Chain:
     def _body(self, name: str, section: str, run: Run) -> None:
         offset = next(field.offset for header in self.headers for field in header.fields if field.name == "MessageBody")
         self.headers.append(HeaderText(name, section, offset, tuple(run.describe(self.data, offset))))
+
+
+def _with_expiry(header: HeaderText, sent_time: int) -> HeaderText:
+    """The header with the moment at which a lifetime in it ends."""
+    fields = tuple(
+        replace(field, meaning=f"{FROM_SENT_TIME}, until {utc_text(sent_time + field.value)}")
+        if field.meaning == FROM_SENT_TIME and isinstance(field.value, int)
+        else field
+        for field in header.fields
+    )
+    return replace(header, fields=fields)

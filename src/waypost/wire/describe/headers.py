@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from waypost.guid import NULL_GUID, guid_text
+from waypost.errors import DecodeError
+from waypost.guid import guid_text
 from waypost.wire import (
     base_header,
     debug_header,
@@ -21,8 +22,11 @@ from waypost.wire import (
 )
 from waypost.wire.codec import cut_short
 from waypost.wire.describe import tables
+from waypost.wire.describe.bodies import body_text
 from waypost.wire.describe.model import Run, Walk
-from waypost.wire.describe.values import body_text, queue_text, sender_text
+from waypost.wire.describe.values import queue_text, sender_text
+from waypost.wire.packet_names import admin_format_name, destination_format_name, response_format_name
+from waypost.wire.queue_names import PrivateQueueFormatNameId
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,19 +60,21 @@ def _text_size(text: str | None) -> int:
 
 
 def _user_rest(user: user_header.UserHeader, walk: Walk) -> None:
-    hosts = {2: user.source_queue_manager, 3: user.queue_manager_address}
-    # MS-MQMQ 2.2.19.2: RQ 4 is a queue of the host that the administration queue is on.
-    admin_host = hosts.get(user.flags >> user_header.AQ_SHIFT & 7, NULL_GUID)
-    hosts[4] = getattr(user.admin_queue, "source_queue_manager", admin_host)
-    for name, queue, shift in (
-        ("DestinationQueue", user.destination_queue, user_header.DQ_SHIFT),
-        ("AdminQueue", user.admin_queue, user_header.AQ_SHIFT),
-        ("ResponseQueue", user.response_queue, user_header.RQ_SHIFT),
+    for name, queue, shift, whole_name in (
+        ("DestinationQueue", user.destination_queue, user_header.DQ_SHIFT, destination_format_name),
+        ("AdminQueue", user.admin_queue, user_header.AQ_SHIFT, admin_format_name),
+        ("ResponseQueue", user.response_queue, user_header.RQ_SHIFT, response_format_name),
     ):
-        if queue is not None:
-            kind = user.flags >> shift & 7
-            text = queue_text(queue, hosts.get(kind, NULL_GUID))
-            walk.add(name, len(queue.encode()), text, tables.QUEUE_KINDS[kind])
+        if queue is None:
+            continue
+        if isinstance(queue, PrivateQueueFormatNameId):
+            try:
+                text = str(whole_name(user))
+            except DecodeError:
+                text = f"PRIVATE=?\\{queue.private_queue_identifier:08x}"
+        else:
+            text = queue_text(queue)
+        walk.add(name, len(queue.encode()), text, tables.QUEUE_KINDS[user.flags >> shift & 7])
     if user.connector_type is not None:
         walk.add("ConnectorType", 16, guid_text(user.connector_type))
 
@@ -148,12 +154,17 @@ def _address_rest(address: multi_queue.MqfAddressHeader, walk: Walk) -> None:
     for index, element in enumerate(address.elements):
         size = len(element.encode(walk.at - walk.start))
         kind = tables.FORMAT_TYPES[multi_queue.FORMAT_TYPES[type(element.format_name)]]
-        walk.add(f"FormatNameList[{index}]", size, queue_text(element.format_name, NULL_GUID), kind)
+        walk.add(f"FormatNameList[{index}]", size, queue_text(element.format_name), kind)
     walk.add("Padding", len(address.padding), address.padding)
 
 
 def _mqf_signature_rest(header: multi_queue.MqfSignatureHeader, walk: Walk) -> None:
     walk.add("Signature", len(header.signature), header.signature)
+    walk.add("Padding", len(header.padding), header.padding)
+
+
+def _dead_letter_rest(header: remote_trailers.DeadLetterHeader, walk: Walk) -> None:
+    walk.add("DeadLetterPathName", _text_size(header.dead_letter_path_name), header.dead_letter_path_name)
     walk.add("Padding", len(header.padding), header.padding)
 
 
@@ -216,4 +227,31 @@ MULTI_QUEUE: Final = (
         _mqf_signature_rest,
     ),
 )
-EXTENSION: Final = _fixed("ExtensionHeader", remote_trailers.EXTENSION_SECTION, tables.EXTENSION)
+EXTENSION: Final = Header(
+    "ExtensionHeader",
+    remote_trailers.EXTENSION_SECTION,
+    tables.EXTENSION,
+    remote_trailers.ExtensionHeader.decode,
+)
+# By the bit of ExtensionHeader.Flags that announces it.
+TRAILERS: Final = {
+    remote_trailers.SQ: Header(
+        "SubqueueHeader",
+        remote_trailers.SUBQUEUE_SECTION,
+        tables.SUBQUEUE,
+        remote_trailers.SubqueueHeader.decode,
+    ),
+    remote_trailers.DL: Header(
+        "DeadLetterHeader",
+        remote_trailers.DEAD_LETTER_SECTION,
+        tables.DEAD_LETTER,
+        remote_trailers.DeadLetterHeader.decode,
+        _dead_letter_rest,
+    ),
+    remote_trailers.EA: Header(
+        "ExtendedAddressHeader",
+        remote_trailers.ADDRESS_SECTION,
+        tables.EXTENDED_ADDRESS,
+        remote_trailers.ExtendedAddressHeader.decode,
+    ),
+}

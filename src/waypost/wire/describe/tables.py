@@ -17,18 +17,21 @@ from waypost.wire import (
     transactional_acks,
     user_header,
 )
+from waypost.wire.describe.bodies import variant
 from waypost.wire.describe.model import Bits, CodeColumn, Column, Run, as_it_is, flag
 from waypost.wire.describe.values import (
     ack_bits,
+    address,
     constant,
     correlation,
     guid,
     lifetime,
     message_class,
+    name_text,
     named,
     sequence_id,
+    signature,
     utc,
-    variant,
 )
 
 PRIVACY_LEVELS: Final = {
@@ -43,6 +46,13 @@ HASH_ALGORITHMS: Final = {
 ENCRYPTION_ALGORITHMS: Final = {
     0: "none", 0x6602: "RC2", 0x660E: "AES 128", 0x660F: "AES 192", 0x6610: "AES 256", 0x6801: "RC4",
 }  # fmt: skip
+# readings MQMQ 6: MS-MQQB writes what it has verified here; a sender leaves it 0.
+SIGNATURES: Final = {
+    0: "",
+    1: "claims that an MSMQ 1.0 signature was verified",
+    3: "claims that an MSMQ 2.0 signature was verified",
+    5: "claims that an MSMQ 3.0 signature was verified",
+}
 PACKET_TYPES: Final = {
     internal_packets.SESSION_ACK: "SessionAck",
     internal_packets.ESTABLISH_CONNECTION: "EstablishConnection",
@@ -76,7 +86,7 @@ BASE: Final = Run(
             flag("TR", base_header.TR, "the message is traced"),
         ),
     ),
-    CodeColumn("Signature", constant("LIOR")),
+    CodeColumn("Signature", signature),
     Column("PacketSize", constant("bytes")),
     Column("TimeToReachQueue", lifetime),
 )
@@ -209,7 +219,7 @@ SECURITY: Final = Run(
             flag("EB", security_header.EB, "the body is encrypted"),
             flag("DE", security_header.DE, "the default cryptographic provider"),
             flag("AI", security_header.AI, "SecurityData is present"),
-            Bits("AS", security_header.AS, "type of authentication signature"),
+            Bits("AS", security_header.AS, SIGNATURES),
         ),
     ),
     Column("SenderIdSize", constant("bytes")),
@@ -306,6 +316,34 @@ EXTENSION: Final = Run(
         ),
     ),
     Column("Reserved"),
+)
+
+SUBQUEUE: Final = Run(
+    remote_trailers.SUBQUEUE_LAYOUT,
+    Column("HeaderSize", constant("bytes")),
+    CodeColumn(
+        "Bits",
+        as_it_is,
+        (
+            flag("TM", 0x0000_0001, "set"),
+            Bits("AcknowledgementClass", 0x0001_FFFE, "class of the acknowledgment"),
+            flag("Reserved", 0xFFFE_0000, "set"),
+        ),
+    ),
+    Column("AbortCounter", constant("transactions that received the message and were aborted")),
+    Column("MoveCounter", constant("moves between subqueues")),
+    Column("LastMoveTime", utc),
+    Column("SubqueueName", name_text),
+    Column("TargetSubqueueName", name_text),
+)
+DEAD_LETTER: Final = Run(remote_trailers.DEAD_LETTER_SIZE, Column("HeaderSize", constant("bytes")))
+EXTENDED_ADDRESS: Final = Run(
+    remote_trailers.EXTENDED_ADDRESS_LAYOUT,
+    Column("HeaderSize", constant("bytes")),
+    Column("AddressLength", constant("bytes")),
+    CodeColumn("AddressType", named({0: "none", 1: "IPv4", 6: "IPv6"})),
+    Column("AddressScope"),
+    Column("Address", address),
 )
 
 ORDER_ACK_BODY: Final = Run(
