@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.wire.strategies import user_messages
 from tests.wire.vectors import frame, vector
 from waypost.errors import DecodeError, EncodeError
-from waypost.wire import decode_packet
+from waypost.wire import ConnectionParameters, EstablishConnection, Ping, decode_packet
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
@@ -209,6 +209,16 @@ def test_a_message_above_4_megabytes_is_refused_when_encoding() -> None:
     big.properties.message_body += b"\0"
     with pytest.raises(EncodeError, match="PacketSize"):
         big.encode()
+
+
+def test_a_value_that_does_not_fit_its_field_is_refused_when_encoding() -> None:
+    big = message()
+    big.properties.application_tag = 1 << 32
+    with pytest.raises(EncodeError, match="does not fit its field"):
+        big.encode()
+    for packet in (Ping(cookie=-1), EstablishConnection(time_stamp=1 << 32), ConnectionParameters(window_size=-1)):
+        with pytest.raises(EncodeError, match="does not fit its field"):
+            packet.encode()
 
 
 def test_the_message_of_the_vulnerability_scanners_is_read_whole() -> None:

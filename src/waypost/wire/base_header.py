@@ -67,6 +67,11 @@ class BaseHeader:
         )  # fmt: skip
 
     @property
+    def total_size(self) -> int:
+        """How long the packet is in a stream: behind a UserMessage Packet, PacketSize leaves out the SessionHeader."""
+        return self.packet_size + 16 if self.flags & (IN | SH) == SH else self.packet_size
+
+    @property
     def priority(self) -> int:
         return self.flags & PR
 

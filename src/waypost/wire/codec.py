@@ -11,8 +11,11 @@ their number: the pieces of a packet are joined once, and a body is copied once.
 the data too short, and asks for rare things together, with one test.
 """
 
+import struct
+
 # bytes.decode and str.encode look the codec up by name, which costs more than to run it.
 from codecs import utf_16_le_decode, utf_16_le_encode
+from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
@@ -20,6 +23,14 @@ from waypost.errors import DecodeError, EncodeError
 INFINITE: Final = 0xFFFF_FFFF
 
 PADDING: Final = (b"", bytes(1), bytes(2), bytes(3))
+
+
+def pack(layout: Struct, values: tuple[int | bytes, ...], section: str, field: str) -> bytes:
+    """`layout.pack(*values)` for records that are not on the hot path: a value that does not fit is an EncodeError."""
+    try:
+        return layout.pack(*values)
+    except struct.error as error:
+        raise EncodeError(section, field, f"a value does not fit its field ({error})") from None
 
 
 def cut_short(section: str, field: str, offset: int, have: int) -> DecodeError:

@@ -11,7 +11,7 @@ from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.wire import base_header
 from waypost.wire.base_header import DEFAULT_PRIORITY, BaseHeader
-from waypost.wire.codec import cut_short
+from waypost.wire.codec import cut_short, pack
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SessionHeader
 
 # InternalHeader.Flags
@@ -90,13 +90,16 @@ class EstablishConnection:
         return cls(base, internal, *ESTABLISH_LAYOUT.unpack_from(buf, BODY_AT))
 
     def encode(self) -> bytes:
-        return (
-            self.base.encode()
-            + self.internal.encode()
-            + ESTABLISH_LAYOUT.pack(
-                self.client_guid, self.server_guid, self.time_stamp, self.operating_system, self.reserved, self.padding
-            )
-        )  # fmt: skip
+        values = (
+            self.client_guid,
+            self.server_guid,
+            self.time_stamp,
+            self.operating_system,
+            self.reserved,
+            self.padding,
+        )
+        body = pack(ESTABLISH_LAYOUT, values, "MS-MQQB 2.2.3.1", "EstablishConnectionHeader")
+        return self.base.encode() + self.internal.encode() + body
 
     @classmethod
     def request(
@@ -142,7 +145,8 @@ class ConnectionParameters:
         return cls(base, internal, *PARAMETERS_LAYOUT.unpack_from(buf, BODY_AT))
 
     def encode(self) -> bytes:
-        body = PARAMETERS_LAYOUT.pack(self.recoverable_ack_timeout, self.ack_timeout, self.reserved, self.window_size)
+        values = (self.recoverable_ack_timeout, self.ack_timeout, self.reserved, self.window_size)
+        body = pack(PARAMETERS_LAYOUT, values, "MS-MQQB 2.2.2.1", "ConnectionParametersHeader")
         return self.base.encode() + self.internal.encode() + body
 
     def response(self, window_size: int) -> "ConnectionParameters":

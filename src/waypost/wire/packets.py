@@ -34,8 +34,7 @@ def decode_packet(data: bytes) -> Packet:
             return decode_internal(data)
         size -= session_header.SIZE
     if size != base.packet_size:
-        wanted = base.packet_size + len(data) - size
-        reason = f"it asks for {wanted} bytes in all, but {len(data)} are there"
+        reason = f"it asks for {base.total_size} bytes in all, but {len(data)} are there"
         raise DecodeError(base_header.SECTION, "PacketSize", 8, reason)
     message = _decode_message(base, data, at)
     return identify(message) if message.properties.message_class else message

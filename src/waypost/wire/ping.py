@@ -6,6 +6,7 @@ from typing import Final
 
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
+from waypost.wire.codec import pack
 
 SECTION: Final = "MS-MQQB 2.2.7"
 SIZE: Final = 24
@@ -39,7 +40,7 @@ class Ping:
         return ping
 
     def encode(self) -> bytes:
-        return LAYOUT.pack(self.flags, self.signature, self.cookie, self.qm_guid)
+        return pack(LAYOUT, (self.flags, self.signature, self.cookie, self.qm_guid), SECTION, "Ping Packet")
 
     def accepted(self, own_guid: bytes) -> "Ping":
         """The response of an acceptor that would take a session from this initiator now."""

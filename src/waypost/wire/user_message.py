@@ -8,13 +8,14 @@ both.
 Presence bits and sizes are computed when encoding; every other bit, reserved byte and padding byte is written as it is.
 """
 
+import struct
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_PACKET_SIZE
-from waypost.wire import base_header, session_header, user_header
+from waypost.wire import base_header, user_header
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
@@ -71,9 +72,9 @@ class UserMessage:
         """One whole packet, with the SessionHeader behind PacketSize if there is one."""
         base, at = BaseHeader.decode(buf, 0)
         message = cls.decode_behind(base, buf, at)
-        end = base.packet_size + session_header.SIZE if base.has_session_header else base.packet_size
-        if len(buf) != end:
-            raise DecodeError(SECTION, "UserMessage Packet", end, f"{len(buf) - end} bytes follow its end")
+        if len(buf) != base.total_size:
+            reason = f"{len(buf) - base.total_size} bytes follow its end"
+            raise DecodeError(SECTION, "UserMessage Packet", base.total_size, reason)
         return message
 
     @classmethod
@@ -113,44 +114,47 @@ class UserMessage:
             self.session, _ = SessionHeader.decode(buf, at)
 
     def encode(self) -> bytes:
-        base_flags = self.base.flags & _BASE_KEPT
-        user_flags = self.user.flags & _USER_KEPT | user_header.MP
-        before = after = b""
-        if self.transaction is not None:
-            user_flags |= user_header.TH
-            before = self.transaction.encode()
-        if self.security is not None:
-            user_flags |= user_header.SH
-            before += self.security.encode()
-        if self.debug is not None:
-            base_flags |= base_header.DH
-            after = self.debug.encode()
-        if self.srmp_envelope is not None and self.compound_message is not None:
-            user_flags |= user_header.AH
-            after += self.srmp_envelope.encode() + self.compound_message.encode()
-        if self.soap is not None:
-            user_flags |= user_header.HH
-            after += self.soap.encode()
-        if self.multi_queue is not None:
-            user_flags |= user_header.MQ
-            after += self.multi_queue.encode()
-        if self.extension:
-            after += self.extension
-        parts = [b""]
-        size = base_header.SIZE + self.user.encode_into(parts, user_flags) + len(before) + len(after)
-        if before:
-            parts.append(before)
-        size += self.properties.encode_into(parts)
-        if after:
-            parts.append(after)
-        if size > MAX_PACKET_SIZE:
-            reason = f"the packet has {size} bytes and at most {MAX_PACKET_SIZE} are allowed"
-            raise EncodeError(SECTION, "PacketSize", reason)
-        if self.session is not None:
-            base_flags |= base_header.SH
-            parts.append(self.session.encode())
-        parts[0] = self.base.encode_with(base_flags, size)
-        return b"".join(parts)
+        try:
+            base_flags = self.base.flags & _BASE_KEPT
+            user_flags = self.user.flags & _USER_KEPT | user_header.MP
+            before = after = b""
+            if self.transaction is not None:
+                user_flags |= user_header.TH
+                before = self.transaction.encode()
+            if self.security is not None:
+                user_flags |= user_header.SH
+                before += self.security.encode()
+            if self.debug is not None:
+                base_flags |= base_header.DH
+                after = self.debug.encode()
+            if self.srmp_envelope is not None and self.compound_message is not None:
+                user_flags |= user_header.AH
+                after += self.srmp_envelope.encode() + self.compound_message.encode()
+            if self.soap is not None:
+                user_flags |= user_header.HH
+                after += self.soap.encode()
+            if self.multi_queue is not None:
+                user_flags |= user_header.MQ
+                after += self.multi_queue.encode()
+            if self.extension:
+                after += self.extension
+            parts = [b""]
+            size = base_header.SIZE + self.user.encode_into(parts, user_flags) + len(before) + len(after)
+            if before:
+                parts.append(before)
+            size += self.properties.encode_into(parts)
+            if after:
+                parts.append(after)
+            if size > MAX_PACKET_SIZE:
+                reason = f"the packet has {size} bytes and at most {MAX_PACKET_SIZE} are allowed"
+                raise EncodeError(SECTION, "PacketSize", reason)
+            if self.session is not None:
+                base_flags |= base_header.SH
+                parts.append(self.session.encode())
+            parts[0] = self.base.encode_with(base_flags, size)
+            return b"".join(parts)
+        except struct.error as error:
+            raise EncodeError(SECTION, "UserMessage Packet", f"a value does not fit its field ({error})") from None
 
 
 def _check_flags(base_flags: int, user_flags: int) -> None:

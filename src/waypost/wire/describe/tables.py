@@ -46,7 +46,7 @@ HASH_ALGORITHMS: Final = {
 ENCRYPTION_ALGORITHMS: Final = {
     0: "none", 0x6602: "RC2", 0x660E: "AES 128", 0x660F: "AES 192", 0x6610: "AES 256", 0x6801: "RC4",
 }  # fmt: skip
-# readings MQMQ 6: MS-MQQB writes what it has verified here; a sender leaves it 0.
+# readings MQMQ 3.6: MS-MQQB writes what it has verified here; a sender leaves it 0.
 SIGNATURES: Final = {
     0: "",
     1: "claims that an MSMQ 1.0 signature was verified",
