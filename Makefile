@@ -17,7 +17,7 @@ FUZZ_INSTALLED := $(VENV)/installed-fuzz
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
 
-# The exit code 1 says that something is malformed, as two of these packets are.
+# The exit code 1 says that not everything was sound: one of these packets is malformed, and one is incomplete.
 run: $(INSTALLED) ## decode the packets in tests/vectors, field by field
 	@$(BIN)/waypost decode tests/vectors/*.bin || test $$? = 1
 

@@ -1,11 +1,14 @@
 """`waypost decode` as an operator runs it."""
 
+import gzip
 import io
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -14,10 +17,14 @@ from tests.cli import wiretap
 from tests.cli.wiretap import VECTORS, Tcp, conversation, ethernet_frame, frame_7, ipv4, pcap_file, tcp_capture, vector
 from waypost import __version__
 from waypost.cli import app
-from waypost.cli.decode.entries import Entry
-from waypost.cli.decode.report import TextReport
+from waypost.cli.decode.command import BIG
+from waypost.cli.decode.entries import Entry, Problem
+from waypost.cli.decode.report import Detail, TextReport
 from waypost.wire.message_properties import MessagePropertiesHeader
+from waypost.wire.session_header import SessionHeader
 from waypost.wire.user_message import UserMessage
+
+ROOT = Path(__file__).parents[2]
 
 PARAMETERS_BLOCK = """\
 #1  10.0.0.1:40000 -> 10.0.0.2:1801  2023-11-14T22:13:20.250000Z  ConnectionParameters  32 bytes  OK
@@ -95,10 +102,22 @@ def test_the_keys_of_the_json_output_are_a_promise(capture: Path) -> None:
     assert list(entry) == [
         "input", "number", "source", "destination", "time", "kind", "size", "verdict", "headers",
     ]  # fmt: skip
-    assert entry["verdict"] == {"ok": True, "section": None, "field": None, "offset": None, "reason": None}
+    assert entry["verdict"] == {
+        "ok": True, "problem": None, "section": None, "field": None, "offset": None, "reason": None,
+    }  # fmt: skip
     header = entry["headers"][0]
     assert list(header) == ["name", "section", "offset", "fields"]
     assert header["fields"][2] == {"name": "Flags", "offset": 2, "size": 2, "value": "0x000B", "meaning": ""}
+
+
+def test_the_documented_object_is_how_the_json_output_begins() -> None:
+    page = (ROOT / "docs" / "decode.md").read_text(encoding="utf-8")
+    documented = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    (entry,) = entries(decode("--json", ROOT / documented["input"]))
+    header = entry["headers"][0] | {"fields": entry["headers"][0]["fields"][:4]}
+    name = documented["input"]
+    assert documented == entry | {"input": name, "source": name, "headers": [header]}
+    assert [problem for problem in Problem if f"`{problem}`" not in page] == []
 
 
 def test_json_holds_whole_values_and_the_place_of_an_error(tmp_path: Path) -> None:
@@ -107,7 +126,7 @@ def test_json_holds_whole_values_and_the_place_of_an_error(tmp_path: Path) -> No
     good, bad = entries(decode("--json", path))
     body = next(each for each in good["headers"][3]["fields"] if each["name"] == "MessageBody")
     assert bytes.fromhex(body["value"]) == b"a\0" * 1000
-    assert bad["verdict"]["ok"] is False
+    assert (bad["verdict"]["ok"], bad["verdict"]["problem"]) == (False, "malformed")
     assert (bad["verdict"]["section"], bad["verdict"]["offset"]) == ("MS-MQRR 2.2.5.2", 0xF0)
 
 
@@ -136,6 +155,65 @@ def test_a_gap_is_shown_and_counted(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "gap  32 bytes  this part of the stream is missing from the capture" in result.stdout
     assert result.stderr == "2 packets, 0 malformed, 1 gap\n"
+
+
+def test_a_packet_that_the_capture_cut_is_incomplete_not_malformed(tmp_path: Path) -> None:
+    tcp = Tcp()
+    data = frame_7() + vector("mqqb-4.1.5")
+    path = tmp_path / "gap"
+    path.write_bytes(tcp_capture([tcp.syn(), tcp.segment(0, data[:97]), tcp.segment(2224, data[2224:])]))
+    result = decode(path)
+    assert result.exit_code == 1
+    heading = result.stdout.splitlines()[0]
+    assert heading.endswith("UserMessage  97 bytes  INCOMPLETE: 97 of 2224 bytes are here")
+    assert "MALFORMED" not in result.stdout
+    assert "bytes around" not in result.stdout
+    assert result.stderr == "2 packets, 0 malformed, 1 incomplete, 1 gap\n"
+    verdict = entries(decode("--json", path))[0]["verdict"]
+    assert verdict == {
+        "ok": False, "problem": "incomplete", "section": None, "field": None, "offset": None,
+        "reason": "97 of 2224 bytes are here",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "verdict"),
+    [
+        (vector("mqqb-4.1.7"), "INCOMPLETE: 1650 of 2224 bytes are here"),
+        (UserMessage(session=SessionHeader()).encode()[:-16], "INCOMPLETE: 120 of 136 bytes are here"),
+        (vector("mqqb-4.1.5") + vector("mqqb-4.1.3")[:7], "INCOMPLETE: 7 of at least 16 bytes are here"),
+        (vector("mqqb-4.1.5") + b"\x10", "INCOMPLETE: 1 of at least 16 bytes are here"),
+        (vector("mqqb-4.1.5") + b"\r\n", "stray bytes  2 bytes  no packet starts here"),
+        (vector("mqqb-4.1.5") + b"\x10\0\0\0LIAR", "stray bytes  8 bytes  no packet starts here"),
+    ],
+)
+def test_a_file_that_ends_inside_a_packet_says_what_is_missing(data: bytes, verdict: str) -> None:
+    result = decode("--brief", "-", stdin=data)
+    assert result.stdout.splitlines()[-1].endswith(verdict)
+    assert result.exit_code == 1
+
+
+def test_a_ping_that_the_capture_cut_is_incomplete(tmp_path: Path) -> None:
+    path = tmp_path / "ping"
+    frame = ethernet_frame(ipv4(wiretap.udp_datagram(vector("mqqb-4.1.1")), 17))
+    path.write_bytes(pcap_file([frame], snap_length=len(frame) - 4))
+    assert "Ping  20 bytes  INCOMPLETE: 20 of 24 bytes are here" in decode(path).stdout
+
+
+def test_brief_is_one_line_for_each_packet(capture: Path) -> None:
+    result = decode("--brief", capture)
+    assert [line.partition("  ")[0] for line in result.stdout.splitlines()] == [f"#{i}" for i in range(1, 8)]
+    assert {entry["kind"]: entry["headers"] for entry in entries(decode("--brief", "--json", capture))}["Ping"] == []
+
+
+def test_captures_are_named_when_there_are_several_files(tmp_path: Path, capture: Path) -> None:
+    other = tmp_path / "other.pcap"
+    other.write_bytes(capture.read_bytes())
+    raw = VECTORS / "mqqb-4.1.5.bin"
+    lines = decode("--brief", capture, raw, other).stdout.splitlines()
+    named = {index: line for index, line in enumerate(lines) if not line.startswith("#")}
+    assert named == {0: f"==> {capture} <==", 9: f"==> {other} <=="}
+    assert "==>" not in decode(capture).stdout
 
 
 def test_a_long_body_is_cut_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -211,25 +289,116 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> 
     assert decode(tmp_path).exit_code == 1
 
 
-@pytest.mark.parametrize("arguments", [["--nonsense"], ["--as", "tape", "x"], ["--port", "0", "x"]])
-def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
-    assert decode(*arguments).exit_code == 2
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "has no bytes."),
+        (gzip.compress(b"capture"), "hint: decompress it first"),
+        (b"GMBU\x01\x02", "hint: open it in Wireshark"),
+        (b"\0\0\1\0", "hint: convert it with etl2pcapng"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_the_way_out(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "trace.ETL"
+    path.write_bytes(content)
+    stderr = decode(path).stderr
+    assert said in stderr
+    assert "--as" not in stderr
+
+
+def test_the_hint_about_ports_is_for_captures(tmp_path: Path) -> None:
+    path = tmp_path / "empty.pcap"
+    path.write_bytes(pcap_file([]))
+    assert "--ping-port" in decode(path).stderr
+    assert "--ping-port" not in decode("--as", "hex", "-", stdin=b"# nothing").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence", "hint"),
+    [
+        (["decode", "--nonsense"], "No such option: --nonsense", "waypost decode --help"),
+        (["decode", "--as", "tape", "x"], "'tape' is not one of 'raw', 'hex', 'pcap'.", "waypost decode --help"),
+        (["decode", "--port", "0", "x"], "Invalid value for '--port': ", "waypost decode --help"),
+        (["decode", "--brief", "--body", "x"], "it cannot go with --body.", "waypost decode --help"),
+        (["decode"], "Missing argument 'FILE'.", "waypost decode --help"),
+        (["decade"], "Did you mean 'decode'?", "waypost --help"),
+    ],
+)
+def test_wrong_usage_is_a_sentence_and_a_hint_and_exits_with_2(arguments: list[str], sentence: str, hint: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    first, second = result.stderr.splitlines()
+    assert sentence in first
+    assert second == f"hint: {hint} tells the usage."
+
+
+def run(*arguments: str | Path, stdout: int | IO[bytes] = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", "from waypost.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
 def test_the_command_is_installed_and_knows_its_version() -> None:
-    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-c", "from waypost.cli import main; main()", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
     assert run("--version").stdout == f"waypost {__version__}\n"
     assert "decode" in run("--help").stdout
-    assert "--ping-port" in run("decode", "--help").stdout
+    help_text = run("decode", "--help").stdout
+    assert "--ping-port PORT" in help_text
+    assert "bool" not in help_text
+    assert "list[" not in help_text
     assert run().returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["--body", *sorted(VECTORS.glob("*.bin"))]])
+def test_output_that_cannot_be_written_is_a_sentence_and_a_hint(arguments: list[str | Path]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = run("decode", *arguments, VECTORS / "mqqb-4.1.5.bin", stdout=full)
+    assert result.returncode == 1
+    assert result.stderr == (
+        "Standard output cannot be written: No space left on device.\nhint: make room, or write to another place.\n"
+    )
+
+
+def test_a_closed_output_is_a_sentence_and_a_hint() -> None:
+    command = ["sh", "-c", f'"{sys.executable}" -c "from waypost.cli import main; main()" decode - >&-']
+    result = subprocess.run(command, input=b"10", stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith(b"Standard output is closed.\nhint: ")
+
+
+def test_a_reader_who_leaves_is_no_failure() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        result = run("decode", "--json", VECTORS / "mqqb-4.1.5.bin", stdout=pipe)
+    assert (result.returncode, result.stderr) == (1, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("to_file", "drawn"), [(True, True), (False, False)])
+def test_the_progress_bar_is_drawn_only_while_a_file_is_written(tmp_path: Path, *, to_file: bool, drawn: bool) -> None:
+    path = tmp_path / "big"
+    path.write_bytes(vector("mqqb-4.1.5") + bytes(BIG))
+    controller, terminal = os.openpty()
+    command = [sys.executable, "-c", "from waypost.cli import main; main()", "decode", "--brief", str(path)]
+    with (tmp_path / "out").open("wb") as file:
+        process = subprocess.Popen(command, stdout=file if to_file else subprocess.PIPE, stderr=terminal)
+        process.communicate(timeout=60)
+    os.close(terminal)
+    talk = b""
+    # A pseudo-terminal ends with an error.
+    with suppress(OSError):
+        while piece := os.read(controller, 65536):
+            talk += piece
+    os.close(controller)
+    assert (b"decoding" in talk) is drawn
+    assert b"1 packet, 0 malformed, 1 run of stray bytes" in talk
 
 
 def test_colour_marks_the_verdict_where_it_is_wanted() -> None:
     out = io.StringIO()
-    TextReport(out, None, colour=True).entry(Entry(1, "here", None, None, "Ping", 24, b"", (), None))
+    TextReport(out, Detail.USUAL, colour=True, names=False).entry(
+        Entry(1, "here", None, None, "Ping", 24, b"", (), None)
+    )
     assert out.getvalue() == "\x1b[1m#1  here  Ping  24 bytes\x1b[0m  \x1b[32mOK\x1b[0m\n\n"
 
 

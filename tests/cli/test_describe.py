@@ -1,13 +1,17 @@
 """waypost.wire.describe: packets in words."""
 
+from struct import pack
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli.wiretap import VECTORS, frame_7, vector
 from waypost.errors import DecodeError
+from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.describe import Description, FieldText, describe, describe_ping
+from waypost.wire.describe.bodies import body_text
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import (
     MqfAddressHeader,
@@ -17,7 +21,17 @@ from waypost.wire.multi_queue import (
     MultiQueueFormatHeader,
 )
 from waypost.wire.packets import decode_packet
-from waypost.wire.queue_names import PrivateQueueFormatNameId, PublicQueueFormatName
+from waypost.wire.queue_names import PrivateQueueFormatName, PrivateQueueFormatNameId, PublicQueueFormatName
+from waypost.wire.remote_trailers import (
+    DL,
+    EA,
+    SQ,
+    DeadLetterHeader,
+    ExtendedAddressHeader,
+    ExtensionHeader,
+    HostAddress,
+    SubqueueHeader,
+)
 from waypost.wire.security_header import ProviderInfo, SecurityHeader
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.soap import SoapHeader
@@ -29,7 +43,7 @@ from waypost.wire.transactional_acks import (
     local_order_queue,
     order_ack,
 )
-from waypost.wire.user_header import UserHeader
+from waypost.wire.user_header import RQ_SHIFT, UserHeader
 from waypost.wire.user_message import UserMessage
 
 GUID = bytes(range(16))
@@ -163,6 +177,119 @@ def test_every_header_of_a_message_is_described() -> None:
     assert field(description, "FormatNameList[0]").value == "DIRECT=OS:host\\q"
     assert field(description, "FormatNameList[1]").value == f"DL={guid}"
     assert field(description, "RecoverableMsgAckFlags").meaning == "stored: RecoverableMsgAckSeqNumber +0, +2"
+
+
+def test_a_lifetime_that_ends_shows_when() -> None:
+    message = UserMessage(
+        BaseHeader(time_to_reach_queue=60), UserHeader(sent_time=1_700_000_000, time_to_be_received=3600)
+    )
+    description = describe(message.encode())
+    assert field(description, "TimeToReachQueue").meaning == "seconds from SentTime, until 2023-11-14 22:14:20 UTC"
+    assert field(description, "TimeToBeReceived").meaning == "seconds from SentTime, until 2023-11-14 23:13:20 UTC"
+    forever = describe(UserMessage(user=UserHeader(sent_time=1_700_000_000)).encode())
+    assert field(forever, "TimeToReachQueue").meaning == "infinite"
+
+
+def test_a_signature_is_explained_only_when_it_is_the_right_one() -> None:
+    assert field(describe(vector("mqqb-4.1.5")), "Signature").meaning == "LIOR"
+    wrong = describe(vector("mqqb-4.1.5").replace(b"LIOR", b"LIAR"))
+    assert field(wrong, "Signature") == FieldText("Signature", 4, 4, "0x5241494C")
+
+
+@pytest.mark.parametrize(
+    ("body_type", "body", "meaning"),
+    [
+        (3, (12345).to_bytes(4, "little"), "12345"),
+        (2, b"\xff\xff", "-1"),
+        (16, b"\x80", "-128"),
+        (17, b"A", "65"),
+        (18, b"\xff\xff", "65535"),
+        (19, b"\xff\xff\xff\xff", "4294967295"),
+        (20, b"\xff" * 8, "-1"),
+        (21, b"\xff" * 8, "18446744073709551615"),
+        (4, pack("<f", 0.1), "0.100000001"),
+        (5, pack("<d", 0.1), "0.1"),
+        (6, (123_456).to_bytes(8, "little"), "12.3456"),
+        (7, pack("<d", 45244.5), "2023-11-14 12:00:00"),
+        (7, pack("<d", -1.25), "1899-12-29 06:00:00"),
+        (7, pack("<d", 1e300), ""),
+        (7, pack("<d", float("nan")), ""),
+        (10, b"\x03\0\x0e\xc0", "0xC00E0003"),
+        (11, b"\xff\xff", "true"),
+        (11, b"\0\0", "false"),
+        (11, b"\x01", "true"),
+        (64, (133_444_736_000_000_000).to_bytes(8, "little"), "2023-11-14 22:13:20 UTC"),
+        (64, b"\xff" * 8, ""),
+        (72, GUID, "03020100-0504-0706-0809-0a0b0c0d0e0f"),
+        (3, b"90", ""),
+        (3, b"", ""),
+        (0x4242, b"text", ""),
+        (0, b"", ""),
+        (0, b"plain", "text (utf-8): plain"),
+        (0, "wide".encode("utf-16-le"), "text (utf-16-le): wide"),
+        (0, "\ufeff嬛䨲".encode("utf-16-le"), "text (utf-16-le): 嬛䨲"),
+        (0, b"\x1b\x5b\x32\x4a", ""),
+        (8, "嬛䨲".encode("utf-16-le"), "text (utf-16-le): 嬛䨲"),
+        (8, b"odd", "text (utf-8): odd"),
+        (31, "wide".encode("utf-16-le"), "text (utf-16-le): wide"),
+        (30, b"narrow\0", "text (utf-8): narrow"),
+        (0x1011, b"<a/>\r\n", "text (utf-8): <a/>\r\n"),
+        (0x2011, b"\x00\xff\xfe", ""),
+    ],
+)
+def test_a_body_is_read_as_its_type_says(body_type: int, body: bytes, meaning: str) -> None:
+    message = UserMessage(properties=MessagePropertiesHeader(message_body=body, body_type=body_type))
+    meanings = [each.meaning for each in describe(message.encode()).headers[2].fields if each.name == "MessageBody"]
+    assert meanings == ([meaning] if body else [])
+
+
+@given(st.integers(0, 80) | st.sampled_from([0x1011, 0x2011]), st.binary(max_size=20))
+def test_any_body_has_a_meaning_or_none(body_type: int, body: bytes) -> None:
+    assert isinstance(body_text(body, body_type), str)
+
+
+def test_a_private_queue_is_named_with_the_host_that_the_header_means() -> None:
+    admin = PrivateQueueFormatName(b"\x11" * 16, 5)
+    user = UserHeader(GUID, GUID[::-1], flags=4 << RQ_SHIFT, admin_queue=admin)
+    user.response_queue = PrivateQueueFormatNameId(0x1F)
+    name = field(describe(UserMessage(user=user).encode()), "ResponseQueue").value
+    assert name == "PRIVATE=11111111-1111-1111-1111-111111111111\\0000001f"
+    user.admin_queue = PublicQueueFormatName(GUID)
+    assert field(describe(UserMessage(user=user).encode()), "ResponseQueue").value == "PRIVATE=?\\0000001f"
+
+
+def with_trailers(*headers: bytes, flags: int) -> bytes:
+    following = b"".join(headers)
+    extension = ExtensionHeader(len(following), flags).encode() + following
+    return UserMessage(extension=extension, session=SessionHeader()).encode()
+
+
+def test_the_headers_behind_an_extension_header_are_described() -> None:
+    data = with_trailers(
+        SubqueueHeader(abort_counter=3, last_move_time=1_700_000_000, subqueue_name="retry").encode(),
+        DeadLetterHeader("host\\dead").encode(),
+        ExtendedAddressHeader.of(HostAddress(b"\x0a\0\0\1")).encode(),
+        flags=SQ | DL | EA,
+    )
+    description = describe(data)
+    assert description.error is None
+    assert [header.name for header in description.headers[-5:]] == [
+        "ExtensionHeader", "SubqueueHeader", "DeadLetterHeader", "ExtendedAddressHeader", "SessionHeader",
+    ]  # fmt: skip
+    assert field(description, "SubqueueName").value == "retry"
+    assert field(description, "AbortCounter").value == 3
+    assert field(description, "LastMoveTime").meaning == "2023-11-14 22:13:20 UTC"
+    assert field(description, "DeadLetterPathName").value == "host\\dead"
+    assert field(description, "AddressType").meaning == "IPv4"
+    assert field(description, "Address").meaning == "10.0.0.1"
+
+
+def test_bytes_behind_an_extension_header_that_are_no_header_are_shown_as_they_are() -> None:
+    for data in (with_trailers(b"junk", flags=DL), with_trailers(b"junk", flags=0)):
+        description = describe(data)
+        assert description.error is None
+        assert field(description, "Data", "Bytes behind it").value == b"junk"
+        assert description.headers[-1].name == "SessionHeader"
 
 
 def test_transactional_acknowledgments_show_their_body() -> None:

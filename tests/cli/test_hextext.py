@@ -34,6 +34,20 @@ XXD = "".join(f"{16 * i:08x}: {row.hex(' ', 2)}  {ascii_column(row)}\n" for i, r
 HEXDUMP = "".join(f"{16 * i:08x}  {halves(row)}  |{ascii_column(row)}|\n" for i, row in enumerate(ROWS)) + "00000020\n"
 FOLLOW = "".join(f"{16 * i:08X}  {halves(row)}   {ascii_column(row)}\n" for i, row in enumerate(ROWS))
 COPIED = "".join(f"{16 * i:04x}   {row.hex(' ')}   {ascii_column(row)}\n" for i, row in enumerate(ROWS))
+OD = "".join(f"{16 * i:06x} {row.hex(' ')}\n" for i, row in enumerate(ROWS)) + "000020\n"
+XXD_I = (
+    "unsigned char packet[] = {\n"
+    + ",\n".join("  " + ", ".join(f"0x{byte:02x}" for byte in row) for row in ROWS)
+    + "\n};\nunsigned int packet_len = 32;\n"
+)
+RULER = bytes(range(16)).hex(" ").upper()
+FORMAT_HEX_5 = f"\n\n           Path: C:\\x.bin\n\n           {RULER}\n\n" + "".join(
+    f"{16 * i:08X}   {row.hex(' ').upper()}  {ascii_column(row)}\n" for i, row in enumerate(ROWS)
+)
+FORMAT_HEX_7 = (
+    f"\n   Label: C:\\x.bin\n\n          Offset Bytes                                           Ascii\n"
+    f"                 {RULER}\n          ------ {'-' * 47} -----\n"
+) + "".join(f"{16 * i:016X} {row.hex(' ').upper()} \ufffd\xc041 42 43 44 45\n" for i, row in enumerate(ROWS))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +64,10 @@ COPIED = "".join(f"{16 * i:04x}   {row.hex(' ')}   {ascii_column(row)}\n" for i,
         '"' + "".join(f"\\x{byte:02x}" for byte in PACKET) + '"',
         f"# from the field\n\n{PACKET.hex()}\n",
         XXD,
+        XXD_I,
+        OD,
+        FORMAT_HEX_5,
+        FORMAT_HEX_7,
         HEXDUMP,
         FOLLOW,
         COPIED,
@@ -84,6 +102,39 @@ def test_a_star_repeats_the_line_before_it() -> None:
     zeros = f"00000000  {halves(bytes(16))}  |................|\n*\n"
     assert read(zeros + f"00000040  {halves(ROWS[0])}  |...|\n00000050\n")[0] == bytes(64) + ROWS[0]
     assert read(zeros + "00000040\n")[0] == bytes(64)
+
+
+def test_a_star_of_od_repeats_the_line_before_it() -> None:
+    zeros = f"000000 {bytes(16).hex(' ')}\n*\n"
+    assert read(zeros + f"000040 {ROWS[0].hex(' ')}\n000050\n")[0] == bytes(64) + ROWS[0]
+
+
+def test_a_star_without_offsets_is_refused_for_nobody_knows_how_many_lines_it_means() -> None:
+    with pytest.raises(InputError, match="line 2"):
+        read(f"{PACKET.hex(' ')}\n*\n{PACKET.hex(' ')}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"0000000 {ROWS[0].hex(' ')}\n0000020 {ROWS[1].hex(' ')}\n0000040\n",
+        f"000000 {PACKET.hex(' ')}\n000020 {PACKET.hex(' ')}\n000040\n",
+    ],
+)
+def test_a_dump_of_od_in_another_form_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="offset") as caught:
+        read(text)
+    assert "od -A x -t x1" in caught.value.hint
+
+
+def test_words_are_skipped_only_before_the_first_bytes_and_only_when_they_are_words() -> None:
+    assert read(f"From the field, Tuesday\n{PACKET.hex()}\n")[0] == PACKET
+    with pytest.raises(InputError, match="line 1"):
+        read(f"1O 00 03 00\n{PACKET.hex()}\n")
+    with pytest.raises(InputError, match="line 1"):
+        read("only words\nand more\n")
+    with pytest.raises(InputError, match="no hexadecimal digits"):
+        read("# a comment\n\n")
 
 
 def test_a_star_cannot_fill_the_memory() -> None:

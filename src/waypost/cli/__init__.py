@@ -8,34 +8,32 @@ import typer
 
 from waypost import __version__
 from waypost.cli.decode import decode
+from waypost.cli.program import Program
 
 app = typer.Typer(
     name="waypost",
-    no_args_is_help=True,
+    cls=Program,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
 )
-app.command("decode", no_args_is_help=True)(decode)
-
-
-def _version(*, asked: bool) -> None:
-    if asked:
-        typer.echo(f"waypost {__version__}")
-        raise typer.Exit
+app.command("decode", short_help="Show the packets in captures and files, field by field.")(decode)
 
 
 @app.callback()
 def _root(
+    context: typer.Context,
     *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=lambda asked: _version(asked=asked), help="Print the version."
-        ),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """A message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire."""
+    if version:
+        typer.echo(f"waypost {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
@@ -43,4 +41,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app()
+    app(prog_name="waypost")

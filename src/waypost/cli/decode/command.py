@@ -1,10 +1,12 @@
 """`waypost decode`: the command line, the progress bar, the exit code."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from stat import S_ISREG
+from typing import Annotated, Final, TextIO
 
 import typer
 from rich.console import Console
@@ -12,8 +14,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from waypost.cli.decode.entries import Tally, make_entry
 from waypost.cli.decode.inputs import Kind, Ports, detect, findings
-from waypost.cli.decode.report import SHOWN_TEXT, JsonReport, Report, TextReport
+from waypost.cli.decode.report import Detail, JsonReport, Report, TextReport
 from waypost.cli.decode.source import InputError, open_source
+from waypost.cli.program import Output
 
 TRANSFER_PORT: Final = 1801
 PING_PORT: Final = 3527
@@ -21,10 +24,7 @@ BIG: Final = 8 * 1024 * 1024
 
 
 def decode(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Captures, raw packets or hexadecimal text; - is standard input."),
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", hidden=True)],
     *,
     kind: Annotated[
         Kind | None, typer.Option("--as", help="What the files are, instead of looking at how they begin.")
@@ -32,41 +32,56 @@ def decode(
     port: Annotated[
         list[int] | None,
         typer.Option(
-            min=1, max=65535, help="TCP port of a queue manager in captures, 1801 unless given; may be repeated."
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="TCP port of a queue manager in captures, 1801 unless given; may be repeated.",
         ),
     ] = None,
     ping_port: Annotated[
         list[int] | None,
-        typer.Option(min=1, max=65535, help="UDP port of pings in captures, 3527 unless given; may be repeated."),
+        typer.Option(
+            metavar="PORT", min=1, max=65535, help="UDP port of pings in captures, 3527 unless given; may be repeated."
+        ),
     ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="Show one line for each packet, without its fields.")] = False,
     body: Annotated[bool, typer.Option("--body", help="Show bodies and other long values whole.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON array, with all values whole.")] = False,
 ) -> None:
     """Show every field of MSMQ packets, with its meaning and its section, and say what is malformed and why.
 
     FILE is a pcap or pcapng capture (TCP streams are put together again, pings are found), a file of one or more raw
-    packets, or hexadecimal text: plain digits, or a dump of xxd, hexdump -C or Wireshark. The exit code is 0 when
-    everything was decoded and 1 when something was not.
+    packets, or hexadecimal text: plain digits, or a dump of xxd, hexdump -C, od -A x -t x1, Format-Hex or Wireshark.
+    The name - is standard input. The exit code is 0 when everything was decoded and 1 when something was not.
     """
+    if brief and body:
+        raise typer.BadParameter("it cannot go with --body", param_hint="--brief")
+    detail = Detail.BRIEF if brief else Detail.WHOLE if body else Detail.USUAL
     ports = Ports(frozenset(port or [TRANSFER_PORT]), frozenset(ping_port or [PING_PORT]))
+    out = Output()
     report: Report
     if as_json:
-        report = JsonReport(sys.stdout)
+        report = JsonReport(out, detail)
     else:
-        report = TextReport(sys.stdout, None if body else SHOWN_TEXT, colour=_wants_colour())
+        report = TextReport(out, detail, colour=_wants_colour(), names=len(files) > 1)
     tally = Tally()
-    with closing(report), _progress(files) as advanced:
+    kinds: set[Kind] = set()
+    with _progress(files) as advanced:
         for name in files:
             report.input(name)
             try:
                 with open_source(name, advanced) as source:
-                    for finding in findings(source, kind or detect(source), ports):
+                    found = kind or detect(source)
+                    kinds.add(found)
+                    for finding in findings(source, found, ports):
                         report.entry(make_entry(finding, tally))
             except InputError as error:
                 tally.refused += 1
-                typer.echo(f"{error.sentence}\nhint: {error.hint}", err=True)
+                error.show()
+    report.close()
+    out.flush()
     typer.echo(str(tally), err=True)
-    if not tally.packets and tally.is_clean:
+    if not tally.packets and tally.is_clean and Kind.PCAP in kinds:
         typer.echo("hint: nothing was sent on these ports; --port and --ping-port name others.", err=True)
     raise typer.Exit(0 if tally.is_clean else 1)
 
@@ -83,11 +98,15 @@ def _size(name: str) -> int:
         return 0
 
 
+def _is_file(stream: TextIO) -> bool:
+    return S_ISREG(os.fstat(stream.fileno()).st_mode)
+
+
 @contextmanager
 def _progress(files: list[str]) -> Iterator[Callable[[int], None]]:
-    """A bar for big files while standard output goes elsewhere; on a terminal the blocks themselves show progress."""
+    """A bar for big files while standard output is a file; anybody else who reads it sees the progress there."""
     total = sum(map(_size, files))
-    if total < BIG or sys.stdout.isatty() or not sys.stderr.isatty():
+    if total < BIG or sys.stderr is None or not sys.stderr.isatty() or not _is_file(sys.stdout):
         yield lambda _: None
         return
     columns = (TextColumn("decoding"), BarColumn(), DownloadColumn(), TimeRemainingColumn())

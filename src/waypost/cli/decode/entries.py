@@ -1,23 +1,36 @@
 """What is shown: a finding with its description, in the shape that text and JSON share."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Final
 
 from waypost.cli.decode.captures import NANOSECONDS
 from waypost.cli.decode.frames import Remark
 from waypost.cli.decode.packets import Finding, FoundPacket, FoundPing, Gap, Stray
-from waypost.errors import DecodeError
+from waypost.wire import base_header
 from waypost.wire.describe import HeaderText, describe, describe_ping
 
 # The last second that a calendar date can have, 9999-12-31.
 _LAST_SECOND: Final = 253_402_300_799
 
 
+class Problem(StrEnum):
+    """The sender is to blame for MALFORMED alone."""
+
+    MALFORMED = "malformed"
+    INCOMPLETE = "incomplete"
+    GAP = "gap"
+    STRAY = "stray"
+    REMARK = "remark"
+
+
 @dataclass(slots=True, frozen=True)
 class Trouble:
     """Why something was not decoded. Only a malformed packet has a section, a field and an offset."""
 
+    problem: Problem
     reason: str
     section: str | None = None
     field: str | None = None
@@ -44,26 +57,24 @@ class Tally:
     """The counts of a run."""
 
     packets: int = 0
-    malformed: int = 0
-    gaps: int = 0
-    strays: int = 0
-    remarks: int = 0
+    problems: Counter[Problem] = field(default_factory=Counter)
     refused: int = 0
 
     @property
     def is_clean(self) -> bool:
-        return not (self.malformed or self.gaps or self.strays or self.remarks or self.refused)
+        return not (self.problems or self.refused)
 
     def __str__(self) -> str:
-        parts = [_count(self.packets, "packet", "packets"), f"{self.malformed} malformed"]
-        if self.gaps:
-            parts.append(_count(self.gaps, "gap", "gaps"))
-        if self.strays:
-            parts.append(_count(self.strays, "run of stray bytes", "runs of stray bytes"))
-        if self.remarks:
-            parts.append(_count(self.remarks, "frame not used", "frames not used"))
-        if self.refused:
-            parts.append(_count(self.refused, "input refused", "inputs refused"))
+        parts = [_count(self.packets, "packet", "packets"), f"{self.problems[Problem.MALFORMED]} malformed"]
+        for number, one, many in (
+            (self.problems[Problem.INCOMPLETE], "incomplete", "incomplete"),
+            (self.problems[Problem.GAP], "gap", "gaps"),
+            (self.problems[Problem.STRAY], "run of stray bytes", "runs of stray bytes"),
+            (self.problems[Problem.REMARK], "frame not used", "frames not used"),
+            (self.refused, "input refused", "inputs refused"),
+        ):
+            if number:
+                parts.append(_count(number, one, many))
         return ", ".join(parts)
 
 
@@ -73,43 +84,49 @@ def _count(number: int, one: str, many: str) -> str:
 
 def make_entry(finding: Finding | Remark, tally: Tally) -> Entry:
     """The entry of a finding, counted."""
+    if isinstance(finding, FoundPacket | FoundPing):
+        tally.packets += 1
+        entry = _packet_entry(finding, tally.packets)
+    else:
+        entry = _other_entry(finding)
+    if entry.trouble is not None:
+        tally.problems[entry.trouble.problem] += 1
+    return entry
+
+
+def _packet_entry(found: FoundPacket | FoundPing, number: int) -> Entry:
+    description = (describe_ping if isinstance(found, FoundPing) else describe)(found.data)
+    have, error = len(found.data), description.error
+    trouble = None
+    if have != found.size:
+        whole = f"at least {base_header.SIZE}" if found.size is None else found.size
+        trouble = Trouble(Problem.INCOMPLETE, f"{have} of {whole} bytes are here")
+    elif error is not None:
+        trouble = Trouble(Problem.MALFORMED, error.reason, error.section, error.field, error.offset)
+    return Entry(
+        number,
+        found.origin.source,
+        found.origin.destination,
+        time_text(found.time),
+        description.kind,
+        have,
+        found.data,
+        description.headers,
+        trouble,
+    )
+
+
+def _other_entry(finding: Gap | Stray | Remark) -> Entry:
     time = time_text(finding.time)
     match finding:
-        case FoundPacket(origin, _, data) | FoundPing(origin, _, data):
-            description = (describe_ping if isinstance(finding, FoundPing) else describe)(data)
-            tally.packets += 1
-            error = description.error
-            tally.malformed += error is not None
-            trouble = None if error is None else _malformed(error)
-            kind, size = description.kind, len(data)
-            return Entry(
-                tally.packets, origin.source, origin.destination, time, kind, size, data, description.headers, trouble
-            )
         case Gap(origin, _, size, reason):
-            tally.gaps += 1
-            return Entry(
-                None,
-                origin.source,
-                origin.destination,
-                time,
-                "gap",
-                size,
-                b"",
-                (),
-                Trouble(f"this part of the stream {reason}"),
-            )
+            trouble = Trouble(Problem.GAP, f"this part of the stream {reason}")
+            return Entry(None, origin.source, origin.destination, time, "gap", size, b"", (), trouble)
         case Stray(origin, _, size, reason, sample):
-            tally.strays += 1
-            return Entry(
-                None, origin.source, origin.destination, time, "stray bytes", size, sample, (), Trouble(reason)
-            )
-        case Remark():
-            tally.remarks += 1
-            return Entry(None, None, None, time, "remark", 0, b"", (), Trouble(finding.text))
-
-
-def _malformed(error: DecodeError) -> Trouble:
-    return Trouble(error.reason, error.section, error.field, error.offset)
+            trouble = Trouble(Problem.STRAY, reason)
+            return Entry(None, origin.source, origin.destination, time, "stray bytes", size, sample, (), trouble)
+        case Remark(_, text):
+            return Entry(None, None, None, time, "remark", 0, b"", (), Trouble(Problem.REMARK, text))
 
 
 def time_text(time: int | None) -> str | None:

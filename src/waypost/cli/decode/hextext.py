@@ -1,8 +1,10 @@
-"""Hexadecimal text: plain digits, lists of 0x10 or \\x10, and the dumps of xxd, hexdump -C and Wireshark.
+"""Hexadecimal text: plain digits, lists of 0x10 or \\x10, and dumps of many programs.
 
-Each line stands alone. A dump line is an offset, the bytes, and a column of text that is ignored. hexdump writes * for
-lines equal to the one before. Wireshark's "follow stream" indents what the second side said: indented dump lines are a
-stream of their own. A line that is not hexadecimal is an error that names the line.
+They are xxd, hexdump -C, od -A x -t x1, the Format-Hex of PowerShell, and Wireshark. Each line stands alone. A dump
+line is an offset, the bytes, and a column of text that is ignored; a line of * repeats the one before. Wireshark's
+"follow stream" indents what the second side said: indented dump lines are a stream of their own. Words before the first
+bytes are skipped, and so are the declarations of xxd -i; any other line that is not hexadecimal is an error that names
+it.
 """
 
 import codecs
@@ -20,12 +22,20 @@ _DUMP_LINE: Final = re.compile(r"( *)(?:0x)?([0-9a-fA-F]{4,16})(?:(?::[ \t]|[ \t
 _FIRST_HALF: Final = re.compile(r"((?:[0-9a-fA-F]{2} ){7}[0-9a-fA-F]{2})  (?! )(.*)", re.DOTALL)
 _HALF: Final = re.compile(r"(?:[0-9a-fA-F]{2} ){0,7}[0-9a-fA-F]{2}(?=  | *\||$)")
 _GROUPS: Final = re.compile(r"[0-9a-fA-F]{2,}(?: [0-9a-fA-F]{2,})*")
+# od and the Format-Hex of PowerShell 7 leave one blank behind the offset; the latter also before the column of text.
+_NARROW_LINE: Final = re.compile(r"([0-9a-fA-F]{6,16}) ((?:[0-9a-fA-F]{2} ){0,15}[0-9a-fA-F]{2})(?: .*)?", re.DOTALL)
+_OD_OTHER_OFFSETS: Final = "0000000"
+_DECLARATION: Final = re.compile(r"unsigned (?:char|int) \w+(?:\[\])? = .*", re.DOTALL)
+_SOME_PAIRS: Final = re.compile(r"(?:\b(?:0x)?[0-9a-fA-F]{2}\b[\s,:-]*){2}")
+# Format-Hex writes the last digit of the offsets over the bytes.
+_RULER: Final = bytes(range(16))
 _DECORATION: Final = re.compile(r"0[xX]|\\x|[\s,;:{}\"'-]|^b(?=['\"])")
-_TEXT_BYTES: Final = frozenset((9, 10, 13, *range(32, 127)))
+_TEXT_BYTES: Final = frozenset((9, 10, 13, *range(32, 127), *range(128, 256)))
+_HINT: Final = "give pairs of digits, or a dump of xxd, hexdump -C or Wireshark; # starts a comment."
 
 
 def is_text(head: bytes) -> bool:
-    """Whether a file that begins so is text: ASCII, or UTF-16 as PowerShell writes it."""
+    """Whether a file that begins so is text: no control characters, or UTF-16 as PowerShell writes it."""
     return bool(head) and (head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF8)) or _TEXT_BYTES.issuperset(head))
 
 
@@ -59,17 +69,30 @@ class HexText:
         encoding = "utf-16" if self._source.head.startswith(codecs.BOM_UTF16_LE) else "utf-8-sig"
         text = io.TextIOWrapper(io.BufferedReader(_Bytes(self._source)), encoding, "replace")
         number = 0
+        words: InputError | None = None
         while line := text.readline(MAX_HEX_LINE):
             number += 1
             stripped = line.strip()
-            if stripped == "*":
-                self._repeats = bool(self._row)
-            elif stripped and not stripped.startswith("#"):
+            if stripped == "*" and self._row:
+                self._repeats = True
+                continue
+            if not stripped or stripped.startswith("#") or _DECLARATION.fullmatch(stripped):
+                continue
+            try:
                 stream, data = self._line(line.rstrip(), number)
-                self._check_room(len(data))
-                self._total += len(data)
-                self._offsets[stream] += len(data)
-                yield stream, data
+            except InputError as error:
+                if self._total or _SOME_PAIRS.search(line):
+                    raise
+                words = words or error
+                continue
+            if data == _RULER and not self._total:
+                continue
+            self._check_room(len(data))
+            self._total += len(data)
+            self._offsets[stream] += len(data)
+            yield stream, data
+        if not self._total:
+            raise words or InputError(f"{self._source.name} has no hexadecimal digits.", _HINT)
 
     def _check_room(self, size: int) -> None:
         if self._total + size > MAX_HEX_BYTES:
@@ -80,7 +103,7 @@ class HexText:
     def _line(self, line: str, number: int) -> tuple[int, bytes]:
         dump = _DUMP_LINE.fullmatch(line)
         if dump is None:
-            return 0, self._plain_bytes(line, number)
+            return 0, self._narrow_bytes(line, number)
         stream = 1 if dump[1] else 0
         offset = int(dump[2], 16)
         repeated = self._repeated(offset - self._offsets[stream])
@@ -92,6 +115,19 @@ class HexText:
         if not dump[3] and self._row and offset == expected:
             return stream, repeated
         return 0, self._plain_bytes(line, number)
+
+    def _narrow_bytes(self, line: str, number: int) -> bytes:
+        narrow = _NARROW_LINE.fullmatch(line)
+        if narrow is None or not (self._row or int(narrow[1], 16) == self._total == 0):
+            return self._plain_bytes(line, number)
+        offset = int(narrow[1], 16)
+        repeated = self._repeated(offset - self._offsets[0])
+        if narrow[1] == _OD_OTHER_OFFSETS or offset != self._offsets[0] + len(repeated):
+            raise InputError(
+                f"line {number} of {self._source.name} has an offset that is not hexadecimal or not the next one.",
+                "dump the bytes with od -A x -t x1, xxd or hexdump -C.",
+            )
+        return repeated + self._dump_bytes(narrow[2], number)
 
     def _repeated(self, missing: int) -> bytes:
         """What a * stands for, once the offset behind it is known."""
@@ -125,5 +161,5 @@ class HexText:
         shown = ascii(line.strip()[:40])
         return InputError(
             f"line {number} of {self._source.name} is not hexadecimal: {shown}.",
-            "give pairs of digits, or a dump of xxd, hexdump -C or Wireshark; # starts a comment.",
+            _HINT,
         )

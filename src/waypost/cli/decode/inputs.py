@@ -16,6 +16,12 @@ from waypost.wire import base_header, ping
 _SIGNATURE: Final = base_header.SIGNATURE.to_bytes(4, "little")
 _PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
 
+# What people have in place of a capture: what it is, what to do, and how it begins.
+OTHER_FORMATS: Final = (
+    ("compressed with gzip", "decompress it first: gunzip -c FILE | waypost decode -", b"\x1f\x8b"),
+    ("a capture of Network Monitor", "open it in Wireshark and save it as pcapng.", b"GMBU"),
+)
+
 
 class Kind(StrEnum):
     """What --as takes."""
@@ -37,12 +43,24 @@ def detect(source: Source) -> Kind:
     head = source.head
     if is_capture(head):
         return Kind.PCAP
+    _refuse_other_formats(source)
     if is_text(head):
         return Kind.HEX
     if _SIGNATURE in head or (len(head) == ping.SIZE and head[2:4] == _PING_SIGNATURE):
         return Kind.RAW
-    what = "has nothing that looks like a packet, hexadecimal text or a capture" if head else "is empty"
-    raise InputError(f"{source.name} {what}.", "name the kind of file with --as raw, --as hex or --as pcap.")
+    raise InputError(
+        f"{source.name} has nothing that looks like a packet, hexadecimal text or a capture.",
+        "name the kind of file with --as raw, --as hex or --as pcap.",
+    )
+
+
+def _refuse_other_formats(source: Source) -> None:
+    for what, hint, magic in OTHER_FORMATS:
+        if source.head.startswith(magic):
+            raise InputError(f"{source.name} is {what}.", hint)
+    # An event trace begins with no number of its own.
+    if source.name.lower().endswith(".etl"):
+        raise InputError(f"{source.name} is an event trace of Windows.", "convert it with etl2pcapng first.")
 
 
 def findings(source: Source, kind: Kind, ports: Ports) -> Iterator[Finding | Remark]:
@@ -98,6 +116,6 @@ def _capture(source: Source, ports: Ports) -> Iterator[Finding | Remark]:
 
 def _ping(datagram: Datagram) -> Iterator[Finding]:
     origin = Origin(datagram.flow.source_text, datagram.flow.destination_text)
-    yield FoundPing(origin, datagram.time, datagram.data)
+    yield FoundPing(origin, datagram.time, datagram.data, len(datagram.data) + datagram.cut)
     if datagram.cut:
         yield Gap(origin, datagram.time, datagram.cut, "was cut off by the capture's snap length")

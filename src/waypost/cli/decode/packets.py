@@ -10,8 +10,7 @@ from typing import Final
 
 from waypost.errors import DecodeError
 from waypost.wire import ping
-from waypost.wire.base_header import IN, SH, SIGNATURE, SIZE, BaseHeader
-from waypost.wire.session_header import SIZE as SESSION_HEADER_SIZE
+from waypost.wire.base_header import SIGNATURE, SIZE, VERSION, BaseHeader
 
 _SIGNATURE: Final = SIGNATURE.to_bytes(4, "little")
 _SIGNATURE_AT: Final = 4
@@ -28,20 +27,25 @@ class Origin:
 
 @dataclass(slots=True, frozen=True)
 class FoundPacket:
-    """The bytes of one packet; fewer than it announces where the input lacks some. `time` is that of the last byte."""
+    """The bytes of one packet; `time` is that of the last.
+
+    `size` is how many it has with those that the input lacks, None where these are some of its BaseHeader.
+    """
 
     origin: Origin
     time: int | None
     data: bytes
+    size: int | None
 
 
 @dataclass(slots=True, frozen=True)
 class FoundPing:
-    """A datagram of the ping port."""
+    """A datagram of the ping port; `size` as in a packet."""
 
     origin: Origin
     time: int | None
     data: bytes
+    size: int
 
 
 @dataclass(slots=True, frozen=True)
@@ -96,18 +100,15 @@ class Cutter:
             if len(self._buffer) < SIZE:
                 return
             try:
-                base, _ = BaseHeader.decode(bytes(self._buffer[:SIZE]), 0)
+                size = _size(self._buffer)
             except DecodeError as error:
                 self._lost = f"no packet starts here: {error}"
                 continue
-            size = base.packet_size
-            if base.flags & SH and not base.flags & IN:
-                size += SESSION_HEADER_SIZE
             if len(self._buffer) < size:
                 return
             packet = bytes(self._buffer[:size])
             del self._buffer[:size]
-            yield FoundPacket(self._origin, time, packet)
+            yield FoundPacket(self._origin, time, packet, size)
 
     def gap(self, time: int | None, size: int, reason: str) -> Iterator[Finding]:
         """`size` bytes are not there; what follows is behind them."""
@@ -127,15 +128,18 @@ class Cutter:
 
     def finish(self) -> Iterator[Finding]:
         """No more bytes follow these."""
+        if self._lost is None and not _may_begin(self._buffer):
+            self._lost = "no packet starts here"
         if self._lost is not None:
             self._skip(len(self._buffer))
             if _is_ping(self._sample, self._skipped):
-                yield FoundPing(self._origin, self._time, self._sample)
+                yield FoundPing(self._origin, self._time, self._sample, self._skipped)
                 self._skipped, self._sample = 0, b""
             elif self._skipped:
                 yield self._stray()
         elif self._buffer:
-            yield FoundPacket(self._origin, self._time, bytes(self._buffer))
+            size = _size(self._buffer) if len(self._buffer) >= SIZE else None
+            yield FoundPacket(self._origin, self._time, bytes(self._buffer), size)
         self._buffer.clear()
         self._lost = None
 
@@ -170,6 +174,17 @@ class Cutter:
         stray = Stray(self._origin, self._time, self._skipped, self._lost or "", self._sample)
         self._skipped, self._sample = 0, b""
         return stray
+
+
+def _size(packet: bytearray) -> int:
+    """The length of the packet that begins so."""
+    base, _ = BaseHeader.decode(bytes(packet[:SIZE]), 0)
+    return base.total_size
+
+
+def _may_begin(data: bytearray) -> bool:
+    """Whether a packet can begin with these bytes, however few they are."""
+    return data[:1] in (b"", bytes((VERSION,))) and _SIGNATURE.startswith(data[_SIGNATURE_AT:][: len(_SIGNATURE)])
 
 
 def _is_ping(sample: bytes, size: int) -> bool:

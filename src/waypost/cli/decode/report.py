@@ -6,18 +6,33 @@ escaped; JSON escapes for itself.
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from enum import Enum, auto
 from itertools import groupby
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, Protocol
 
 import typer
 
-from waypost.cli.decode.entries import Entry, Trouble
+from waypost.cli.decode.entries import Entry, Problem, Trouble
+from waypost.cli.program import printable
 from waypost.wire.describe import TEXT_MARK, FieldText, HeaderText
 
 SHOWN_BYTES: Final = 64
 SHOWN_TEXT: Final = 200
 ROW: Final = 16
 INLINE: Final = 20
+
+
+class Detail(Enum):
+    """How much of an entry is shown: its heading, its fields with long values cut, or all of it."""
+
+    BRIEF = auto()
+    USUAL = auto()
+    WHOLE = auto()
+
+
+class Writer(Protocol):
+    def write(self, text: str, /) -> object: ...
 
 
 class Report(Protocol):
@@ -29,10 +44,14 @@ class Report(Protocol):
 
 
 class JsonReport:
-    """One array. Values are whole: bytes as hexadecimal digits, flags and codes as 0x text, the rest as they are."""
+    """One array. Values are whole: bytes as hexadecimal digits, flags and codes as 0x text, the rest as they are.
 
-    def __init__(self, out: TextIO) -> None:
+    docs/decode.md is the promise.
+    """
+
+    def __init__(self, out: Writer, detail: Detail) -> None:
         self._out = out
+        self._detail = detail
         self._input = ""
         self._separator = "[\n"
 
@@ -40,7 +59,8 @@ class JsonReport:
         self._input = name
 
     def entry(self, entry: Entry) -> None:
-        self._out.write(self._separator + json.dumps(_json_entry(self._input, entry)))
+        headers = () if self._detail is Detail.BRIEF else entry.headers
+        self._out.write(self._separator + json.dumps(_json_entry(self._input, replace(entry, headers=headers))))
         self._separator = ",\n"
 
     def close(self) -> None:
@@ -48,7 +68,7 @@ class JsonReport:
 
 
 def _json_entry(name: str, entry: Entry) -> dict[str, Any]:
-    trouble = entry.trouble or Trouble("")
+    trouble = entry.trouble
     return {
         "input": name,
         "number": entry.number,
@@ -58,11 +78,12 @@ def _json_entry(name: str, entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "size": entry.size,
         "verdict": {
-            "ok": entry.trouble is None,
-            "section": trouble.section,
-            "field": trouble.field,
-            "offset": trouble.offset,
-            "reason": trouble.reason or None,
+            "ok": trouble is None,
+            "problem": trouble and trouble.problem,
+            "section": trouble and trouble.section,
+            "field": trouble and trouble.field,
+            "offset": trouble and trouble.offset,
+            "reason": trouble and trouble.reason,
         },
         "headers": [_json_header(header) for header in entry.headers],
     }
@@ -83,36 +104,43 @@ def _json_header(header: HeaderText) -> dict[str, Any]:
 
 
 class TextReport:
-    """A block for each entry. `shown` is how many characters of a long text appear, None for all."""
+    """A block for each entry, or a line. With `names`, an input whose headings do not name it is named before them."""
 
-    def __init__(self, out: TextIO, shown: int | None, *, colour: bool) -> None:
+    def __init__(self, out: Writer, detail: Detail, *, colour: bool, names: bool) -> None:
         self._out = out
-        self._shown = shown
+        self._detail = detail
+        self._shown = None if detail is Detail.WHOLE else SHOWN_TEXT
         self._colour = colour
+        self._names = names
+        self._unnamed = ""
 
     def input(self, name: str) -> None:
-        """Each heading says where it comes from."""
+        self._unnamed = name if self._names else ""
 
     def close(self) -> None:
         """Nothing stands behind the last block."""
 
     def entry(self, entry: Entry) -> None:
-        for line in self._block(entry):
-            self._out.write(line + "\n")
-        self._out.write("\n")
+        end = "\n" if self._detail is Detail.BRIEF else "\n\n"
+        if self._unnamed and not (entry.source or "").startswith(self._unnamed):
+            self._out.write(self._paint(f"==> {printable(self._unnamed)} <==", bold=True) + end)
+            self._unnamed = ""
+        self._out.write("\n".join(self._block(entry)) + end)
 
     def _paint(self, text: str, **looks: Any) -> str:
         return typer.style(text, **looks) if self._colour else text
 
     def _block(self, entry: Entry) -> Iterator[str]:
         yield self._heading(entry)
+        if self._detail is Detail.BRIEF:
+            return
         for header in entry.headers:
             yield f"  {self._paint(header.name, fg='cyan')} ({header.section})"
             for name, group in groupby(header.fields, key=lambda field: field.name.partition(".")[0]):
                 word, *bits = group
                 yield from self._field(name, word)
                 yield from self._bits(bits)
-        if entry.trouble is not None and entry.data:
+        if entry.trouble is not None and entry.trouble.problem in (Problem.MALFORMED, Problem.STRAY) and entry.data:
             offset = entry.trouble.offset or 0
             start = max(offset // ROW - 1, 0) * ROW
             yield f"  bytes {'around' if entry.number else 'from'} offset 0x{offset:04x}"
@@ -122,13 +150,23 @@ class TextReport:
 
     def _heading(self, entry: Entry) -> str:
         route = " -> ".join(filter(None, (entry.source, entry.destination)))
-        if entry.trouble is None:
-            verdict = self._paint("OK", fg="green")
-        else:
-            verdict = self._paint(_verdict(entry), fg="red", bold=True)
+        verdict = self._verdict(entry.trouble)
         size = f"{entry.size} byte{'' if entry.size == 1 else 's'}" if entry.size else ""
         parts = (f"#{entry.number}" if entry.number else "--", printable(route), entry.time or "", entry.kind, size)
         return f"{self._paint('  '.join(filter(None, parts)), bold=True)}  {verdict}"
+
+    def _verdict(self, trouble: Trouble | None) -> str:
+        if trouble is None:
+            return self._paint("OK", fg="green")
+        reason = printable(trouble.reason)
+        match trouble.problem:
+            case Problem.MALFORMED:
+                place = f"{trouble.field} at offset 0x{trouble.offset:04x}"
+                return self._paint(f"MALFORMED: {place}: {reason} ({trouble.section})", fg="red", bold=True)
+            case Problem.INCOMPLETE:
+                return self._paint(f"INCOMPLETE: {reason}", fg="yellow", bold=True)
+            case _:
+                return self._paint(reason, fg="yellow", bold=True)
 
     def _field(self, name: str, field: FieldText) -> Iterator[str]:
         start = f"    {field.offset:04x}  {name:<26}"
@@ -161,16 +199,6 @@ class TextReport:
         return f"{printable(text[: self._shown])} ... {len(text) - self._shown} characters more; --body shows them"
 
 
-def _verdict(entry: Entry) -> str:
-    assert entry.trouble is not None
-    trouble = entry.trouble
-    if trouble.section is None:
-        return printable(trouble.reason)
-    return (
-        f"MALFORMED: {trouble.field} at offset 0x{trouble.offset:04x}: {printable(trouble.reason)} ({trouble.section})"
-    )
-
-
 def _summary(value: bytes) -> str:
     if len(value) <= INLINE:
         return value.hex(" ")
@@ -187,12 +215,3 @@ def _rows(data: bytes, start: int, end: int) -> Iterator[tuple[int, bytes]]:
 def _dump(at: int, row: bytes) -> str:
     text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
     return f"{at:04x}  {row.hex(' '):<{ROW * 3 - 1}}  {text}"
-
-
-def printable(text: str) -> str:
-    """The text with everything that a terminal could obey written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
-    )

@@ -6,17 +6,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from waypost.cli.program import Failure
+
 HEAD: Final = 4096
 CHUNK: Final = 0x1_0000
 
 
-class InputError(Exception):
-    """An input that cannot be read or understood: one sentence, and a hint what to do."""
-
-    def __init__(self, sentence: str, hint: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.hint = hint
+class InputError(Failure):
+    """An input that cannot be read or understood."""
 
 
 class Source:
@@ -27,6 +24,8 @@ class Source:
         self._file = file
         self._advanced = advanced
         self.head = self._read(HEAD)
+        if not self.head:
+            raise InputError(f"{name} has no bytes.", "check the program that should have written them.")
         self._left = self.head
 
     def _read(self, size: int) -> bytes:
@@ -52,6 +51,8 @@ class Source:
 def open_source(name: str, advanced: Callable[[int], None]) -> Iterator[Source]:
     """The input that a command line names: a path, or - for standard input."""
     if name == "-":
+        if sys.stdin is None:
+            raise InputError("Standard input is closed.", "pipe a file into it, or name the file.")
         yield Source("standard input", sys.stdin.buffer, advanced)
         return
     with ExitStack() as stack:

@@ -1,0 +1,84 @@
+"""How every command speaks: stdout is data, stderr is talk, and what goes wrong is one sentence, then a hint."""
+
+import os
+import sys
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+
+def printable(text: str) -> str:
+    """The text with everything that a terminal could obey written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
+    )
+
+
+class Failure(Exception):
+    """A command cannot do its work, or a part of it: one sentence, and a hint what to do."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.hint = hint
+
+    def show(self) -> None:
+        typer.echo(f"{printable(self.sentence)}\nhint: {self.hint}", err=True)
+
+
+class Output:
+    """Standard output. What cannot be written is a Failure; a reader who left (BrokenPipeError) ends the program."""
+
+    def __init__(self) -> None:
+        if sys.stdout is None:
+            raise Failure("Standard output is closed.", "let it go to a terminal, a file or a pipe.")
+        self._stream = sys.stdout
+
+    def write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> Exception:
+        if isinstance(error, BrokenPipeError):
+            return error
+        # Python writes what is left when it ends, and would complain once more.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        return Failure(
+            f"Standard output cannot be written: {error.strerror or error}.", "make room, or write to another place."
+        )
+
+
+class Program(TyperGroup):
+    """All commands together. Exit codes: 1 for a Failure, 2 for wrong usage."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        try:
+            code = super().main(*args, **options | {"standalone_mode": False})
+        except Failure as failure:
+            failure.show()
+            code = 1
+        except typer.TyperException as error:
+            _wrong_usage(error, self.name or "").show()
+            code = error.exit_code
+        sys.exit(code)
+
+
+def _wrong_usage(error: typer.TyperException, program: str) -> Failure:
+    # pydantic, with which typer checks values, says so of a choice.
+    sentence = error.format_message().replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else program
+    return Failure(sentence if sentence.endswith((".", "?")) else f"{sentence}.", f"{command} --help tells the usage.")
