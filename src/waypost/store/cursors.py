@@ -1,0 +1,80 @@
+"""How the LMDB engine walks through a table and writes to it: pure functions of a cursor."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from waypost.limits import MAX_SCAN_BYTES
+from waypost.store.port import Action, Item, Operation
+
+
+class Cursor(Protocol):
+    """What of lmdb.Cursor is used. Moves return False when there is no such key."""
+
+    def key(self) -> bytes: ...
+    def value(self) -> bytes: ...
+    def next(self) -> bool: ...
+    def prev(self) -> bool: ...
+    def last(self) -> bool: ...
+    def set_key(self, key: bytes, /) -> bool: ...
+    def set_range(self, key: bytes, /) -> bool: ...
+    def put(self, key: bytes, value: bytes) -> bool: ...
+    def delete(self) -> bool: ...
+
+
+def scan(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[Item]:
+    """Reader.scan."""
+    if not cursor.set_range(start):
+        return []
+    return _page(cursor, cursor.next, lambda key: stop is None or key < stop, limit)
+
+
+def scan_back(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[Item]:
+    """Reader.scan_back."""
+    stands_behind = stop is not None and cursor.set_range(stop)
+    if not (cursor.prev() if stands_behind else cursor.last()):
+        return []
+    return _page(cursor, cursor.prev, lambda key: key >= start, limit)
+
+
+def keys(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[bytes]:
+    """Reader.keys."""
+    found: list[bytes] = []
+    more = limit > 0 and cursor.set_range(start)
+    while more:
+        key = cursor.key()
+        if stop is not None and key >= stop:
+            break
+        found.append(key)
+        more = len(found) < limit and cursor.next()
+    return found
+
+
+def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes], bool], limit: int) -> list[Item]:
+    """Up to `limit` items from where the cursor stands. It neither steps nor reads a value without need."""
+    found: list[Item] = []
+    size = 0
+    more = limit > 0
+    while more:
+        key = cursor.key()
+        if not is_inside(key):
+            break
+        value = cursor.value()
+        found.append((key, value))
+        size += len(value)
+        more = len(found) < limit and size < MAX_SCAN_BYTES and step()
+    return found
+
+
+def apply(cursors: Sequence[Cursor], operations: Iterable[Operation]) -> None:
+    """Write the operations in their order; `cursors` has one for each Table."""
+    put, delete = Action.PUT, Action.DELETE
+    for action, table, first, second in operations:
+        cursor = cursors[table]
+        if action is put:
+            cursor.put(first, second)
+        elif action is delete:
+            if cursor.set_key(first):
+                cursor.delete()
+        else:
+            while cursor.set_range(first) and cursor.key() < second:
+                cursor.delete()

@@ -1,0 +1,71 @@
+"""The keys of the store's tables, as waypost.store.records lists them.
+
+Numbers are big-endian, so that keys order as numbers do: a queue is a range of MESSAGES in list order (readings
+MQDMPR 3.A).
+"""
+
+from enum import Enum
+from struct import Struct
+from typing import Final
+
+_QUEUE_KEY: Final = Struct(">Q")
+_MESSAGE_KEY: Final = Struct(">QQ")
+_SEQUENCE_KEY: Final = Struct(">BQ")
+_INCOMING, _OUTGOING = 0, 1
+_TOTALS: Final = b"queue:"
+
+
+class Counter(Enum):
+    """Numbers that outlive the process. What is stored is the end of a block that may have been used up to there."""
+
+    SEQUENTIAL_ID = b"sequential_id"
+    MESSAGE_ID_ORDINAL = b"message_id_ordinal"
+    QUEUE_ID = b"queue_id"
+    PRIVATE_QUEUE_NUMBER = b"private_queue_number"
+
+
+QUEUE_MANAGER_KEY: Final = b"queue_manager"
+
+
+def message_key(queue_id: int, lookup_id: int) -> bytes:
+    return _MESSAGE_KEY.pack(queue_id, lookup_id)
+
+
+def lookup_id_of(key: bytes) -> int:
+    """The LookupIdentifier in a key of MESSAGES."""
+    return int.from_bytes(key[8:], "big")
+
+
+def message_range(queue_id: int) -> tuple[bytes, bytes]:
+    """Start and stop of the keys of all messages of a queue."""
+    return _QUEUE_KEY.pack(queue_id), _QUEUE_KEY.pack(queue_id + 1)
+
+
+def queue_key(queue_id: int) -> bytes:
+    return _QUEUE_KEY.pack(queue_id)
+
+
+def queue_id_of(key: bytes) -> int:
+    """The queue id that a key of QUEUES or MESSAGES starts with."""
+    return int.from_bytes(key[:8], "big")
+
+
+def incoming_sequence_key(queue_id: int, source: bytes) -> bytes:
+    """readings MQQB 3.18: sequences are kept per source queue manager and destination queue."""
+    return _SEQUENCE_KEY.pack(_INCOMING, queue_id) + source
+
+
+def incoming_sequence_range(queue_id: int) -> tuple[bytes, bytes]:
+    return _SEQUENCE_KEY.pack(_INCOMING, queue_id), _SEQUENCE_KEY.pack(_INCOMING, queue_id + 1)
+
+
+def outgoing_sequence_key(queue_id: int) -> bytes:
+    return _SEQUENCE_KEY.pack(_OUTGOING, queue_id)
+
+
+def duplicate_key(guid: bytes, ordinal: int) -> bytes:
+    return guid + ordinal.to_bytes(4, "big")
+
+
+def totals_key(queue_id: int) -> bytes:
+    return _TOTALS + _QUEUE_KEY.pack(queue_id)

@@ -1,0 +1,395 @@
+"""The LMDB engine: the one module of the pure layers that does I/O and has a thread.
+
+The commit thread owns the write transaction: it takes everything that is pending, writes it, flushes it and opens a
+read transaction on the result. `poll` hands over that snapshot with the tokens, so that reads move exactly with what
+is reported. All else runs in the owner's thread. What the two share is guarded by one condition.
+
+LMDB can only change its map while no transaction of the process is active. When the map is full, the commit thread
+therefore asks, and the owner's next `poll` closes the snapshots, grows the map and opens them again.
+
+A folder belongs to one process at a time: the holder of a lock on `waypost.lock`.
+"""
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from shutil import disk_usage
+from struct import Struct
+from threading import Condition, Thread
+from typing import Final, ParamSpec, Self, TypeVar
+
+import lmdb
+from lmdb.verify import VerifyError, verify
+
+from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreInUse, StoreReadOnly, StoreTooNew
+from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
+from waypost.store import cursors
+from waypost.store.port import Batch, Item, Store, Table
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FORMAT_VERSION: Final = 1
+
+_LOCK: Final = "waypost.lock"
+_DATA: Final = "data.mdb"
+_READERS: Final = "lock.mdb"
+# What may lie in a folder before the data file does; a file system of its own has a lost+found.
+_HARMLESS: Final = frozenset({_LOCK, _READERS, "lost+found"})
+
+_MARK: Final = b"store"
+_FORMAT: Final = Struct("<I")
+
+_PID_SIZE: Final = 16
+_FIRST_MAP: Final = 1 << 26
+_READERS_SIZE: Final = 1 << 13
+_RETRY_SECONDS: Final = 0.25
+# A disk with less room than this counts as full.
+_LITTLE: Final = 1 << 20
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError)
+
+
+class LmdbStore(Store):
+    """See waypost.store.port.Store. A context manager that closes."""
+
+    def __init__(
+        self, folder: str | Path, notify: Callable[[], None] = lambda: None, *, max_size: int = MAX_STORE_SIZE
+    ) -> None:
+        """Open the store in `folder`, which is created if it is missing.
+
+        The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
+        only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes.
+        """
+        self._folder = Path(folder)
+        self._notify = notify
+        self._max_size = max_size
+        self.trouble: StoreError | None = None
+        try:
+            with ExitStack() as undo:
+                self._lock = _lock_folder(self._folder)
+                undo.callback(os.close, self._lock)
+                _write_holder(self._lock)
+                self._env = _open_environment(self._folder, max_size)
+                undo.callback(self._env.close)
+                self._tables = _open_tables(self._env, self._folder)
+                self._read_from(self._env.begin())
+                undo.pop_all()
+        except (OSError, lmdb.Error) as error:
+            raise _store_error(error, self._folder) from error
+        self._unreported = 0
+        self._pending: SimpleQueue[tuple[Batch, int] | None] = SimpleQueue()
+
+        self._changed = Condition()
+        # Guarded by _changed: what the commit thread has to say, and what it is told.
+        self._ready = False
+        self._tokens: list[int] = []
+        self._next_snapshot: lmdb.Transaction[bytes] | None = None
+        self._next_trouble: StoreError | None = None
+        self._failure: StoreError | None = None
+        self._wanted_map = 0
+        self._closing = False
+        self._stopped = False
+
+        Thread(target=self._run, name="waypost-commit", daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The owner's side.
+
+    def submit(self, batch: Batch, token: int) -> None:
+        self._unreported += 1
+        self._pending.put((batch, token))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until `poll` has something to say, for at most `timeout` seconds. False if it has not."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._ready or self._stopped, timeout)
+
+    def poll(self) -> list[int]:
+        with self._changed:
+            self._ready = False
+            if self._wanted_map:
+                self._grow()
+            if self._next_snapshot is not None:
+                self._snapshot.abort()
+                self._read_from(self._next_snapshot)
+                self._next_snapshot = None
+            self.trouble = self._next_trouble
+            tokens, self._tokens = self._tokens, []
+            self._unreported -= len(tokens)
+            if self._failure is not None and not tokens:
+                raise self._failure
+        return tokens
+
+    def commit(self, batch: Batch, token: int) -> list[int]:
+        self.submit(batch, token)
+        self._serve(lambda: self._next_trouble or len(self._tokens) == self._unreported)
+        if self._next_trouble is not None:
+            raise self._next_trouble
+        return self.poll()
+
+    def close(self) -> list[int]:
+        if self._closing:
+            return []
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._pending.put(None)
+        self._serve(lambda: False)
+        failure, self._failure = self._failure, StoreError(f"{self._folder} is closed")
+        tokens, self._tokens = self._tokens, []
+        self._env.close()
+        os.close(self._lock)
+        if failure is not None:
+            raise failure
+        return tokens
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        return self._read(self._snapshot.get, key, None, self._tables[table])
+
+    def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
+        return self._read(cursors.scan, self._cursors[table], start, stop, limit)
+
+    def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
+        return self._read(cursors.scan_back, self._cursors[table], start, stop, limit)
+
+    def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
+        return self._read(cursors.keys, self._cursors[table], start, stop, limit)
+
+    def _read(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return read(*args, **kwargs)
+        except lmdb.Error as error:
+            raise _store_error(error, self._folder) from error
+
+    def _read_from(self, snapshot: "lmdb.Transaction[bytes]") -> None:
+        self._snapshot = snapshot
+        self._cursors = [snapshot.cursor(table) for table in self._tables]
+
+    def _serve(self, is_over: Callable[[], object]) -> None:
+        """Wait until `is_over` or the commit thread has stopped, and grow the map meanwhile."""
+        with self._changed:
+            while not (is_over() or self._stopped):
+                if self._wanted_map:
+                    self._grow()
+                else:
+                    self._changed.wait()
+
+    def _grow(self) -> None:
+        """Give the map the size that the commit thread asks and waits for. Reads then see all that is written."""
+        self._snapshot.abort()
+        if self._next_snapshot is not None:
+            self._next_snapshot.abort()
+            self._next_snapshot = None
+        try:
+            self._env.set_mapsize(self._wanted_map)
+            self._read_from(self._env.begin())
+        except lmdb.Error as error:
+            self._failure = _store_error(error, self._folder)
+        self._wanted_map = 0
+        self._changed.notify_all()
+
+    # The commit thread's side.
+
+    def _run(self) -> None:
+        failure: StoreError | None = StoreError(f"{self._folder}: the commit thread has stopped")
+        try:
+            while group := self._next_group():
+                self._write(group)
+            failure = None
+        except lmdb.Error as error:
+            failure = _store_error(error, self._folder)
+        except StoreError as error:
+            failure = error
+        finally:
+            with self._saying():
+                self._failure = failure
+                self._stopped = True
+
+    def _next_group(self) -> list[tuple[Batch, int]]:
+        """Everything that is pending, up to MAX_COMMIT_BYTES; nothing when the store is to close."""
+        group: list[tuple[Batch, int]] = []
+        size = 0
+        while size < MAX_COMMIT_BYTES and not (group and self._pending.empty()):
+            entry = self._pending.get()
+            if entry is None:
+                self._pending.put(None)
+                break
+            group.append(entry)
+            size += entry[0].size
+        return group
+
+    def _write(self, group: list[tuple[Batch, int]]) -> None:
+        """Make the group durable, however long it takes."""
+        while True:
+            try:
+                with self._env.begin(write=True) as transaction:
+                    writers = [transaction.cursor(table) for table in self._tables]
+                    cursors.apply(writers, (each for batch, _ in group for each in batch.operations))
+                break
+            except lmdb.MapFullError as error:
+                if self._ask_for_map():
+                    continue
+                trouble = _store_error(error, self._folder)
+            except lmdb.Error as error:
+                trouble = _store_error(error, self._folder)
+                if not isinstance(trouble, StoreFull) and error.code != errno.EIO:
+                    raise
+            self._wait_for_room(trouble)
+        snapshot = self._env.begin()
+        with self._saying():
+            if self._next_snapshot is not None:
+                self._next_snapshot.abort()
+            self._next_snapshot = snapshot
+            self._next_trouble = None
+            self._tokens += [token for _, token in group]
+
+    def _ask_for_map(self) -> bool:
+        """Have the owner grow the map. False if it is as large as it may be."""
+        size = self._env.info()["map_size"]
+        if size >= self._max_size:
+            return False
+        with self._saying():
+            self._wanted_map = min(2 * size, self._max_size)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._wanted_map)
+            if self._failure is not None:
+                raise self._failure
+        return True
+
+    def _wait_for_room(self, trouble: StoreError) -> None:
+        """Say that the disk is full, and come back when another try is due. A store that closes has had its last."""
+        with self._saying():
+            self._next_trouble = trouble
+            if self._closing:
+                raise trouble
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing, _RETRY_SECONDS)
+
+    @contextmanager
+    def _saying(self) -> Iterator[None]:
+        """Change what `poll` has to say, and tell the owner that it has."""
+        with self._changed:
+            yield
+            is_news = not self._ready
+            self._ready = True
+            self._changed.notify_all()
+        if is_news and not self._closing:
+            self._notify()
+
+
+def _lock_folder(folder: Path) -> int:
+    """Take the folder for this process, and create it if need be. Returns the file that holds the lock."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        names = set(os.listdir(folder))
+        if _DATA not in names and names - _HARMLESS:
+            raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
+    except (FileExistsError, NotADirectoryError):
+        raise NotAStore(f"{folder} is not a folder") from None
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if sys.platform == "win32":
+            os.lseek(lock, _PID_SIZE, os.SEEK_SET)
+            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        os.lseek(lock, 0, os.SEEK_SET)
+        holder = os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
+        os.close(lock)
+        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}") from None
+    return lock
+
+
+def _write_holder(lock: int) -> None:
+    """Say who holds the lock, over the bytes of the holder before, so that a full disk has room for it."""
+    os.lseek(lock, 0, os.SEEK_SET)
+    os.write(lock, f"{os.getpid():<{_PID_SIZE}}".encode("ascii"))
+
+
+def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
+    data, readers = folder / _DATA, folder / _READERS
+    size = data.stat().st_size if data.exists() else 0
+    # LMDB maps its table of readers for writing; on a full disk a hole in that file would kill the process.
+    if not readers.exists() or readers.stat().st_size < _READERS_SIZE:
+        readers.touch(mode=0o600)
+        readers.write_bytes(bytes(_READERS_SIZE))
+    map_size = min(max(2 * size, _FIRST_MAP), max_size)
+    env = lmdb.open(str(folder), map_size, mode=0o600, max_dbs=len(Table) + 1, max_spare_txns=4)
+    if size and size < (env.info()["last_pgno"] + 1) * env.stat()["psize"]:
+        # To read a mapped page behind the end of the file kills the process. Only pages that are free may be missing
+        # there, and only a walk through the file can tell.
+        try:
+            problems = verify(str(folder))  # type: ignore[no-untyped-call]
+        except VerifyError as error:
+            problems = [error]
+        if problems:
+            env.close()
+            raise StoreDamaged(f"{data} is damaged: {problems[0]}")
+    return env
+
+
+def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":
+    """The tables in the order of Table. Their creation and the mark that the store is ours are one transaction."""
+    with env.begin(write=True) as transaction:
+        is_new = transaction.stat()["entries"] == 0
+        try:
+            mark = env.open_db(_MARK, transaction, create=is_new)
+        except lmdb.NotFoundError:
+            raise NotAStore(f"{folder} holds an LMDB database that is not a store of Waypost") from None
+        if is_new:
+            transaction.put(b"format", _FORMAT.pack(FORMAT_VERSION), db=mark)
+        found = transaction.get(b"format", db=mark)
+        if found is None or len(found) != _FORMAT.size:
+            raise StoreDamaged(f"{folder} does not say which format it has")
+        (version,) = _FORMAT.unpack(found)
+        if version > FORMAT_VERSION:
+            raise StoreTooNew(f"{folder} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}")
+        tables = [env.open_db(table.name.lower().encode("ascii"), transaction) for table in Table]
+    if is_new and sys.platform != "win32":
+        for each in (folder, folder.parent):
+            _flush_folder(each)
+    return tables
+
+
+def _flush_folder(folder: Path) -> None:
+    """A new name is durable when its folder is."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _store_error(error: Exception, folder: Path) -> StoreError:
+    """What an error of LMDB or the operating system means to the one who opened the folder."""
+    code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
+    if isinstance(error, lmdb.MapFullError):
+        return StoreFull(f"{folder} has reached the size it may have")
+    # LMDB says EIO when only a part of the data found room.
+    if code in _FULL or (code == errno.EIO and disk_usage(folder).free < _LITTLE):
+        return StoreFull(f"{folder}: the disk is full")
+    if code in _READ_ONLY or isinstance(error, lmdb.ReadonlyError):
+        return StoreReadOnly(f"{folder} cannot be written to: {error}")
+    if isinstance(error, lmdb.VersionMismatchError):
+        return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
+    if isinstance(error, _DAMAGE):
+        return StoreDamaged(f"{folder} is damaged: {error}")
+    return StoreError(f"{folder}: {error}")

@@ -1,0 +1,123 @@
+"""The in-memory twin of the LMDB engine, for tests and the simulator.
+
+It is deterministic: a batch becomes durable when the test calls `complete`, never by itself, so a slow disk is a
+late call. `crash` forgets what was not completed and keeps what was, reported or not. While `full` is set nothing can
+be completed.
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+
+from waypost.errors import StoreError, StoreFull
+from waypost.limits import MAX_SCAN_BYTES
+from waypost.store.port import MAX_KEY, Action, Batch, Item, Store, Table
+
+
+class MemoryStore(Store):
+    """See waypost.store.port.Store."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.trouble: StoreError | None = None
+        self._tables = tuple(_SortedTable() for _ in Table)
+        self._pending: deque[tuple[Batch, int]] = deque()
+        self._durable: deque[tuple[Batch, int]] = deque()
+
+    def submit(self, batch: Batch, token: int) -> None:
+        for action, _, first, _ in batch.operations:
+            assert action is Action.DELETE_RANGE or 0 < len(first) <= MAX_KEY, first
+        self._pending.append((batch, token))
+
+    @property
+    def pending(self) -> int:
+        """How many batches would be lost in a crash."""
+        return len(self._pending)
+
+    def complete(self, count: int | None = None) -> int:
+        """The disk has written the first `count` of the pending batches, or all of them. Returns how many."""
+        done = 0 if self.full else min(len(self._pending), len(self._pending) if count is None else count)
+        for _ in range(done):
+            self._durable.append(self._pending.popleft())
+        return done
+
+    def poll(self) -> list[int]:
+        self.trouble = StoreFull("the simulated disk is full") if self.full and self._pending else None
+        tokens = []
+        while self._durable:
+            batch, token = self._durable.popleft()
+            for operation in batch.operations:
+                self._tables[operation[1]].apply(operation[0], operation[2], operation[3])
+            tokens.append(token)
+        return tokens
+
+    def commit(self, batch: Batch, token: int) -> list[int]:
+        self.submit(batch, token)
+        self.complete()
+        tokens = self.poll()
+        if self.trouble is not None:
+            raise self.trouble
+        return tokens
+
+    def crash(self) -> None:
+        """The process dies and starts again: what was not completed is gone, and no token is reported any more."""
+        self._pending.clear()
+        self.poll()
+
+    def close(self) -> list[int]:
+        self.complete()
+        tokens = self.poll()
+        if self.trouble is not None:
+            raise self.trouble
+        return tokens
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        return self._tables[table].values.get(key)
+
+    def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
+        return self._page(table, self.keys(table, start, stop, limit))
+
+    def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
+        found = self._tables[table].within(start, stop)
+        return self._page(table, found[: -limit - 1 : -1])
+
+    def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
+        return self._tables[table].within(start, stop)[:limit]
+
+    def _page(self, table: Table, keys: list[bytes]) -> list[Item]:
+        found: list[Item] = []
+        size = 0
+        for key in keys:
+            value = self._tables[table].values[key]
+            found.append((key, value))
+            size += len(value)
+            if size >= MAX_SCAN_BYTES:
+                break
+        return found
+
+
+class _SortedTable:
+    __slots__ = ("keys", "values")
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.values: dict[bytes, bytes] = {}
+
+    def apply(self, action: Action, first: bytes, second: bytes) -> None:
+        if action is Action.PUT:
+            if first not in self.values:
+                insort(self.keys, first)
+            self.values[first] = second
+        elif action is Action.DELETE:
+            if self.values.pop(first, None) is not None:
+                del self.keys[bisect_left(self.keys, first)]
+        else:
+            gone = self.within(first, second)
+            at = bisect_left(self.keys, first)
+            del self.keys[at : at + len(gone)]
+            for key in gone:
+                del self.values[key]
+
+    def within(self, start: bytes, stop: bytes | None) -> list[bytes]:
+        return self.keys[
+            bisect_left(self.keys, start) : len(self.keys) if stop is None else bisect_left(self.keys, stop)
+        ]

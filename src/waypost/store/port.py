@@ -1,0 +1,135 @@
+"""The store port: ordered tables, atomic batches that become durable later, reads of what was reported durable.
+
+One owner (the task that owns the engine) calls every method. Its writes go out as batches, each with a token:
+
+    store.submit(batch, token)      returns at once; several batches may be pending
+    store.poll() -> tokens          the batches that became durable since the last poll, in the order of submission
+
+Invariants, which the contract suite holds against every implementation:
+
+- A batch is applied whole or not at all, its operations in their order; batches never overtake each other. An engine
+  writes everything that is pending in one transaction with one flush to disk (group commit).
+- Reads see exactly the batches whose tokens `poll` has returned, no more and no less; only `poll` and `commit` move
+  what reads see. Keys order as bytes; a range is half-open, and None as its end is the end of the table.
+- A token that was returned is durable. A batch that was not reported when the process dies is there whole or not at
+  all.
+- While the store cannot write (`trouble`), batches stay pending and are tried again; nothing is dropped or reordered.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, Protocol
+
+from waypost.errors import StoreError
+
+# LMDB's bound on a key.
+MAX_KEY: Final = 511
+
+Item = tuple[bytes, bytes]
+
+
+class Table(IntEnum):
+    """The named databases. waypost.store.records documents their keys and values. The names are those on disk."""
+
+    MESSAGES = 0
+    QUEUES = 1
+    SEQUENCES = 2
+    TRANSACTIONS = 3
+    DUPLICATES = 4
+    COUNTERS = 5
+
+
+class Action(IntEnum):
+    """What an operation does with its two byte strings."""
+
+    PUT = 0  # the key, the value
+    DELETE = 1  # the key, nothing; a key that is absent stays absent
+    DELETE_RANGE = 2  # the first key, the key behind the last
+
+
+# A plain tuple, because a hundred thousand of them are made every second.
+Operation = tuple[Action, Table, bytes, bytes]
+
+
+class Batch:
+    """Writes that belong together, in their order. Nobody changes a batch that was submitted."""
+
+    __slots__ = ("operations", "size")
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.size = 0  # bytes of the values, by which an engine bounds a transaction
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def put(self, table: Table, key: bytes, value: bytes) -> None:
+        self.operations.append((Action.PUT, table, key, value))
+        self.size += len(value)
+
+    def delete(self, table: Table, key: bytes) -> None:
+        self.operations.append((Action.DELETE, table, key, b""))
+
+    def delete_range(self, table: Table, start: bytes, stop: bytes) -> None:
+        self.operations.append((Action.DELETE_RANGE, table, start, stop))
+
+
+class Reader(Protocol):
+    """Ordered reads of what `poll` has reported."""
+
+    def get(self, table: Table, key: bytes) -> bytes | None: ...
+
+    def first(self, table: Table, start: bytes = b"", stop: bytes | None = None) -> Item | None:
+        """The first key of the range with its value."""
+        return next(iter(self.scan(table, start, stop, 1)), None)
+
+    def last(self, table: Table, start: bytes = b"", stop: bytes | None = None) -> Item | None:
+        """The last key of the range with its value."""
+        return next(iter(self.scan_back(table, start, stop, 1)), None)
+
+    def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> Sequence[Item]:
+        """The first `limit` keys of the range with their values, ascending.
+
+        It ends early behind the value that brings it to MAX_SCAN_BYTES, so only an empty result says that the range is
+        empty. To go on, start at `after(last key)`.
+        """
+
+    def scan_back(
+        self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100
+    ) -> Sequence[Item]:
+        """The same from the end of the range, descending. To go on, stop at the last key of the result."""
+
+    def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> Sequence[bytes]:
+        """The first `limit` keys of the range, ascending, without their values."""
+
+
+class Store(Reader, Protocol):
+    """A reader that is also written to."""
+
+    # Why pending batches wait, as of the last poll: StoreFull, another StoreError if the disk fails, or None.
+    trouble: StoreError | None
+
+    def submit(self, batch: Batch, token: int) -> None: ...
+
+    def poll(self) -> list[int]:
+        """The tokens of the batches that became durable since the last poll; reads see these batches from now on.
+
+        Raises a StoreError when the store has failed for good; what is pending is then lost with the process.
+        """
+
+    def commit(self, batch: Batch, token: int) -> list[int]:
+        """Submit, wait until it is durable, and poll: the tokens with this one as the last.
+
+        Raises `trouble` if the store cannot write it now; the batch stays pending, and a later poll reports it.
+        """
+
+    def close(self) -> list[int]:
+        """Write what is pending, then let go: the tokens that no poll has returned.
+
+        Raises a StoreError if something could not be written; it has let go all the same.
+        """
+
+
+def after(key: bytes) -> bytes:
+    """The smallest key behind `key`."""
+    return key + b"\0"

@@ -1,0 +1,63 @@
+"""Hypothesis strategies for the records of the store."""
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
+from waypost.store.records import (
+    CounterRecord,
+    DuplicateRecord,
+    MessageRecord,
+    OperationRecord,
+    OperationType,
+    SequenceRecord,
+    TransactionRecord,
+)
+
+U8 = st.integers(0, 0xFF)
+U16 = st.integers(0, 0xFFFF)
+U32 = st.integers(0, 0xFFFF_FFFF)
+U64 = st.integers(0, 0xFFFF_FFFF_FFFF_FFFF)
+GUID = st.binary(min_size=16, max_size=16)
+# Any code point: names come from packets, which can hold lone surrogates.
+TEXT = st.text(st.characters(), max_size=12)
+DATA = st.binary(max_size=40)
+
+MESSAGES: SearchStrategy[MessageRecord] = st.builds(MessageRecord, DATA, U64, U8, U32, U32, U64, GUID, TEXT, GUID, TEXT)
+QUEUES: SearchStrategy[QueueRecord] = st.builds(
+    QueueRecord,
+    kind=st.sampled_from(QueueKind),
+    privacy_level=st.integers(0, 2),
+    scope=st.integers(0, 1),
+    flags=U8,
+    base_priority=st.integers(-0x8000, 0x7FFF),
+    private_queue_number=U32,
+    quota=U32,
+    journal_quota=U32,
+    create_time=U32,
+    modify_time=U32,
+    parent=U64,
+    identifier=GUID,
+    type=GUID,
+    pathname=TEXT,
+    qualified_pathname=TEXT,
+    label=TEXT,
+    multicast_address=TEXT,
+    full_path=TEXT,
+    directory_path=TEXT,
+    destination_format_name=TEXT,
+    security=DATA,
+)
+QUEUE_MANAGERS: SearchStrategy[QueueManagerRecord] = st.builds(
+    QueueManagerRecord, U8, U32, U32, U32, U32, U32, GUID, GUID, TEXT, DATA, st.lists(TEXT, max_size=3)
+)
+OPERATIONS: SearchStrategy[OperationRecord] = st.builds(
+    OperationRecord, st.sampled_from(OperationType), U64, U64, U64, U16
+)
+TRANSACTIONS: SearchStrategy[TransactionRecord] = st.builds(
+    TransactionRecord, st.booleans(), st.lists(OPERATIONS, max_size=4), DATA
+)
+SEQUENCES: SearchStrategy[SequenceRecord] = st.builds(SequenceRecord, U64, U32, U32, U32, U32, DATA)
+TOTALS: SearchStrategy[TotalsRecord] = st.builds(TotalsRecord, U64, U64)
+DUPLICATES: SearchStrategy[DuplicateRecord] = st.builds(DuplicateRecord, U32)
+COUNTERS: SearchStrategy[CounterRecord] = st.builds(CounterRecord, U64)

@@ -1,0 +1,153 @@
+"""The keys and records of the store: order, exactness, versions, hostile bytes."""
+
+from typing import Protocol, Self
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.store import strategies
+from waypost.errors import StoreDamaged, StoreTooNew
+from waypost.store import keys
+from waypost.store.codec import VERSION
+from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
+from waypost.store.records import (
+    CounterRecord,
+    DuplicateRecord,
+    MessageRecord,
+    OperationRecord,
+    OperationType,
+    SequenceRecord,
+    TransactionRecord,
+)
+
+
+class Record(Protocol):
+    @classmethod
+    def decode(cls, value: bytes) -> Self: ...
+    def encode(self) -> bytes: ...
+
+
+RECORDS: list[type[Record]] = [
+    MessageRecord,
+    QueueRecord,
+    QueueManagerRecord,
+    TotalsRecord,
+    SequenceRecord,
+    TransactionRecord,
+    DuplicateRecord,
+    CounterRecord,
+]
+ANY_RECORD = st.one_of(
+    strategies.MESSAGES,
+    strategies.QUEUES,
+    strategies.QUEUE_MANAGERS,
+    strategies.TOTALS,
+    strategies.SEQUENCES,
+    strategies.TRANSACTIONS,
+    strategies.DUPLICATES,
+    strategies.COUNTERS,
+)
+
+
+@given(ANY_RECORD)
+def test_a_record_comes_back_as_it_went_in(record: Record) -> None:
+    value = record.encode()
+    assert value[0] == VERSION
+    decoded = type(record).decode(value)
+    assert decoded == record
+    assert decoded.encode() == value
+
+
+@given(st.sampled_from(RECORDS), st.binary(max_size=120))
+def test_any_bytes_give_a_record_with_these_bytes_or_an_error(cls: type[Record], data: bytes) -> None:
+    for value in (data, bytes([VERSION]) + data):
+        try:
+            record = cls.decode(value)
+        except (StoreDamaged, StoreTooNew):
+            continue
+        assert record.encode() == value
+
+
+@given(ANY_RECORD, st.data())
+def test_a_record_with_one_changed_byte_is_another_record_or_an_error(record: Record, data: st.DataObject) -> None:
+    value = bytearray(record.encode())
+    value[data.draw(st.integers(0, len(value) - 1))] ^= data.draw(st.integers(1, 255))
+    try:
+        other = type(record).decode(bytes(value))
+    except (StoreDamaged, StoreTooNew):
+        return
+    assert other.encode() == value
+
+
+@given(ANY_RECORD)
+def test_a_newer_version_is_named(record: Record) -> None:
+    with pytest.raises(StoreTooNew, match=rf"record has format {VERSION + 1}, and this Waypost knows formats up to"):
+        type(record).decode(bytes([VERSION + 1]) + record.encode()[1:])
+
+
+@given(ANY_RECORD)
+def test_an_older_version_than_the_first_is_damage(record: Record) -> None:
+    with pytest.raises(StoreDamaged):
+        type(record).decode(b"\0" + record.encode()[1:])
+
+
+@pytest.mark.parametrize("cls", RECORDS)
+def test_an_empty_value_is_damage(cls: type[Record]) -> None:
+    with pytest.raises(StoreDamaged):
+        cls.decode(b"")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [QueueRecord(QueueKind.PRIVATE, label="x"), TotalsRecord(1, 2), CounterRecord(1), DuplicateRecord(1)],
+)
+def test_a_byte_too_many_or_too_few_is_damage(record: Record) -> None:
+    value = record.encode()
+    for damaged in (value + b"\0", value[:-1]):
+        with pytest.raises(StoreDamaged):
+            type(record).decode(damaged)
+
+
+def test_a_count_beyond_the_data_is_refused_before_it_is_used() -> None:
+    value = bytearray(TransactionRecord(operations=[OperationRecord(OperationType.MOVE, 1, 2, 3)]).encode())
+    value[2:6] = b"\xff\xff\xff\xff"
+    with pytest.raises(StoreDamaged):
+        TransactionRecord.decode(bytes(value))
+
+
+def test_a_message_keeps_its_packet_untouched_at_the_end() -> None:
+    packet = bytes(range(256)) * 8
+    value = MessageRecord(packet, target_subqueue="retry", origin_address="10.0.0.1").encode()
+    assert value.endswith(packet)
+    assert MessageRecord.decode(value).packet == packet
+
+
+@given(*[st.tuples(strategies.U64, strategies.U64)] * 2)
+def test_message_keys_order_by_queue_and_then_by_lookup_id(one: tuple[int, int], other: tuple[int, int]) -> None:
+    assert (keys.message_key(*one) < keys.message_key(*other)) == (one < other)
+
+
+@given(st.integers(0, (1 << 64) - 2), strategies.U64)
+def test_a_queue_is_the_range_of_its_messages(queue_id: int, lookup_id: int) -> None:
+    start, stop = keys.message_range(queue_id)
+    key = keys.message_key(queue_id, lookup_id)
+    assert start <= key < stop
+    assert keys.queue_id_of(key) == queue_id == keys.queue_id_of(keys.queue_key(queue_id))
+    assert keys.lookup_id_of(key) == lookup_id
+    assert not start <= keys.message_key(queue_id + 1, lookup_id) < stop
+
+
+@given(st.integers(0, (1 << 64) - 2), strategies.GUID)
+def test_the_incoming_sequences_of_a_queue_are_a_range_without_the_outgoing(queue_id: int, source: bytes) -> None:
+    start, stop = keys.incoming_sequence_range(queue_id)
+    assert start <= keys.incoming_sequence_key(queue_id, source) < stop
+    assert not start <= keys.incoming_sequence_key(queue_id + 1, source) < stop
+    assert not start <= keys.outgoing_sequence_key(queue_id) < stop
+
+
+def test_no_two_keys_of_the_counters_collide() -> None:
+    names = [each.value for each in keys.Counter] + [keys.QUEUE_MANAGER_KEY]
+    assert len(set(names)) == len(names)
+    assert not any(name.startswith(keys.totals_key(1)[:6]) for name in names)
+    assert len({keys.totals_key(1), keys.totals_key(2)}) == 2
