@@ -12,7 +12,7 @@ from waypost.core.positions import PositionList
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
-from waypost.wire.property_values import PrivacyLevel
+from waypost.wire.property_values import QueuePrivacy
 
 UNLIMITED: Final = 0xFFFF_FFFF
 
@@ -62,7 +62,7 @@ class QueueAttributes:
     quota: int = UNLIMITED
     journal_quota: int = UNLIMITED
     authentication: bool = False
-    privacy_level: PrivacyLevel = PrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+    privacy_level: QueuePrivacy = QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL
     transactional: bool = False
     multicast_address: str = ""
     security: bytes = b""

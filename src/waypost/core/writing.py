@@ -1,0 +1,82 @@
+"""Putting messages into queues, moving them, and clearing queues: MS-MQDMPR 3.1.7.1.7, 3.1.7.1.9 and 3.1.7.1.16."""
+
+from enum import IntEnum
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.position_events import PositionEvents
+from waypost.core.positions import PositionState
+from waypost.core.queues import Queue
+from waypost.core.transactions import OperationType, TransactionalOperation, Transactions, move
+from waypost.hresult import HResult
+from waypost.wire.codec import INFINITE
+from waypost.wire.message_class import MessageClass
+from waypost.wire.path_names import QueueKind
+
+
+class EnqueueStatus(IntEnum):
+    """MS-MQDMPR 3.1.7.1.9: the numbers that Enqueue Message returns."""
+
+    ACCEPTED = 0
+    QUEUE_QUOTA_EXCEEDED = 1
+    QUEUE_MANAGER_QUOTA_EXCEEDED = 2
+    TIMED_OUT = 3
+
+
+class Writing:
+    """The writers to all queues of one queue manager."""
+
+    __slots__ = ("_positions", "_transactions", "is_throttled")
+
+    def __init__(self, positions: PositionEvents, transactions: Transactions) -> None:
+        self._positions: Final = positions
+        self._transactions: Final = transactions
+        self.is_throttled = False
+
+    def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
+        """MS-MQDMPR 3.1.7.1.9. The transaction, if any, is in TransactionCollection."""
+        positions = self._positions
+        # readings MQDMPR 3.E: the text declares this status and has no step for it.
+        if message.time_to_reach_queue != INFINITE and now.wall - message.sent_time > message.time_to_reach_queue:
+            return EnqueueStatus.TIMED_OUT
+        if self.is_throttled or not positions.fits_machine(message):
+            return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
+        if not positions.fits(queue, message):
+            return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
+        message.arrival_time = int(now.wall)
+        lookup_id = positions.insert(queue, message, PositionState.LOCKED)
+        if transaction is None:
+            positions.available(queue, lookup_id)
+        else:
+            operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id)
+            self._transactions.record(transaction, operation)
+        return EnqueueStatus.ACCEPTED
+
+    def move_message(
+        self, source: Queue, lookup_id: int, target: Queue, transaction: bytes | None, now: Now
+    ) -> HResult:  # fmt: skip
+        """MS-MQDMPR 3.1.7.1.16."""
+        if source.positions.state(lookup_id) is not PositionState.AVAILABLE:
+            return HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+        if transaction is None:
+            move(self._positions, source, lookup_id, target, now.wall)
+            return HResult.MQ_OK
+        if target.queue_type is QueueKind.SYSTEM:
+            return HResult.MQ_ERROR_TRANSACTION_USAGE
+        operation = TransactionalOperation(OperationType.MOVE, source, lookup_id, target_queue=target)
+        self._transactions.record(transaction, operation)
+        return HResult.MQ_OK
+
+    def purge_queue(self, queue: Queue) -> None:
+        """MS-MQDMPR 3.1.7.1.7."""
+        for lookup_id in tuple(queue.positions):
+            if queue.positions.state(lookup_id) is PositionState.AVAILABLE:
+                self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+            else:
+                queue.positions.set_state(lookup_id, PositionState.PURGE_PENDING)
+
+    def delete_messages(self, queue: Queue) -> None:
+        """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state."""
+        for lookup_id in tuple(queue.positions):
+            self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
