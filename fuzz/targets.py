@@ -21,7 +21,7 @@ from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.describe import Description, describe
 from waypost.wire.format_names import DirectFormatName, DistributionListFormatName, Suffix
-from waypost.wire.identifiers import MessageIdentifier, MulticastId, ObjectId, SequenceInfo, TxSequenceId, XactUow
+from waypost.wire.identifiers import MessageIdentifier, ObjectId, SequenceInfo, TxSequenceId, XactUow
 from waypost.wire.internal_packets import InternalHeader
 from waypost.wire.keys import KeyType, MqDsPublicKey, MqDsPublicKeys, PublicKeyBlob, SimpleBlob
 from waypost.wire.message_properties import MessagePropertiesHeader
@@ -229,7 +229,6 @@ def path_name(data: bytes) -> None:
 def identifier_text(data: bytes) -> None:
     text = text_of(data)
     same_name(MessageIdentifier.parse, text)
-    same_name(MulticastId.parse, text)
     same_name(Sid.parse, text)
 
 

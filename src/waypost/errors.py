@@ -51,6 +51,18 @@ class IllegalFormatName(DecodeError):
     hresult = HResult.MQ_ERROR_ILLEGAL_FORMATNAME
 
 
+class AuthenticationFailed(ProtocolError):
+    """The signature of a message is wrong or cannot be checked."""
+
+    hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
+
+
+class DecryptionFailed(ProtocolError):
+    """The body of a message cannot be decrypted."""
+
+    hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
+
+
 class UnsupportedFormatName(WaypostError):
     """The format name is legal but the operation is not possible with its kind."""
 
@@ -286,15 +298,3 @@ class StoreTooNew(StoreError):
 
 class NotAStore(StoreError):
     """The folder holds something else."""
-
-
-class AuthenticationFailed(ProtocolError):
-    """The signature of a message is wrong or cannot be checked."""
-
-    hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
-
-
-class DecryptionFailed(ProtocolError):
-    """The body of a message cannot be decrypted."""
-
-    hresult = HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA

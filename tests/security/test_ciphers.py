@@ -12,8 +12,6 @@ from tests.wire.strategies import user_messages
 from waypost.errors import DecryptionFailed, InvalidParameter
 from waypost.hresult import HResult
 from waypost.security.ciphers import (
-    ALGORITHMS,
-    KEY_SIZES,
     BodyEncryption,
     body_encryption,
     decrypt_body,
@@ -28,11 +26,16 @@ from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.security_header import SecurityHeader
 from waypost.wire.user_message import UserMessage
 
-AES_128 = SessionKeyAlgorithm.AES_128
-AES_192 = SessionKeyAlgorithm.AES_192
-AES_256 = SessionKeyAlgorithm.AES_256
-RC2_128 = SessionKeyAlgorithm.RC2
+RC2_ALGORITHM = SessionKeyAlgorithm.RC2
 RC4 = SessionKeyAlgorithm.RC4
+AES_128 = BodyEncryption(PrivacyLevel.ADVANCED, SessionKeyAlgorithm.AES_128)
+AES_192 = BodyEncryption(PrivacyLevel.ADVANCED, SessionKeyAlgorithm.AES_192)
+AES_256 = BodyEncryption(PrivacyLevel.ADVANCED, SessionKeyAlgorithm.AES_256)
+RC2_40 = BodyEncryption(PrivacyLevel.BASE, RC2_ALGORITHM)
+RC2_128 = BodyEncryption(PrivacyLevel.ENHANCED, RC2_ALGORITHM)
+RC4_40 = BodyEncryption(PrivacyLevel.BASE, RC4)
+RC4_128 = BodyEncryption(PrivacyLevel.ENHANCED, RC4)
+OFFERED = [AES_128, AES_192, AES_256, RC2_128, RC4_40, RC4_128]
 BLOCK_SIZES = {AES_128: 16, AES_192: 16, AES_256: 16, RC2_128: 8}
 BLOB = b"simple blob"
 
@@ -41,13 +44,15 @@ NIST_IV = bytes(range(16))
 NIST_PLAIN = bytes.fromhex("6bc1bee22e409f96e93d7e117393172a ae2d8a571e03ac9c9eb76fac45af8e51")
 NIST_FOLDED = bytes(a ^ b for a, b in zip(NIST_PLAIN, NIST_IV + bytes(16), strict=True))
 
-encryptions = st.sampled_from(
-    [BodyEncryption(level, algorithm) for level, allowed in ALGORITHMS.items() for algorithm in sorted(allowed)]
-)
+encryptions = st.sampled_from(OFFERED)
 
 
-def key_for(algorithm: SessionKeyAlgorithm) -> bytes:
-    return bytes(range(KEY_SIZES[algorithm][-1]))
+def key_for(encryption: BodyEncryption) -> bytes:
+    return bytes(range(encryption.key_size or 0))
+
+
+def raw_cipher(encryption: BodyEncryption, key: bytes) -> BlockCipherAlgorithm:
+    return RC2(key) if encryption is RC2_128 else AES(key)
 
 
 def message_with(level: int, algorithm: int, body: bytes, flags: int = security_header.EB) -> UserMessage:
@@ -56,7 +61,7 @@ def message_with(level: int, algorithm: int, body: bytes, flags: int = security_
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "key", "ciphertext"),
+    ("encryption", "key", "ciphertext"),
     [
         (
             AES_128,
@@ -75,10 +80,10 @@ def message_with(level: int, algorithm: int, body: bytes, flags: int = security_
         ),
     ],
 )
-def test_aes_chains_blocks_as_nist_does(algorithm: SessionKeyAlgorithm, key: str, ciphertext: str) -> None:
-    sealed = encrypt_body(algorithm, bytes.fromhex(key), NIST_FOLDED)
+def test_aes_chains_blocks_as_nist_does(encryption: BodyEncryption, key: str, ciphertext: str) -> None:
+    sealed = encrypt_body(encryption, bytes.fromhex(key), NIST_FOLDED)
     assert sealed[:32] == bytes.fromhex(ciphertext)
-    assert decrypt_body(algorithm, bytes.fromhex(key), sealed) == NIST_FOLDED
+    assert decrypt_body(encryption, bytes.fromhex(key), sealed) == NIST_FOLDED
 
 
 def test_rc2_of_128_bits_gives_the_block_of_rfc_2268() -> None:
@@ -87,59 +92,94 @@ def test_rc2_of_128_bits_gives_the_block_of_rfc_2268() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "stream"),
+    ("encryption", "key", "stream"),
     [
-        ("0102030405", "b2396305f03dc027ccc3524a0a1118a8 6982944f18fc82d589c403a47a0d0919"),
-        ("0102030405060708090a0b0c0d0e0f10", "9ac7cc9a609d1ef7b2932899cde41b97 5248c4959014126a6e8a84f11d1a9e1c"),
+        (RC4_40, "0102030405", "b2396305f03dc027ccc3524a0a1118a8 6982944f18fc82d589c403a47a0d0919"),
+        (
+            RC4_128,
+            "0102030405060708090a0b0c0d0e0f10",
+            "9ac7cc9a609d1ef7b2932899cde41b97 5248c4959014126a6e8a84f11d1a9e1c",
+        ),
     ],
 )
-def test_rc4_of_40_and_128_bits_gives_the_streams_of_rfc_6229(key: str, stream: str) -> None:
-    assert encrypt_body(RC4, bytes.fromhex(key), bytes(32)) == bytes.fromhex(stream)
-    assert decrypt_body(RC4, bytes.fromhex(key), bytes(32)) == bytes.fromhex(stream)
+def test_rc4_of_40_and_128_bits_gives_the_streams_of_rfc_6229(
+    encryption: BodyEncryption, key: str, stream: str
+) -> None:
+    assert encrypt_body(encryption, bytes.fromhex(key), bytes(32)) == bytes.fromhex(stream)
+    assert decrypt_body(encryption, bytes.fromhex(key), bytes(32)) == bytes.fromhex(stream)
 
 
 @pytest.mark.spec("MQMQ-2.2.19.3-20")
-@pytest.mark.parametrize("algorithm", BLOCK_SIZES)
-def test_block_ciphers_use_a_zero_vector_and_pkcs_5_padding(algorithm: SessionKeyAlgorithm) -> None:
-    key, block = key_for(algorithm), BLOCK_SIZES[algorithm]
-    raw: BlockCipherAlgorithm = RC2(key) if algorithm is RC2_128 else AES(key)
+@pytest.mark.parametrize("encryption", BLOCK_SIZES)
+def test_block_ciphers_use_a_zero_vector_and_pkcs_5_padding(encryption: BodyEncryption) -> None:
+    key, block = key_for(encryption), BLOCK_SIZES[encryption]
+    raw = raw_cipher(encryption, key)
     for size in range(2 * block + 1):
         body = bytes(range(100, 100 + size))
-        sealed = encrypt_body(algorithm, key, body)
+        sealed = encrypt_body(encryption, key, body)
         fill = block - size % block
         assert Cipher(raw, CBC(bytes(block))).decryptor().update(sealed) == body + bytes([fill]) * fill
-        assert decrypt_body(algorithm, key, sealed) == body
+        assert decrypt_body(encryption, key, sealed) == body
 
 
-@pytest.mark.parametrize("algorithm", BLOCK_SIZES)
-def test_bad_padding_and_broken_blocks_fail_to_decrypt(algorithm: SessionKeyAlgorithm) -> None:
-    key, block = key_for(algorithm), BLOCK_SIZES[algorithm]
-    raw: BlockCipherAlgorithm = RC2(key) if algorithm is RC2_128 else AES(key)
+@pytest.mark.parametrize("encryption", BLOCK_SIZES)
+def test_bad_padding_and_broken_blocks_fail_to_decrypt(encryption: BodyEncryption) -> None:
+    key, block = key_for(encryption), BLOCK_SIZES[encryption]
+    raw = raw_cipher(encryption, key)
     for end in (b"\x00", b"\x03\x02", bytes([block + 1]), b"\xff"):
         clear = bytes(block - len(end)) + end
         sealed = Cipher(raw, CBC(bytes(block))).encryptor().update(clear)
         with pytest.raises(DecryptionFailed):
-            decrypt_body(algorithm, key, sealed)
+            decrypt_body(encryption, key, sealed)
     for size in (0, 1, block - 1, block + 1):
         with pytest.raises(DecryptionFailed):
-            decrypt_body(algorithm, key, bytes(size))
+            decrypt_body(encryption, key, bytes(size))
 
 
+@pytest.mark.spec("MQMQ-2.2.19.3-15")
 @pytest.mark.parametrize(
-    ("algorithm", "sizes"), [(AES_128, {16}), (AES_192, {24}), (AES_256, {32}), (RC2_128, {16}), (RC4, {5, 16})]
+    ("level", "algorithm", "bits"),
+    [
+        (1, 0x6602, 40),
+        (1, 0x6801, 40),
+        (3, 0x6602, 128),
+        (3, 0x6801, 128),
+        (5, 0x660E, 128),
+        (5, 0x660F, 192),
+        (5, 0x6610, 256),
+    ],
 )
-def test_a_key_of_another_size_is_refused(algorithm: SessionKeyAlgorithm, sizes: set[int]) -> None:
-    for size in set(range(40)) - sizes:
-        with pytest.raises(DecryptionFailed, match=f"{algorithm.name} takes a key of"):
-            decrypt_body(algorithm, bytes(size), bytes(16))
-        with pytest.raises(InvalidParameter, match=f"bytes, not {size}$"):
-            encrypt_body(algorithm, bytes(size), b"")
+def test_level_1_has_keys_of_40_bits_level_3_of_128_and_level_5_those_of_aes(
+    level: int, algorithm: int, bits: int
+) -> None:
+    encryption = body_encryption(message_with(level, algorithm, b""))
+    assert encryption is not None
+    assert encryption.key_size == bits // 8
+    short_keys = {5} if encryption == RC2_128 else set()
+    for size in set(range(40)) - {bits // 8} - short_keys:
+        with pytest.raises(InvalidParameter, match=f"takes a key of {bits // 8} bytes, not {size}$"):
+            seal_body(UserMessage(), encryption, bytes(size), BLOB)
+        with pytest.raises(DecryptionFailed, match=f"takes a key of {bits // 8} bytes, not {size}$"):
+            open_body(message_with(level, algorithm, bytes(16)), bytes(size))
+    if encryption in OFFERED:
+        seal_body(UserMessage(), encryption, bytes(bits // 8), BLOB)
 
 
-@given(st.sampled_from(SessionKeyAlgorithm), st.binary(max_size=40), st.binary(max_size=64))
-def test_any_key_and_body_decrypt_or_fail(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> None:
+def test_rc2_of_40_bits_is_not_offered() -> None:
+    with pytest.raises(InvalidParameter, match="RC2"):
+        seal_body(UserMessage(), RC2_40, bytes(5), BLOB)
+    with pytest.raises(DecryptionFailed, match="RC2"):
+        open_body(message_with(1, RC2_ALGORITHM, bytes(16)), bytes(5))
+
+
+@given(
+    st.builds(BodyEncryption, st.sampled_from(PrivacyLevel), st.sampled_from(SessionKeyAlgorithm)),
+    st.binary(max_size=40),
+    st.binary(max_size=64),
+)
+def test_any_key_and_body_decrypt_or_fail(encryption: BodyEncryption, key: bytes, body: bytes) -> None:
     try:
-        assert len(decrypt_body(algorithm, key, body)) <= len(body)
+        assert len(decrypt_body(encryption, key, body)) <= len(body)
     except DecryptionFailed as error:
         assert error.hresult is HResult.MQ_ERROR_CORRUPTED_SECURITY_DATA
 
@@ -166,12 +206,13 @@ def test_each_privacy_level_allows_its_own_algorithms() -> None:
             encryption = BodyEncryption(PrivacyLevel(level), algorithm)
             if algorithm in algorithms:
                 assert body_encryption(message) == encryption
-                seal_body(UserMessage(), encryption, key_for(algorithm), BLOB)
                 continue
             with pytest.raises(DecryptionFailed, match=f"does not allow {algorithm.name}"):
                 body_encryption(message)
             with pytest.raises(InvalidParameter, match=f"does not allow {algorithm.name}"):
-                seal_body(UserMessage(), encryption, key_for(algorithm), BLOB)
+                seal_body(UserMessage(), encryption, bytes(16), BLOB)
+    for encryption in OFFERED:
+        seal_body(UserMessage(), encryption, key_for(encryption), BLOB)
 
 
 @pytest.mark.spec("MQQB-3.1.5.8.3-10")
@@ -179,7 +220,7 @@ def test_the_privacy_level_of_an_encrypted_body_selects_the_provider() -> None:
     names = {
         (0x1, RC4): "Microsoft Base Cryptographic Provider v1.0",
         (0x3, RC4): "Microsoft Enhanced Cryptographic Provider v1.0",
-        (0x5, AES_256): "Microsoft Enhanced RSA and AES Cryptographic Provider",
+        (0x5, SessionKeyAlgorithm.AES_256): "Microsoft Enhanced RSA and AES Cryptographic Provider",
     }
     for (level, algorithm), name in names.items():
         encryption = body_encryption(message_with(level, algorithm, b""))
@@ -202,12 +243,12 @@ def test_a_body_is_not_sealed_at_level_none() -> None:
 @pytest.mark.spec("MQMQ-2.2.20.6-05")
 @given(encryptions, st.binary(max_size=40))
 def test_eb_tells_that_the_body_travels_as_ciphertext(encryption: BodyEncryption, body: bytes) -> None:
-    key = key_for(encryption.algorithm)
+    key = key_for(encryption)
     message = UserMessage(properties=MessagePropertiesHeader(message_body=body))
     seal_body(message, encryption, key, BLOB)
     arrived = UserMessage.decode(message.encode())
     assert arrived.security == SecurityHeader(security_header.EB, encryption_key=BLOB, padding=b"\0")
-    assert arrived.properties.allocated_body == encrypt_body(encryption.algorithm, key, body)
+    assert arrived.properties.allocated_body == encrypt_body(encryption, key, body)
     assert arrived.properties.privacy_level == encryption.privacy_level
     assert arrived.properties.encryption_algorithm == encryption.algorithm
     open_body(arrived, key)
@@ -220,27 +261,27 @@ def test_eb_tells_that_the_body_travels_as_ciphertext(encryption: BodyEncryption
 @pytest.mark.spec("MQQB-3.1.5.8.3-16")
 @given(encryptions, st.binary(max_size=40))
 def test_a_body_is_decrypted_with_the_algorithm_that_the_message_names(encryption: BodyEncryption, body: bytes) -> None:
-    algorithm, key = encryption.algorithm, key_for(encryption.algorithm)
-    sealed = encrypt_body(algorithm, key, body)
-    if algorithm in ALGORITHMS[PrivacyLevel.ADVANCED]:
+    key = key_for(encryption)
+    sealed = encrypt_body(encryption, key, body)
+    if encryption.privacy_level is PrivacyLevel.ADVANCED:
         chained = Cipher(AES(key), CBC(bytes(16))).decryptor().update(sealed)
         assert chained[: len(body)] == body
-    message = message_with(encryption.privacy_level, algorithm, sealed)
+    message = message_with(encryption.privacy_level, encryption.algorithm, sealed)
     open_body(message, key)
     assert message.properties.message_body == body
 
 
-@pytest.mark.parametrize(("level", "algorithm"), [(PrivacyLevel.ENHANCED, RC4), (PrivacyLevel.ADVANCED, AES_128)])
-def test_the_body_ends_at_message_size(level: PrivacyLevel, algorithm: SessionKeyAlgorithm) -> None:
-    sealed = encrypt_body(algorithm, bytes(16), b"body and what was allocated behind it")
-    message = message_with(level, algorithm, sealed[:4])
+@pytest.mark.parametrize("encryption", [RC4_128, AES_128])
+def test_the_body_ends_at_message_size(encryption: BodyEncryption) -> None:
+    sealed = encrypt_body(encryption, bytes(16), b"body and what was allocated behind it")
+    message = message_with(encryption.privacy_level, encryption.algorithm, sealed[:4])
     message.properties.allocation_remainder = sealed[4:]
     open_body(message, bytes(16))
     assert message.properties.allocated_body == b"body"
 
 
 def test_a_message_that_does_not_decrypt_stays_as_it_came() -> None:
-    message = message_with(PrivacyLevel.ADVANCED, AES_256, bytes(32))
+    message = message_with(PrivacyLevel.ADVANCED, SessionKeyAlgorithm.AES_256, bytes(32))
     before = message.encode()
     with pytest.raises(DecryptionFailed):
         open_body(message, bytes(32))
@@ -263,9 +304,9 @@ def test_any_message_opens_or_fails_to_decrypt(message: UserMessage) -> None:
 def test_a_40_bit_rc2_key_of_the_enhanced_provider_gets_88_zero_bits() -> None:
     key = b"\x01\x02\x03\x04\x05"
     message = UserMessage(properties=MessagePropertiesHeader(message_body=b"body"))
-    seal_body(message, BodyEncryption(PrivacyLevel.ENHANCED, RC2_128), key, b"blob")
+    seal_body(message, RC2_128, key, b"blob")
     assert message.properties.allocated_body == encrypt_body(RC2_128, key + bytes(11), b"body")
     open_body(message, key)
     assert message.properties.message_body == b"body"
     with pytest.raises(InvalidParameter):
-        seal_body(message, BodyEncryption(PrivacyLevel.BASE, RC2_128), key, b"blob")
+        seal_body(message, RC2_40, key, b"blob")

@@ -24,6 +24,39 @@ def counts() -> SessionCounts:
     )
 
 
+@pytest.mark.spec("MQMQ-2.2.20.4-02", "MQMQ-2.2.20.4-03", "MQMQ-2.2.20.4-07")
+def test_both_sides_count_from_1_and_recoverable_messages_apart() -> None:
+    sender, receiver = SessionCounts(), SessionCounts()
+    numbers = []
+    for message in (UserMessage(), recoverable(), UserMessage(), recoverable()):
+        sender.piggyback(message)
+        assert message.session is not None
+        numbers.append((message.session.user_msg_sequence_number, message.session.recoverable_msg_seq_number))
+        receiver.count_received(message)
+        counted = (receiver.message_received_count, receiver.recoverable_message_received_count)
+        assert counted == numbers[-1]
+        ack = receiver.session_ack().session
+        assert ack.ack_sequence_number == len(numbers)
+        assert (ack.user_msg_sequence_number, ack.recoverable_msg_seq_number) == (0, 0)
+    assert numbers == [(1, 0), (2, 1), (3, 1), (4, 2)]
+
+
+@pytest.mark.spec("MQMQ-2.2.20.4-03")
+@pytest.mark.parametrize(
+    ("sent", "ack_sequence_number", "last"),
+    [(3, 0, 0), (3, 2, 2), (3, 3, 3), (0x1_0002, 0xFFFF, 0xFFFF), (0x1_0002, 0, 0x1_0000), (0x1_0002, 2, 0x1_0002)],
+)
+def test_an_acknowledgment_is_for_all_up_to_and_including_its_number(
+    sent: int, ack_sequence_number: int, last: int
+) -> None:
+    state = SessionCounts(message_sent_count=sent)
+    assert state.acknowledged_by(SessionHeader(ack_sequence_number=ack_sequence_number)) == last
+
+
+def test_a_number_that_was_never_sent_acknowledges_nothing() -> None:
+    assert SessionCounts(message_sent_count=3).acknowledged_by(SessionHeader(ack_sequence_number=4)) <= 0
+
+
 @pytest.mark.spec("MQQB-3.1.5.8.7-03")
 @pytest.mark.parametrize("order", [(3, 5), (5, 3)])
 def test_the_lowest_number_on_disk_and_a_bit_for_each(order: tuple[int, int]) -> None:

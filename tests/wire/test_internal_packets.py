@@ -67,7 +67,7 @@ def test_cs_means_refused_and_never_stands_in_a_session_ack() -> None:
         decode_packet(patched(frame(8), 18, b"\x11"))
 
 
-@pytest.mark.spec("MQQB-2.2.2-01", "MQQB-2.2.2.1-01", "MQQB-2.2.2.1-04", "MQMQ-2.2.19.1-12")
+@pytest.mark.spec("MQQB-2.2.2-01", "MQQB-2.2.2.1-01", "MQQB-2.2.2.1-04", "MQMQ-2.2.19.1-07", "MQMQ-2.2.19.1-12")
 def test_connection_parameters_have_32_bytes() -> None:
     packet = ConnectionParameters(recoverable_ack_timeout=0x11111111, ack_timeout=0x22222222, window_size=0x3333)
     data = packet.encode()
@@ -91,7 +91,7 @@ def test_the_acceptor_echoes_the_time_outs_and_states_its_own_window() -> None:
     assert (response.internal.packet_type, response.internal.is_refused) == (3, False)
 
 
-@pytest.mark.spec("MQQB-2.2.3-01", "MQQB-2.2.3.1-01", "MQMQ-2.2.19.1-12")
+@pytest.mark.spec("MQQB-2.2.3-01", "MQQB-2.2.3.1-01", "MQMQ-2.2.19.1-07", "MQMQ-2.2.19.1-12")
 def test_an_establish_connection_packet_has_572_bytes() -> None:
     packet = EstablishConnection(
         client_guid=CLIENT, server_guid=SERVER, time_stamp=0x44332211, operating_system=0x0710, padding=b"p" * 512
@@ -157,7 +157,7 @@ def test_a_response_is_padded_with_5a_whatever_padded_the_request() -> None:
     assert isinstance(decode_packet(frame(3)[:60] + bytes(range(256)) * 2), EstablishConnection)
 
 
-@pytest.mark.spec("MQQB-2.2.6-01")
+@pytest.mark.spec("MQQB-2.2.6-01", "MQMQ-2.2.19.1-07", "MQMQ-2.2.19.1-08", "MQMQ-2.2.19.1-12")
 def test_a_session_ack_has_36_bytes_and_counts_its_session_header() -> None:
     packet = SessionAck(session=SessionHeader(1, 2, 3, 4, 5, 6, 7))
     data = packet.encode()

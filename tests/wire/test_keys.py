@@ -137,6 +137,8 @@ def test_the_encrypted_key_is_the_ciphertext_backwards_and_as_long() -> None:
 def test_an_encrypted_key_that_no_rsa_key_makes_is_refused(length: int) -> None:
     with pytest.raises(DecodeError, match="encryptedKey at offset 12"):
         SimpleBlob.decode(SIMPLE[:12] + bytes(length))
+    with pytest.raises(EncodeError, match="encryptedKey"):
+        SimpleBlob(SessionKeyAlgorithm.AES_128, bytes(length)).encode()
 
 
 @pytest.mark.spec("MQMQ-2.2.1-01")
@@ -190,6 +192,25 @@ def test_directory_keys_are_the_whole_length_a_count_and_packed_keys() -> None:
     for count in (0, 1, 3, 0xFFFF_FFFF):
         with pytest.raises(DecodeError):
             MqDsPublicKeys.decode(data[:4] + count.to_bytes(4, "little") + data[8:], 0)
+
+
+def test_directory_keys_that_are_cut_anywhere_are_refused() -> None:
+    data = MqDsPublicKeys((PUBLIC_KEY, PUBLIC_KEY)).encode()
+    for length in range(len(data)):
+        with pytest.raises(DecodeError):
+            MqDsPublicKeys.decode(data[:length], 0)
+        # With a ulLen that counts what is left.
+        if length >= 8:
+            with pytest.raises(DecodeError):
+                MqDsPublicKeys.decode(length.to_bytes(4, "little") + data[4:length], 0)
+    for record, blob in ((MqDsPublicKey, PUBLIC_KEY_BYTES), (PublicKeyBlob, BLOB)):
+        for length in range(len(blob)):
+            with pytest.raises(DecodeError):
+                record.decode(blob[:length], 0)
+    with pytest.raises(DecodeError, match="sProviderName and aBuf at offset 12"):
+        MqDsPublicKey.decode(PUBLIC_KEY_BYTES[:-1], 0)
+    with pytest.raises(DecodeError, match="it is 7, outside 8 to 232"):
+        MqDsPublicKeys.decode(b"\x07" + data[1:], 0)
 
 
 @given(st.lists(public_keys, max_size=3).map(tuple))

@@ -146,11 +146,24 @@ def test_messages_and_bytes_of_queue_and_journal_are_unsigned_32_bit_numbers() -
 
 
 def test_a_number_that_does_not_fit_is_told_as_the_largest_that_does() -> None:
-    queue = local_queue()
-    queue.bytes_in_queue = 0x1_0000_0000
+    queue = outgoing_queue()
+    queue.bytes_in_queue = 1 << 63
     queue.eod = EodState(resend_time=0x8000_0000)
-    assert told(queue)[8] == PropVariant(VarType.VT_UI4, 0xFFFF_FFFF)
-    assert told(queue)[21] == PropVariant(VarType.VT_I4, 0x7FFF_FFFF)
+    queue.source_info = [SourceInfo("DIRECT=OS:HOST\\q", GUID, 1, 1 << 32, 0x8000_0000, 1 << 32)]
+    queue.connection_history = [ConnectionEvent(ConnectionStatus.READY, 0x8000_0000, 0, ())]
+    properties = told(queue)
+    assert properties[8] == PropVariant(VarType.VT_UI4, 0xFFFF_FFFF)
+    assert properties[21] == PropVariant(VarType.VT_I4, 0x7FFF_FFFF)
+    sources, history = properties[24].value, properties[25].value
+    assert isinstance(sources, list)
+    assert isinstance(history, list)
+    assert sources[3:] == [
+        PropVariant(VarType.VT_UI4 | VT_VECTOR, [0xFFFF_FFFF]),
+        PropVariant(VarType.VT_I4 | VT_VECTOR, [0x7FFF_FFFF]),
+        PropVariant(VarType.VT_UI4 | VT_VECTOR, [0xFFFF_FFFF]),
+    ]
+    assert history[1] == PropVariant(VarType.VT_I4 | VT_VECTOR, [0x7FFF_FFFF])
+    assert machine([queue])[6] == PropVariant(VarType.VT_I8, 0x7FFF_FFFF_FFFF_FFFF)
 
 
 @pytest.mark.spec("MQMQ-2.3.12.11-01")
@@ -219,7 +232,13 @@ def test_resending_has_a_time_an_interval_and_a_count() -> None:
 
 
 def test_what_only_an_outgoing_queue_has_is_null_for_another() -> None:
-    properties = told(local_queue())
+    queue = outgoing_queue()
+    queue.possible_hops = [IPv4Address("10.0.0.1")]
+    queue.connection_history = [ConnectionEvent(ConnectionStatus.READY, 1, 0, ())]
+    assert [number for number in (12, 14, 25) if told(queue)[number].vt == VarType.VT_NULL] == []
+    queue.location = QueueLocation.MGMT_QUEUE_LOCAL_LOCATION
+    properties = told(queue)
+    assert properties[11] == PropVariant(VarType.VT_LPWSTR, "LOCAL CONNECTION")
     nulls = [number for number, value in properties.items() if value == PropVariant(VarType.VT_NULL)]
     assert nulls == [*range(12, 24), 25]
 

@@ -30,11 +30,11 @@ def decode(data: bytes) -> MessagePropertiesHeader:
 
 
 @pytest.mark.spec(
-    "MQMQ-2.2.19.3-01", "MQMQ-2.2.19.3-09", "MQMQ-2.2.19.3-11", "MQMQ-2.2.19.3-12", "MQMQ-2.2.19.3-22"
+    "MQMQ-2.2.19.3-01", "MQMQ-2.2.19.3-09", "MQMQ-2.2.19.3-11", "MQMQ-2.2.19.3-12", "MQMQ-2.2.19.3-22", "MQMQ-2.2.18-01"
 )  # fmt: skip
 def test_56_fixed_bytes_then_label_extension_and_body_without_alignment() -> None:
     label = "hi".encode("utf-16-le") + b"\0\0"
-    data = raw(flags=5, label=label, sizes=(4, 4, 3)) + b"ext" + b"body" + b"\x99\x98\x97"
+    data = raw(flags=5, label=label, sizes=(4, 6, 3)) + b"ext" + b"body.." + b"\x99"
     header = decode(data)
     assert len(raw()) == 56
     assert header == MessagePropertiesHeader(
@@ -49,8 +49,9 @@ def test_56_fixed_bytes_then_label_extension_and_body_without_alignment() -> Non
         label="hi",
         extension_data=b"ext",
         message_body=b"body",
-        padding=b"\x99\x98\x97",
+        allocation_remainder=b"..",
     )
+    assert header.padding == b"\x99"
 
 
 @pytest.mark.spec("MQMQ-2.2.19.3-06")
@@ -90,6 +91,7 @@ def test_sizes_of_0_bring_no_bytes_and_others_exactly_theirs() -> None:
     empty = decode(raw())
     assert (empty.message_body, empty.extension_data) == (b"", b"")
     assert decode(raw(sizes=(4, 4, 0)) + b"body").message_body == b"body"
+    assert decode(raw(sizes=(3, 4, 0)) + b"body").message_body == b"bod"
     assert decode(raw(sizes=(0, 0, 4)) + b"exte").extension_data == b"exte"
     for sizes in ((5, 5, 0), (0, 0, 5), (0xFFFFFFFF, 0xFFFFFFFF, 0), (0, 0, 0xFFFFFFFF)):
         with pytest.raises(DecodeError, match="the data ends 4 bytes into it"):
@@ -101,6 +103,8 @@ def test_the_allocation_may_exceed_the_body_and_tells_where_the_header_ends() ->
     header = decode(raw(sizes=(3, 8, 0)) + b"cipherte")
     assert (header.message_body, header.allocation_remainder) == (b"cip", b"herte")
     assert header.allocated_body == b"cipherte"
+    with pytest.raises(DecodeError, match="the data ends 4 bytes into it"):
+        MessagePropertiesHeader.decode(raw(sizes=(4, 5, 0)) + b"four", 0)
     with pytest.raises(DecodeError, match="AllocationBodySize at offset 36"):
         MessagePropertiesHeader.decode(raw(sizes=(8, 3, 0)) + b"cipherte", 0)
 

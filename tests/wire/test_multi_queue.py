@@ -140,7 +140,7 @@ def test_a_private_name_is_an_aligned_guid_and_a_number(before: str, padding: st
     assert decoded_names(data)[-1] == PrivateQueueFormatName(GUID_B, 0x12345678)
 
 
-@pytest.mark.spec("MQMQ-2.2.20.1-01", "MQMQ-2.2.20.2-02")
+@pytest.mark.spec("MQMQ-2.2.20.1-01", "MQMQ-2.2.20.2-02", "MQMQ-2.2.18-01")
 def test_the_four_parts_stand_in_order_with_their_identifiers() -> None:
     header = MultiQueueFormatHeader(
         MqfAddressHeader(elements=[MqfFormatNameElement(MqfDirectQueueFormatName("d"))]),
@@ -210,6 +210,16 @@ def test_the_fields_of_an_address_header_and_a_reserved_field_that_is_ignored() 
     header = decode_destination(data)
     assert (header.header_size, header.reserved, len(header.elements)) == (32, 0xDEAD, 1)
     assert header.encode(MqfHeaderId.DESTINATION) == data
+
+
+@pytest.mark.spec("MQMQ-6-01")
+def test_padding_is_not_compared() -> None:
+    name = MqfFormatNameElement(MqfDirectQueueFormatName("a"))
+    assert MqfAddressHeader(elements=[name], padding=b"\xde\xad") == MqfAddressHeader(elements=[name])
+    assert MqfAddressHeader() != MqfAddressHeader(elements=[name])
+    public = PublicQueueFormatName(GUID_A)
+    assert MqfFormatNameElement(public, b"\xde\xad") == MqfFormatNameElement(public)
+    assert MqfFormatNameElement(public) != name
 
 
 @pytest.mark.spec("MQMQ-2.2.20.2-01")

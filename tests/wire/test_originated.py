@@ -150,18 +150,27 @@ def test_the_address_is_null_exactly_for_a_direct_name(name: QueueName, address:
 
 
 @pytest.mark.spec("MQMQ-2.2.19.2-18")
-def test_an_administration_queue_is_given_exactly_when_an_acknowledgment_is_asked_for() -> None:
+@pytest.mark.parametrize("acknowledgment", [1, 2, 4, 8])
+def test_an_administration_queue_is_given_when_any_acknowledgment_is_asked_for(acknowledgment: int) -> None:
     def no_queue(m: UserMessage) -> None:
         m.user.admin_queue = None
+        m.properties.flags = acknowledgment
 
+    refused(no_queue, "AdminQueue")
+    both = message()
+    both.properties.flags = acknowledgment
+    check_originated(both)
+
+
+@pytest.mark.spec("MQMQ-2.2.19.2-18")
+def test_no_administration_queue_is_given_when_no_acknowledgment_is_asked_for() -> None:
     def no_acknowledgment(m: UserMessage) -> None:
         m.properties.flags = 0
 
-    refused(no_queue, "AdminQueue")
     refused(no_acknowledgment, "AdminQueue")
     neither = message()
-    no_queue(neither)
     no_acknowledgment(neither)
+    neither.user.admin_queue = None
     check_originated(neither)
 
 

@@ -29,7 +29,7 @@ from waypost.wire.property_rules import (
     quota_bytes,
     rule_of,
 )
-from waypost.wire.property_values import Authenticate, OperatingSystem, PrivacyLevel, Service
+from waypost.wire.property_values import Authenticate, OperatingSystem, QueuePrivacy, Scope, Service
 from waypost.wire.propid import PROPERTIES, MachineProperty, ObjectKind, find_property
 from waypost.wire.propvariant import PropVariant
 from waypost.wire.security_descriptor import SecurityDescriptor
@@ -107,6 +107,8 @@ def test_a_quota_counts_kilobytes_and_one_that_is_not_set_limits_nothing() -> No
     unset = default(QUEUE, 105)
     assert isinstance(unset, int)
     assert quota_bytes(unset) is None
+    values = (-1, 0, 1, 0xFFFF_FFFF, 0x1_0000_0000)
+    assert [value for value in values if accepts(QUEUE, 105, value)] == [0, 1, 0xFFFF_FFFF]
 
 
 @pytest.mark.spec("MQMQ-2.3.1.6-01")
@@ -154,10 +156,10 @@ def test_authentication_is_0_or_1_and_1_accepts_only_authenticated_messages() ->
 
 @pytest.mark.spec("MQMQ-2.3.1.12-01")
 def test_privacy_is_0_to_2_and_optional_if_not_set() -> None:
-    assert [PrivacyLevel(value).accepts(encrypted=False) for value in (0, 1, 2)] == [True, True, False]
-    assert [PrivacyLevel(value).accepts(encrypted=True) for value in (0, 1, 2)] == [False, True, True]
+    assert [QueuePrivacy(value).accepts(encrypted=False) for value in (0, 1, 2)] == [True, True, False]
+    assert [QueuePrivacy(value).accepts(encrypted=True) for value in (0, 1, 2)] == [False, True, True]
     assert [value for value in range(256) if accepts(QUEUE, 112, value)] == [0, 1, 2]
-    assert default(QUEUE, 112) is PrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+    assert default(QUEUE, 112) is QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL
 
 
 @pytest.mark.spec("MQMQ-2.3.1.13-01")
@@ -170,6 +172,7 @@ def test_a_queue_is_nontransactional_0_or_transactional_1() -> None:
 @pytest.mark.spec("MQMQ-2.3.1.14-01")
 def test_a_scope_is_site_0_or_enterprise_1() -> None:
     assert [value for value in range(256) if accepts(QUEUE, 114, value)] == [0, 1]
+    assert {scope.name: scope.value for scope in Scope} == {"MQDS_SITESCOPE": 0, "MQDS_ENTERPRISESCOPE": 1}
 
 
 @pytest.mark.spec("MQMQ-2.3.1.18-01")
@@ -235,14 +238,28 @@ def test_machine_values_are_addresses_quotas_booleans_and_service_flags() -> Non
         assert [value for value in values if accepts(MACHINE, quota, value)] == [0, 0xFFFF_FFFF]
     for boolean in (219, 227, 242):
         assert [value for value in range(256) if accepts(MACHINE, boolean, value)] == [0, 1]
-    assert [flag.value for flag in Service] == [1, 2, 4, 8, 0x10]
+    assert {service.name: service.value for service in Service} == {
+        "ROUTING_SERVER": 1,
+        "BACKUP_SITE_CONTROLLER": 2,
+        "PRIMARY_SITE_CONTROLLER": 4,
+        "PRIMARY_ENTERPRISE_CONTROLLER": 8,
+        "RAS_SERVER": 0x10,
+    }
     assert [value for value in range(256) if accepts(MACHINE, 210, value)] == list(range(0x20))
 
 
 @pytest.mark.spec("MQMQ-2.3.2.19-01")
 def test_an_operating_system_is_one_of_six_and_ours_is_foreign() -> None:
-    legal = [0x000, 0x100, 0x200, 0x300, 0x400, 0x500]
-    assert [value for value in range(0x700) if accepts(MACHINE, 220, value)] == legal
+    legal = {
+        "MSMQ_OS_NONE": 0x000,
+        "MSMQ_OS_FOREIGN": 0x100,
+        "MSMQ_OS_95": 0x200,
+        "MSMQ_OS_NTW": 0x300,
+        "MSMQ_OS_NTS": 0x400,
+        "MSMQ_OS_NTE": 0x500,
+    }
+    assert {system.name: system.value for system in OperatingSystem} == legal
+    assert [value for value in range(0x700) if accepts(MACHINE, 220, value)] == list(legal.values())
     assert default(MACHINE, 220) is OperatingSystem(0x100)
 
 
@@ -323,3 +340,19 @@ def test_any_value_is_treated_or_raises_a_property_error(
 def test_directory_names_are_judged_whatever_the_text(text: str) -> None:
     for propid in (121, 126):
         assert accepts(QUEUE, propid, text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("propid", "value", "sentence"),
+    [
+        (106, PropVariant(VarType.VT_I2, 40000), "PROPID_Q_BASEPRIORITY cannot be 40000, only -32768 to 32767"),
+        (105, PropVariant(VarType.VT_UI4, -1), "PROPID_Q_QUOTA cannot be -1, only 0 to 4294967295"),
+        (105, PropVariant(VarType.VT_LPWSTR, "1"), "PROPID_Q_QUOTA has variant type VT_UI4 and not VT_LPWSTR$"),
+        (105, PropVariant(VT_VECTOR | VarType.VT_UI4, [1]), r"VT_UI4 and not VT_VECTOR\|VT_UI4$"),
+        (105, PropVariant(8, 1), "VT_UI4 and not 0x0008$"),
+        (103, PropVariant(VarType.VT_LPWSTR, "HOST\\q"), "PROPID_Q_PATHNAME cannot be given when a queue is set$"),
+    ],
+)
+def test_an_error_says_what_is_legal(propid: int, value: PropVariant, sentence: str) -> None:
+    with pytest.raises(PropertyError, match=sentence):
+        check_property(QUEUE, propid, value, Operation.SET)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from waypost.errors import IllegalPropertyId, IllegalPropertyType, IllegalPropertyValue, InvalidParameter
+from waypost.wire.addresses import AddressType
 from waypost.wire.certificates import MqUserSignCert, MqUserSignCerts
 from waypost.wire.property_rules import Operation, Treatment, check_properties, check_value, rule_of, sam_account
-from waypost.wire.property_values import NameStyle
+from waypost.wire.property_values import DeletedObject, NameStyle, Scope
 from waypost.wire.propid import PROPERTIES, ObjectKind, find_property
 from waypost.wire.propvariant import PropVariant
 from waypost.wire.variant_types import VT_VECTOR, VarType
@@ -193,7 +194,7 @@ def test_identifiers_and_values_are_parallel_arrays_and_each_property_takes_the_
 
     label, quota = PropVariant(VarType.VT_LPWSTR, "orders"), PropVariant(VarType.VT_UI4, 100)
     check_properties(ObjectKind.QUEUE, [108, 105], [label, quota], Operation.SET)
-    with pytest.raises(IllegalPropertyType, match="PROPID_Q_LABEL has variant type 0x001F and not 0x0013"):
+    with pytest.raises(IllegalPropertyType, match="PROPID_Q_LABEL has variant type VT_LPWSTR and not VT_UI4"):
         check_properties(ObjectKind.QUEUE, [108, 105], [quota, label], Operation.SET)
     for values in ([label], [label, quota, quota]):
         with pytest.raises(InvalidParameter):
@@ -229,7 +230,9 @@ def test_site_properties_have_their_numbers_and_default_intervals() -> None:
 def test_connected_network_properties_have_their_numbers_and_three_protocols() -> None:
     assert_numbers_of_the_ledger(ObjectKind.CONNECTED_NETWORK)
     assert find_property(ObjectKind.CONNECTED_NETWORK, 501).vt == VarType.VT_UI1
-    assert_legal_values(ObjectKind.CONNECTED_NETWORK, 501, [1, 3, 5])
+    protocols = {"IP": 1, "IPX": 3, "FOREIGN": 5}
+    assert {name: AddressType[name].value for name in protocols} == protocols
+    assert_legal_values(ObjectKind.CONNECTED_NETWORK, 501, list(protocols.values()))
 
 
 @pytest.mark.spec("MQMQ-2.3.5-01")
@@ -315,5 +318,17 @@ def test_management_queue_properties_have_their_numbers() -> None:
 def test_deletion_notification_properties_have_their_numbers_scopes_and_object_types() -> None:
     kind = ObjectKind.DELETION_NOTIFICATION
     assert_numbers_of_the_ledger(kind)
+    assert {scope.name: scope.value for scope in Scope} == {"MQDS_SITESCOPE": 0, "MQDS_ENTERPRISESCOPE": 1}
     assert_legal_values(kind, 1403, [0, 1])
-    assert_legal_values(kind, 1404, [1, 2, 3, 4, 5, 6, 7, 8])
+    objects = {
+        "MQDS_QUEUE": 1,
+        "MQDS_MACHINE": 2,
+        "MQDS_SITE": 3,
+        "MQDS_DELETEDOBJECT": 4,
+        "MQDS_CN": 5,
+        "MQDS_ENTERPRISE": 6,
+        "MQDS_USER": 7,
+        "MQDS_ROUTINGLINK": 8,
+    }
+    assert {deleted.name: deleted.value for deleted in DeletedObject} == objects
+    assert_legal_values(kind, 1404, list(objects.values()))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from waypost.errors import DecodeError, EncodeError, IllegalFormatName, InvalidParameter
-from waypost.wire.format_names import FormatName, Suffix
+from waypost.wire.format_names import FormatName, MulticastFormatName, Suffix
 from waypost.wire.identifiers import DlId, MulticastId, ObjectId
 from waypost.wire.ndr import NdrReader, NdrSyntax, NdrWriter
 from waypost.wire.propid import QueueProperty
@@ -325,6 +325,12 @@ def test_a_name_comes_back_from_its_queue_format(text: str, syntax: NdrSyntax) -
 def test_an_arm_that_names_nothing_makes_no_name(qft: QueueFormatType, arm: Arm) -> None:
     with pytest.raises(IllegalFormatName):
         QueueFormat(qft, arm=arm).to_format_name()
+
+
+@pytest.mark.parametrize(("address", "port"), [("10.0.0.1", 80), ("host", 80), ("224.0.0.1", 0x1_0000)])
+def test_a_multicast_name_that_the_grammar_does_not_have_has_no_queue_format(address: str, port: int) -> None:
+    with pytest.raises(IllegalFormatName):
+        QueueFormat.from_format_name(MulticastFormatName(address, port))
 
 
 def test_several_names_have_no_queue_format() -> None:

@@ -19,7 +19,6 @@ def direct(text: str) -> bytes:
     return len(data).to_bytes(2, "little") + data + bytes(-(2 + len(data)) % 4)
 
 
-@pytest.mark.spec("MQMQ-2.2.18.1.5.1-01")
 def test_a_private_queue_number_has_32_bits() -> None:
     assert PrivateQueueFormatNameId(0x87654321).encode() == bytes.fromhex("21436587")
     assert PrivateQueueFormatNameId.decode(bytes.fromhex("ffff 04000000"), 2) == (PrivateQueueFormatNameId(4), 6)
@@ -43,8 +42,16 @@ def test_a_direct_name_is_padded_to_4_bytes_with_anything() -> None:
     record, at = DirectQueueFormatName.decode(data[:-2] + b"\xde\xad" + b"next", 0)
     assert (record, at) == (DirectQueueFormatName("OS:host\\q", b"\xde\xad"), 24)
     assert record.encode() == data[:-2] + b"\xde\xad"
+    # Boundaries count from the start of the header, wherever that is.
+    assert DirectQueueFormatName.decode(b"??" + data + b"next", 2) == (record, 26)
     record.direct_format_name = "OS:hosts\\q"
     assert record.encode() == direct("OS:hosts\\q")
+
+
+@pytest.mark.spec("MQMQ-6-01")
+def test_the_padding_of_a_direct_name_is_not_compared() -> None:
+    assert DirectQueueFormatName("OS:host\\q", b"\xde\xad") == DirectQueueFormatName("OS:host\\q")
+    assert DirectQueueFormatName("OS:host\\q") != DirectQueueFormatName("OS:host\\r")
 
 
 @pytest.mark.parametrize(

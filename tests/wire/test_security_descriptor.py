@@ -57,7 +57,10 @@ aces = st.one_of(
     st.builds(ObjectAce, st.integers(5, 7), bytes_, dwords, dwords, st.none() | guids, st.none() | guids, sids, rests),
     st.builds(OpaqueAce, st.integers(8, 255) | st.sampled_from((3, 4)), bytes_, st.binary(max_size=20)),
 )
-acls = st.builds(Acl, st.sampled_from((2, 4)), bytes_, words, st.lists(aces, max_size=4).map(tuple), rests)
+ace_lists = st.lists(aces, max_size=4).map(tuple)
+acls = st.builds(Acl, st.sampled_from((2, 4)), bytes_, words, ace_lists, rests).map(
+    lambda acl: replace(acl, acl_revision=ACL_REVISION_DS) if acl.needs_other_revision else acl
+)
 lists = st.one_of(st.none(), st.just(NullAcl.NULL_ACL), acls)
 descriptors = st.builds(SecurityDescriptor, bytes_, words, st.none() | sids, st.none() | sids, lists, lists)
 
@@ -248,17 +251,19 @@ def test_any_bytes_are_a_descriptor_or_a_decode_error(data: bytes) -> None:
         (QUEUE[:19], "SECURITY_DESCRIPTOR at offset 0"),
         (b"\x02" + QUEUE[1:], "Revision at offset 0"),
         (QUEUE[:2] + b"\x04\x00" + QUEUE[4:], "Control at offset 2"),
-        (QUEUE[:4] + b"\x13" + QUEUE[5:], "Offset at offset 4"),
-        (QUEUE[:8] + b"\x01" + QUEUE[9:], "Offset at offset 8"),
-        (QUEUE[:4] + b"\xff\xff\xff\xff" + QUEUE[8:], "Offset at offset 4"),
+        (QUEUE[:4] + b"\x13" + QUEUE[5:], "OffsetOwner at offset 4"),
+        (QUEUE[:8] + b"\x01" + QUEUE[9:], "OffsetGroup at offset 8"),
+        (QUEUE[:4] + b"\xff\xff\xff\xff" + QUEUE[8:], "OffsetOwner at offset 4"),
+        (QUEUE[:2] + b"\x14" + QUEUE[3:12] + b"\x01" + QUEUE[13:], "OffsetSacl at offset 12"),
+        (QUEUE[:16] + b"\x13" + QUEUE[17:], "OffsetDacl at offset 16"),
         (QUEUE[:16] + b"\x4c" + QUEUE[17:], "ACL at offset 76"),
         (QUEUE[:20] + b"\x05" + QUEUE[21:], "AclRevision at offset 20"),
-        (QUEUE[:22] + b"\x07" + QUEUE[23:], "AclSize at offset 22"),
-        (QUEUE[:22] + b"\x3d" + QUEUE[23:], "AclSize at offset 22"),
+        (QUEUE[:22] + b"\x07" + QUEUE[23:], "AclSize at offset 22: it is 7, outside 8 to 60"),
+        (QUEUE[:22] + b"\x3d" + QUEUE[23:], "AclSize at offset 22: it is 61, outside 8 to 60"),
         (QUEUE[:24] + b"\xff\xff" + QUEUE[26:], "AceCount at offset 24"),
         (QUEUE[:24] + b"\x02" + QUEUE[25:], "ACE_HEADER at offset 48"),
-        (QUEUE[:30] + b"\x03" + QUEUE[31:], "AceSize at offset 30"),
-        (QUEUE[:30] + b"\x15" + QUEUE[31:], "AceSize at offset 30"),
+        (QUEUE[:30] + b"\x03" + QUEUE[31:], "AceSize at offset 30: it is 3, outside 4 to 20"),
+        (QUEUE[:30] + b"\x15" + QUEUE[31:], "AceSize at offset 30: it is 21, outside 4 to 20"),
         (QUEUE[:30] + b"\x07" + QUEUE[31:], "Mask at offset 32"),
         (QUEUE[:30] + b"\x13" + QUEUE[31:], "Sid at offset 36"),
         (QUEUE[:28] + b"\x05\x00\x0b" + QUEUE[31:], "Flags at offset 32"),
@@ -267,6 +272,28 @@ def test_any_bytes_are_a_descriptor_or_a_decode_error(data: bytes) -> None:
 def test_a_descriptor_that_does_not_hold_together_is_refused(data: bytes, where: str) -> None:
     with pytest.raises(DecodeError, match=where):
         SecurityDescriptor.decode(data)
+
+
+def test_an_object_ace_needs_a_list_of_revision_4() -> None:
+    ace = ObjectAce(ACCESS_ALLOWED_OBJECT_ACE_TYPE, 0, 0x100, 0, None, None, EVERYONE)
+    data = Acl(acl_revision=ACL_REVISION_DS, aces=(ace,)).encode()
+    with pytest.raises(DecodeError, match="AclRevision at offset 0: it is 2 and an object ACE needs 4"):
+        Acl.decode(b"\x02" + data[1:], 0)
+    with pytest.raises(EncodeError, match="AclRevision"):
+        Acl(aces=(ace,)).encode()
+
+
+def test_a_list_and_an_ace_may_have_65535_bytes() -> None:
+    ace = OpaqueAce(0x11, 0, bytes(0xFFFF - 4))
+    assert ace.encode()[2:4] == b"\xff\xff"
+    longest = Acl(aces=(OpaqueAce(0x11, 0, bytes(0xFFFF - 8 - 4)),))
+    data = longest.encode()
+    assert len(data) == 0xFFFF
+    assert Acl.decode(data, 0) == (longest, 0xFFFF)
+    with pytest.raises(EncodeError, match="AclSize: it is 65536, above 65535"):
+        replace(longest, unused=b"\0").encode()
+    with pytest.raises(EncodeError, match="AceSize: it is 65536, above 65535"):
+        replace(ace, data=bytes(0xFFFF - 3)).encode()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def decode(data: bytes) -> SecurityHeader:
     return header
 
 
-@pytest.mark.spec("MQMQ-2.2.20.6-01", "MQMQ-2.2.20.6-08")
+@pytest.mark.spec("MQMQ-2.2.20.6-01", "MQMQ-2.2.20.6-08", "MQMQ-2.2.18-01")
 def test_five_items_in_order_each_padded_to_4_bytes() -> None:
     provider = ProviderInfo(1, "P").encode()
     data = b"sid!!\x01\x02\x03key~signat\x04\x05c\x06\x07\x08" + provider
@@ -69,10 +69,12 @@ def test_ai_demands_security_data_and_its_absence_forbids_none() -> None:
 def test_at_least_one_item_is_there() -> None:
     with pytest.raises(DecodeError, match="all five sizes are 0"):
         SecurityHeader.decode(raw(0, (0, 0, 0, 0, 0), bytes(16)), 0)
-    for index in range(1, 4):
-        sizes = [0, 0, 0, 0, 0]
-        sizes[index] = 4
-        decode(raw(0, (sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]), b"item"))
+    assert decode(raw(1, (4, 0, 0, 0, 0), b"item")).security_id == b"item"
+    assert decode(raw(0, (0, 4, 0, 0, 0), b"item")).encryption_key == b"item"
+    assert decode(raw(0, (0, 0, 4, 0, 0), b"item")).signature == b"item"
+    assert decode(raw(0, (0, 0, 0, 4, 0), b"item")).sender_cert == b"item"
+    provider = ProviderInfo(1, "P").encode()
+    assert decode(raw(0, (0, 0, 0, 0, len(provider)), provider)).provider_info == provider
 
 
 @pytest.mark.spec("MQMQ-2.2.20.6-10")

@@ -63,7 +63,11 @@ def test_a_sid_comes_back_from_its_bytes_and_from_its_text(sid: Sid) -> None:
         Sid.decode(data[:-1], 0)
 
 
-def test_more_than_15_sub_authorities_are_refused() -> None:
+def test_15_sub_authorities_are_accepted_and_16_refused() -> None:
+    longest = Sid(5, tuple(range(15)))
+    assert longest.encode()[1] == 15
+    assert Sid.decode(longest.encode(), 0) == (longest, 68)
+    assert Sid.parse(str(longest)) == longest
     with pytest.raises(DecodeError, match="SubAuthorityCount at offset 1"):
         Sid.decode(bytes.fromhex("01 10 000000000005") + bytes(64), 0)
     with pytest.raises(EncodeError):

@@ -11,7 +11,7 @@ from waypost.wire.session_header import SessionHeader
 GUID = bytes(range(16))
 
 
-@pytest.mark.spec("MQMQ-2.2.20.4-01")
+@pytest.mark.spec("MQMQ-2.2.20.4-01", "MQMQ-2.2.18-01")
 def test_a_session_header_has_seven_fields_in_16_bytes() -> None:
     data = bytes.fromhex("0100 0200 03000080 0400 0500 4000 cdab")
     assert SessionHeader.decode(b"...." + data, 4) == (SessionHeader(1, 2, 0x80000003, 4, 5, 64, 0xABCD), 20)
@@ -36,7 +36,7 @@ def test_every_session_header_survives_the_wire(header: SessionHeader) -> None:
     assert SessionHeader.decode(header.encode(), 0) == (header, 16)
 
 
-@pytest.mark.spec("MQMQ-2.2.20.8-01")
+@pytest.mark.spec("MQMQ-2.2.20.8-01", "MQMQ-2.2.18-01")
 def test_a_debug_header_has_4_bytes_or_20() -> None:
     assert DebugHeader.decode(bytes(4), 0) == (DebugHeader(), 4)
     assert DebugHeader().encode() == bytes(4)

@@ -30,7 +30,7 @@ def compound_messages(draw: st.DrawFn) -> CompoundMessageHeader:
     return CompoundMessageHeader(draw(u16), draw(u16), size, offset, data, draw(st.binary(max_size=3)))
 
 
-@pytest.mark.spec("MQMQ-2.2.20.7-01")
+@pytest.mark.spec("MQMQ-2.2.20.7-01", "MQMQ-2.2.18-01")
 def test_the_fields_of_a_soap_header_stand_in_their_order() -> None:
     data = bytes.fromhex("2003 1122 02000000 6800 0000 8403 3344 02000000 6200 0000")
     header, at = SoapHeader.decode(data, 0)

@@ -12,7 +12,7 @@ GUID = bytes(range(16))
 TWENTY = bytes.fromhex("5e3412ab 11000000 22000000 33000000 44000000")
 
 
-@pytest.mark.spec("MQMQ-2.2.20.5-01", "MQMQ-2.2.20.5-07", "MQMQ-2.2.20.5-08")
+@pytest.mark.spec("MQMQ-2.2.20.5-01", "MQMQ-2.2.20.5-07", "MQMQ-2.2.20.5-08", "MQMQ-2.2.18-01")
 def test_20_bytes_and_a_connector_guid_when_cg_is_set() -> None:
     header, at = TransactionHeader.decode(TWENTY, 0)
     assert at == 20
@@ -36,6 +36,9 @@ def test_the_connector_guid_is_there_exactly_when_cg_is_set() -> None:
 
 @pytest.mark.spec("MQMQ-2.2.20.5-02", "MQMQ-2.2.20.5-04")
 def test_the_flags_count_from_the_least_significant_bit() -> None:
+    for bit, alone in ((2, (True, False, False)), (4, (False, True, False)), (8, (False, False, True))):
+        header, _ = TransactionHeader.decode(bytes([bit]) + bytes(19), 0)
+        assert (header.wants_final_ack, header.is_first, header.is_last) == alone
     header, _ = TransactionHeader.decode(bytes.fromhex("6e453202") + TWENTY[4:], 0)
     assert (header.wants_final_ack, header.is_first, header.is_last) == (True, True, True)
     assert header.transaction_id == 0x32456

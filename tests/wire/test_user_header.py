@@ -32,7 +32,7 @@ def decode(data: bytes) -> UserHeader:
     return header
 
 
-@pytest.mark.spec("MQMQ-2.2.19.2-01", "MQMQ-2.2.19.2-22", "MQMQ-2.2.19.2-06")
+@pytest.mark.spec("MQMQ-2.2.19.2-01", "MQMQ-2.2.19.2-22", "MQMQ-2.2.19.2-06", "MQMQ-2.2.18-01")
 def test_the_fields_stand_in_their_order() -> None:
     flags = 3 << 10 | 5 << 13 | 6 << 16 | 0x400000
     data = fixed(flags) + b"\x04\0\0\0" + GUID + SOURCE + b"\x05\0\0\0" + b"\xbb" * 16
@@ -128,7 +128,6 @@ def test_rq_has_eight_values_and_brings_no_name_for_0_and_1() -> None:
         assert decode(fixed(code << 16) + data).response_queue == name
 
 
-@pytest.mark.spec("MQMQ-2.2.19.2-03")
 def test_the_source_survives_a_change_of_everything_else() -> None:
     header = decode(fixed(0))
     header.queue_manager_address = GUID

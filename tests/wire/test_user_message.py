@@ -59,7 +59,9 @@ def with_base_flags(data: bytes, flags: int) -> bytes:
 
 @pytest.mark.spec("MQMQ-2.2.20-01", "MQMQ-2.2.19.2-21")
 def test_three_headers_are_always_there_and_mp_is_always_set() -> None:
-    data = message().encode()
+    original = message()
+    original.user.flags = 0
+    data = original.encode()
     decoded = UserMessage.decode(data)
     assert len(data) == 16 + 48 + 16 + 56
     assert user_flags(data) & 0x00200000

@@ -3,9 +3,9 @@
 Keys are handed in. EB is set exactly while the body is ciphertext: `seal_body` sets it, `open_body` clears it. The two
 fields are looked at only while it is set, because Windows fills them in clear messages too (readings MQMQ 3.19).
 
-The specifications do not give the effective key bits of RC2: they are taken to be all bits of the key. RC2 with a key
-of 40 bits is not offered: the library has only 128 bits, and a cipher written here in Python would let a stranger's
-message of 4 MB stop the queue manager for seconds.
+The effective key bits of RC2 are taken to be all bits of the key (readings MQMQ 7.5). RC2 of PrivacyLevel 1, with 40
+bits, is not offered: the library has only 128 bits, and a cipher written here in Python would let a stranger's message
+of 4 MB stop the queue manager for seconds.
 """
 
 from dataclasses import dataclass
@@ -26,15 +26,6 @@ from waypost.wire.keys import SessionKeyAlgorithm
 from waypost.wire.security_header import SecurityHeader
 from waypost.wire.user_message import UserMessage
 
-# Bytes that a key may have.
-KEY_SIZES: Final = {
-    SessionKeyAlgorithm.AES_128: (16,),
-    SessionKeyAlgorithm.AES_192: (24,),
-    SessionKeyAlgorithm.AES_256: (32,),
-    SessionKeyAlgorithm.RC2: (16,),
-    SessionKeyAlgorithm.RC4: (5, 16),
-}
-
 
 class CryptoServiceProvider(StrEnum):
     """MS-MQQB 3.1.5.8.3: whose keys a privacy level uses."""
@@ -50,14 +41,19 @@ PROVIDERS: Final = {
     PrivacyLevel.ADVANCED: CryptoServiceProvider.ENHANCED_RSA_AND_AES,
 }
 
-_RC: Final = frozenset({SessionKeyAlgorithm.RC2, SessionKeyAlgorithm.RC4})
-_AES: Final = frozenset({SessionKeyAlgorithm.AES_128, SessionKeyAlgorithm.AES_192, SessionKeyAlgorithm.AES_256})
-ALGORITHMS: Final[dict[PrivacyLevel, frozenset[SessionKeyAlgorithm]]] = {
-    PrivacyLevel.NONE: frozenset(),
-    PrivacyLevel.BASE: _RC,
-    PrivacyLevel.ENHANCED: _RC,
-    PrivacyLevel.ADVANCED: _AES,
+# The algorithms of each level (MS-MQMQ 2.2.19.3) and the bytes of their keys (MS-MQQB 3.1.7.1.5).
+KEY_SIZES: Final[dict[PrivacyLevel, dict[SessionKeyAlgorithm, int]]] = {
+    PrivacyLevel.NONE: {},
+    PrivacyLevel.BASE: {SessionKeyAlgorithm.RC2: 5, SessionKeyAlgorithm.RC4: 5},
+    PrivacyLevel.ENHANCED: {SessionKeyAlgorithm.RC2: 16, SessionKeyAlgorithm.RC4: 16},
+    PrivacyLevel.ADVANCED: {
+        SessionKeyAlgorithm.AES_128: 16,
+        SessionKeyAlgorithm.AES_192: 24,
+        SessionKeyAlgorithm.AES_256: 32,
+    },
 }
+
+_ALGORITHMS: Final = frozenset(SessionKeyAlgorithm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,11 @@ class BodyEncryption:
     def provider(self) -> CryptoServiceProvider:
         return PROVIDERS[self.privacy_level]
 
+    @property
+    def key_size(self) -> int | None:
+        """In bytes; None if the privacy level does not allow the algorithm."""
+        return KEY_SIZES[self.privacy_level].get(self.algorithm)
+
 
 def body_encryption(message: UserMessage) -> BodyEncryption | None:
     """How a received body is encrypted: None if it is clear, DecryptionFailed if the fields break the rules."""
@@ -80,22 +81,20 @@ def body_encryption(message: UserMessage) -> BodyEncryption | None:
     # MS-MQQB 3.1.5.8.3 makes this a failed decryption where MS-MQMQ 2.2.19.3 speaks of authentication.
     if level not in PROVIDERS:
         raise DecryptionFailed(f"PrivacyLevel {level} is not one of an encrypted body (MS-MQQB 3.1.5.8.3)")
-    if algorithm not in KEY_SIZES:
+    if algorithm not in _ALGORITHMS:
         raise DecryptionFailed(f"EncryptionAlgorithm 0x{algorithm:08X} is not defined (MS-MQMQ 2.2.19.3)")
     encryption = BodyEncryption(PrivacyLevel(level), SessionKeyAlgorithm(algorithm))
-    if encryption.algorithm not in ALGORITHMS[encryption.privacy_level]:
+    if encryption.key_size is None:
         raise DecryptionFailed(f"PrivacyLevel {level} does not allow {encryption.algorithm.name} (MS-MQMQ 2.2.19.3)")
     return encryption
 
 
 def seal_body(message: UserMessage, encryption: BodyEncryption, key: bytes, encrypted_key: bytes) -> None:
     """MS-MQQB 3.1.7.1.5: replace the body by its ciphertext. `encrypted_key` is `key` in a SIMPLEBLOB."""
-    if encryption.algorithm not in ALGORITHMS[encryption.privacy_level]:
-        raise InvalidParameter(f"{encryption.privacy_level.name} does not allow {encryption.algorithm.name}")
     properties = message.properties
     # MessageSize stays that of the clear body, AllocationBodySize becomes that of the ciphertext (2.2.19.3).
     size = len(properties.message_body)
-    ciphertext = encrypt_body(encryption.algorithm, _provider_key(encryption, key), properties.message_body)
+    ciphertext = encrypt_body(encryption, key, properties.message_body)
     properties.message_body, properties.allocation_remainder = ciphertext[:size], ciphertext[size:]
     properties.privacy_level = encryption.privacy_level
     properties.encryption_algorithm = encryption.algorithm
@@ -111,15 +110,15 @@ def open_body(message: UserMessage, key: bytes) -> None:
     if encryption is None or message.security is None:
         return
     properties = message.properties
-    body = decrypt_body(encryption.algorithm, _provider_key(encryption, key), properties.allocated_body)
+    body = decrypt_body(encryption, key, properties.allocated_body)
     # A sender may have put the size of the ciphertext into MessageSize; the padding then tells that of the body.
     properties.message_body, properties.allocation_remainder = body[: len(properties.message_body)], b""
     message.security.flags &= ~security_header.EB
 
 
-def encrypt_body(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> bytes:
+def encrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
     try:
-        cipher, padding = _cipher(algorithm, key)
+        cipher, padding = _cipher(encryption, key)
         if padding is not None:
             padder = padding.padder()
             body = padder.update(body) + padder.finalize()
@@ -129,10 +128,10 @@ def encrypt_body(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> byt
         raise InvalidParameter(f"the body cannot be encrypted: {error}") from error
 
 
-def decrypt_body(algorithm: SessionKeyAlgorithm, key: bytes, body: bytes) -> bytes:
+def decrypt_body(encryption: BodyEncryption, key: bytes, body: bytes) -> bytes:
     """Nothing tells a wrong key of RC4; one of a block cipher is most often told by the padding."""
     try:
-        cipher, padding = _cipher(algorithm, key)
+        cipher, padding = _cipher(encryption, key)
         decryptor = cipher.decryptor()
         body = decryptor.update(body) + decryptor.finalize()
         if padding is None:
@@ -150,11 +149,14 @@ def _provider_key(encryption: BodyEncryption, key: bytes) -> bytes:
     return key
 
 
-def _cipher(algorithm: SessionKeyAlgorithm, key: bytes) -> tuple[Cipher[CBC] | Cipher[None], PKCS7 | None]:
+def _cipher(encryption: BodyEncryption, key: bytes) -> tuple[Cipher[CBC] | Cipher[None], PKCS7 | None]:
     """The cipher and its padding. ValueError for a key that it cannot have."""
-    if len(key) not in KEY_SIZES[algorithm]:
-        sizes = " or ".join(map(str, KEY_SIZES[algorithm]))
-        raise ValueError(f"{algorithm.name} takes a key of {sizes} bytes, not {len(key)}")
+    level, algorithm, size = encryption.privacy_level, encryption.algorithm, encryption.key_size
+    key = _provider_key(encryption, key)
+    if size is None:
+        raise ValueError(f"{level.name} does not allow {algorithm.name}")
+    if len(key) != size:
+        raise ValueError(f"{algorithm.name} of {level.name} takes a key of {size} bytes, not {len(key)}")
     if algorithm is SessionKeyAlgorithm.RC4:
         return Cipher(ARC4(key), None), None
     block_cipher: BlockCipherAlgorithm = RC2(key) if algorithm is SessionKeyAlgorithm.RC2 else AES(key)

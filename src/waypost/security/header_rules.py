@@ -64,5 +64,5 @@ def signing_provider(header: SecurityHeader) -> ProviderInfo | None:
     if header.flags & DE or not header.signature:
         return None
     if not header.provider_info:
-        raise AuthenticationFailed("DE is clear beside a signature, and no ProviderInfo names the provider (2.2.20.6)")
+        raise AuthenticationFailed(f"DE is clear beside a signature and no ProviderInfo names the provider ({SECTION})")
     return header.provider

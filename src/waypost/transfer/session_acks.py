@@ -1,7 +1,8 @@
 """What a session says about itself in every SessionHeader: MS-MQQB 3.1.1.6.1, 3.1.5.8.7 and 3.1.7.1.3.
 
-The counters only grow here and are cut to 16 bits on the wire. Pending recoverable acknowledgments are told once: each
-header that leaves takes them along (readings MQQB 3.8).
+The number of a message is the count that it makes, so the first one has 1. The counters only grow here and are cut to
+16 bits on the wire. Pending recoverable acknowledgments are told once: each header that leaves takes them along
+(readings MQQB 3.8).
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class SessionCounts:
     message_sent_count: int = 0
     message_received_count: int = 0
     recoverable_message_sent_count: int = 0
+    recoverable_message_received_count: int = 0
     recoverable_msg_ack_seq_number: int = 0
     recoverable_msg_ack_flags: int = 0
     window_size: int = DEFAULT_WINDOW_SIZE
@@ -30,6 +32,18 @@ class SessionCounts:
         self.message_sent_count += 1
         if message.user.delivery == RECOVERABLE:
             self.recoverable_message_sent_count += 1
+
+    def count_received(self, message: UserMessage) -> None:
+        self.message_received_count += 1
+        if message.user.delivery == RECOVERABLE:
+            self.recoverable_message_received_count += 1
+
+    def acknowledged_by(self, header: SessionHeader) -> int:
+        """MS-MQQB 3.1.5.5.1: the number up to which, and including it, a received header acknowledges what was sent.
+
+        The header has 16 bits of it: it is the largest such number that was sent.
+        """
+        return self.message_sent_count - (self.message_sent_count - header.ack_sequence_number & _ON_THE_WIRE)
 
     def stored(self, number: int) -> None:
         """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk, so the next header acknowledges it.

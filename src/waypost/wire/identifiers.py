@@ -7,28 +7,21 @@ they are records without a packet form.
 import re
 from dataclasses import dataclass
 from functools import total_ordering
+from ipaddress import IPv4Address
 from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError
 from waypost.guid import braced_guid_text, parse_guid
-from waypost.wire.codec import cut_short
+from waypost.wire.codec import cut_short, pack
 
 OBJECT_ID: Final = Struct("<16sI")
 TX_SEQUENCE_ID: Final = Struct("<II")
 SEQUENCE_INFO: Final = Struct("<qII")
 XACT_UOW_SIZE: Final = 16
 
+# ASCII digits without leading zeros.
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
-_OCTET: Final = r"([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
-_MULTICAST_ADDRESS: Final = re.compile(rf"(22[4-9]|23[0-9])\.{_OCTET}\.{_OCTET}\.{_OCTET}")
-
-
-def _parse_decimal(text: str, largest: int) -> int | None:
-    """A number of ASCII digits without leading zeros, at most `largest`."""
-    if _DECIMAL.fullmatch(text) is None or int(text) > largest:
-        return None
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class ObjectId:
         return cls(*OBJECT_ID.unpack_from(buf, at)), at + OBJECT_ID.size
 
     def encode(self) -> bytes:
-        return OBJECT_ID.pack(self.lineage, self.uniquifier)
+        return pack(OBJECT_ID, (self.lineage, self.uniquifier), "MS-MQMQ 2.2.8", "OBJECTID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +55,17 @@ class MessageIdentifier:
         return cls(*OBJECT_ID.unpack_from(buf, at)), at + OBJECT_ID.size
 
     def encode(self) -> bytes:
-        return OBJECT_ID.pack(self.queue_manager_guid, self.ordinal)
+        values = (self.queue_manager_guid, self.ordinal)
+        return pack(OBJECT_ID, values, "MS-MQMQ 2.2.18.1.3", "MessageIdentifier")
 
     @classmethod
     def parse(cls, text: str) -> "MessageIdentifier":
         """The reverse of str(). A GUID without braces is taken too."""
         guid, _, number = text.partition("\\")
-        ordinal = _parse_decimal(number, 0xFFFF_FFFF)
-        if ordinal is None:
+        if not _DECIMAL.fullmatch(number) or int(number) > 0xFFFF_FFFF:
             reason = f"{number[:20]!r} is not a number from 0 to 4294967295"
             raise DecodeError("MS-MQMQ 2.2.18.1.3", "Ordinal", len(text) - len(number), reason)
-        return cls(parse_guid(guid), ordinal)
+        return cls(parse_guid(guid), int(number))
 
     def __str__(self) -> str:
         return f"{braced_guid_text(self.queue_manager_guid)}\\{self.ordinal}"
@@ -93,7 +86,7 @@ class TxSequenceId:
         return cls(*TX_SEQUENCE_ID.unpack_from(buf, at)), at + TX_SEQUENCE_ID.size
 
     def encode(self) -> bytes:
-        return TX_SEQUENCE_ID.pack(self.ordinal, self.time_stamp)
+        return pack(TX_SEQUENCE_ID, (self.ordinal, self.time_stamp), "MS-MQMQ 2.2.18.1.2", "TxSequenceID")
 
     @property
     def value(self) -> int:
@@ -113,13 +106,19 @@ class SequenceInfo:
     prev_no: int
 
     @classmethod
+    def of(cls, stream: TxSequenceId, seq_no: int, prev_no: int) -> "SequenceInfo":
+        """The same 64 bits make a negative number once TimeStamp is past 2038."""
+        return cls(int.from_bytes(stream.encode(), "little", signed=True), seq_no, prev_no)
+
+    @classmethod
     def decode(cls, buf: bytes, at: int) -> "tuple[SequenceInfo, int]":
         if len(buf) - at < SEQUENCE_INFO.size:
             raise cut_short("MS-MQMQ 2.2.5.1", "SEQUENCE_INFO", at, len(buf))
         return cls(*SEQUENCE_INFO.unpack_from(buf, at)), at + SEQUENCE_INFO.size
 
     def encode(self) -> bytes:
-        return SEQUENCE_INFO.pack(self.seq_id, self.seq_no, self.prev_no)
+        values = (self.seq_id, self.seq_no, self.prev_no)
+        return pack(SEQUENCE_INFO, values, "MS-MQMQ 2.2.5.1", "SEQUENCE_INFO")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,30 +148,15 @@ class DlId:
 
 @dataclass(frozen=True, slots=True)
 class MulticastId:
-    """MS-MQMQ 2.2.10 MULTICAST_ID: its text is `a.b.c.d:port`.
-
-    The specification does not say how the octets stand in m_address. It is taken as Winsock holds an IPv4 address on a
-    little-endian host: the first octet is the lowest byte, and little-endian NDR carries the octets as they are read.
-    """
+    """MS-MQMQ 2.2.10 MULTICAST_ID. The first octet is the lowest byte of `address` (readings MQMQ 7.1)."""
 
     address: int
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> "MulticastId":
-        """MS-MQMQ 2.1.6 Address: 224.0.0.0 to 239.255.255.255, no leading zeros, and a port up to 65535."""
-        dotted, _, number = text.partition(":")
-        match = _MULTICAST_ADDRESS.fullmatch(dotted)
-        if match is None:
-            reason = f"{dotted[:20]!r} is not an address from 224.0.0.0 to 239.255.255.255"
-            raise DecodeError("MS-MQMQ 2.1.6", "Address", 0, reason)
-        port = _parse_decimal(number, 0xFFFF)
-        if port is None:
-            raise DecodeError(
-                "MS-MQMQ 2.1.6", "Port", len(text) - len(number), f"{number[:20]!r} is not a port from 0 to 65535"
-            )
-        return cls(int.from_bytes(map(int, match.groups()), "little"), port)
+    def of(cls, ip_address: IPv4Address, port: int) -> "MulticastId":
+        return cls(int.from_bytes(ip_address.packed, "little"), port)
 
-    def __str__(self) -> str:
-        dotted = ".".join(map(str, self.address.to_bytes(4, "little")))
-        return f"{dotted}:{self.port}"
+    @property
+    def ip_address(self) -> IPv4Address:
+        return IPv4Address(self.address.to_bytes(4, "little"))

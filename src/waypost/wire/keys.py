@@ -151,6 +151,9 @@ class SimpleBlob:
         return cls(session_key_algorithm, data[SIMPLE_BLOB.size :])
 
     def encode(self) -> bytes:
+        if not 1 <= len(self.encrypted_key) <= MAX_RSA_MODULUS:
+            reason = f"{len(self.encrypted_key)} is not 1 to {MAX_RSA_MODULUS} bytes"
+            raise EncodeError(SIMPLE_BLOB_SECTION, "encryptedKey", reason)
         fixed = SIMPLE_BLOB.pack(SIMPLE_BLOB_HEADER, self.session_key_algorithm, KeyType.CALG_RSA_KEYX)
         return fixed + self.encrypted_key
 
@@ -206,7 +209,8 @@ class MqDsPublicKeys:
             raise cut_short(PUBLIC_KEYS_SECTION, "MQDSPUBLICKEYS", at, len(buf))
         length, count = PUBLIC_KEYS.unpack_from(buf, at)
         if not PUBLIC_KEYS.size <= length <= len(buf) - at:
-            raise DecodeError(PUBLIC_KEYS_SECTION, "ulLen", at, f"{length} bytes do not fit")
+            reason = f"it is {length}, outside {PUBLIC_KEYS.size} to {len(buf) - at}"
+            raise DecodeError(PUBLIC_KEYS_SECTION, "ulLen", at, reason)
         if count * SMALLEST_PUBLIC_KEY > length - PUBLIC_KEYS.size:
             raise DecodeError(PUBLIC_KEYS_SECTION, "cNumofKeys", at + 4, f"{count} keys do not fit into {length} bytes")
         end = at + length

@@ -18,8 +18,11 @@ from waypost.wire.propid import ManagementMachineProperty, ManagementQueueProper
 from waypost.wire.propvariant import PropVariant, Value
 from waypost.wire.variant_types import VT_VECTOR, VarType
 
-MAX_UI4: Final = 0xFFFF_FFFF
-MAX_I4: Final = 0x7FFF_FFFF
+LARGEST: Final = {
+    VarType.VT_UI4: 0xFFFF_FFFF,
+    VarType.VT_I4: 0x7FFF_FFFF,
+    VarType.VT_I8: 0x7FFF_FFFF_FFFF_FFFF,
+}
 
 # The GUID, 16 bytes, is that of a connected network.
 NextHop: TypeAlias = IPv4Address | IPv6Address | bytes
@@ -236,8 +239,11 @@ def machine_properties(machine: MachineManagement) -> list[tuple[Property, PropV
 
 def queue_properties(queue: QueueManagement) -> list[tuple[Property, PropVariant]]:
     p = ManagementQueueProperty
-    next_hops = [next_hop_text(hop) for hop in queue.next_hops] if queue.is_outgoing else None
-    history = _connection_history(queue.connection_history) if queue.is_outgoing else None
+    state, next_hops, eod, history = QueueState.MGMT_QUEUE_STATE_LOCAL, None, None, None
+    if queue.is_outgoing:
+        state, eod = queue.state, queue.eod
+        next_hops = [next_hop_text(hop) for hop in queue.next_hops]
+        history = _connection_history(queue.connection_history)
     return [
         _property(p.PROPID_MGMT_QUEUE_PATHNAME, queue.pathname),
         _property(p.PROPID_MGMT_QUEUE_FORMATNAME, queue.format_name),
@@ -249,9 +255,9 @@ def queue_properties(queue: QueueManagement) -> list[tuple[Property, PropVariant
         _property(p.PROPID_MGMT_QUEUE_BYTES_IN_QUEUE, queue.bytes_in_queue),
         _property(p.PROPID_MGMT_QUEUE_JOURNAL_MESSAGE_COUNT, queue.journal_message_count),
         _property(p.PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL, queue.bytes_in_journal),
-        _property(p.PROPID_MGMT_QUEUE_STATE, queue.state.value),
+        _property(p.PROPID_MGMT_QUEUE_STATE, state.value),
         _property(p.PROPID_MGMT_QUEUE_NEXTHOPS, next_hops),
-        *_eod_properties(queue.eod),
+        *_eod_properties(eod),
         _property(p.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO, _source_info(queue.source_info)),
         _property(p.PROPID_MGMT_QUEUE_CONNECTION_HISTORY, history),
         _property(p.PROPID_MGMT_QUEUE_SUBQUEUE_COUNT, len(queue.subqueue_names)),
@@ -288,9 +294,9 @@ def _source_info(sources: list[SourceInfo]) -> list[PropVariant]:
         _vector(VarType.VT_LPWSTR, [source.format_name for source in sources]),
         _vector(VarType.VT_CLSID, [source.sender_id for source in sources]),
         _vector(VarType.VT_UI8, [source.sequence_id for source in sources]),
-        _vector(VarType.VT_UI4, [source.sequence_number for source in sources]),
-        _vector(VarType.VT_I4, [min(source.last_access_time, MAX_I4) for source in sources]),
-        _vector(VarType.VT_UI4, [source.message_reject_count for source in sources]),
+        _numbers(VarType.VT_UI4, [source.sequence_number for source in sources]),
+        _numbers(VarType.VT_I4, [source.last_access_time for source in sources]),
+        _numbers(VarType.VT_UI4, [source.message_reject_count for source in sources]),
     ]
 
 
@@ -298,7 +304,7 @@ def _connection_history(events: list[ConnectionEvent]) -> list[PropVariant]:
     """The addresses are a vector of vectors (readings MQMQ 3.28)."""
     return [
         _vector(VarType.VT_UI4, [event.status.value for event in events]),
-        _vector(VarType.VT_I4, [min(event.time, MAX_I4) for event in events]),
+        _numbers(VarType.VT_I4, [event.time for event in events]),
         _vector(VarType.VT_I4, [event.error for event in events]),
         _vector(VarType.VT_VARIANT, [_vector(VarType.VT_LPWSTR, list(event.addresses)) for event in events]),
     ]
@@ -308,13 +314,19 @@ def _vector(vt: VarType, elements: Value) -> PropVariant:
     return PropVariant(vt | VT_VECTOR, elements)
 
 
+def _numbers(vt: VarType, numbers: list[int]) -> PropVariant:
+    return _vector(vt, [_fit(vt, number) for number in numbers])
+
+
+def _fit(vt: int, number: int) -> int:
+    return min(number, LARGEST[VarType(vt)])
+
+
 def _property(prop: Property, value: Value) -> tuple[Property, PropVariant]:
     match value:
         case None:
             return prop, PropVariant(VarType.VT_NULL)
-        case int() if prop.vt == VarType.VT_UI4:
-            return prop, PropVariant(prop.vt, min(value, MAX_UI4))
-        case int() if prop.vt == VarType.VT_I4:
-            return prop, PropVariant(prop.vt, min(value, MAX_I4))
+        case int():
+            return prop, PropVariant(prop.vt, _fit(prop.vt, value))
         case _:
             return prop, PropVariant(prop.vt, value)

@@ -5,12 +5,10 @@ the value. When a queue property may be given is told by MS-MQMP 3.1.1.12, for o
 A property without a rule takes every value of its variant type at any time. Management properties are only read.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, IntFlag
-from typing import Any, Final, TypeAlias
-from urllib.parse import unquote
+from enum import Enum
+from typing import Final
 
 from waypost.errors import (
     DecodeError,
@@ -18,26 +16,42 @@ from waypost.errors import (
     IllegalPathName,
     IllegalPropertyType,
     IllegalPropertyValue,
-    IllegalSecurityDescriptor,
     InvalidParameter,
     LabelTooLong,
     PropertyNotAllowed,
     TooManyProperties,
 )
-from waypost.limits import MAX_LABEL_LENGTH, MAX_PROPERTIES, MAX_QUEUE_LABEL
+from waypost.limits import MAX_LABEL_LENGTH, MAX_PROPERTIES
 from waypost.wire.access_masks import SecurityInformation
-from waypost.wire.addresses import AddressType, decode_addresses
+from waypost.wire.addresses import AddressType
 from waypost.wire.certificates import MqUserSignCerts
-from waypost.wire.format_names import FormatName, MulticastFormatName
 from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.property_checks import (
+    Between,
+    Check,
+    anything,
+    are_distinguished_names,
+    flags_of,
+    is_address_array,
+    is_distinguished_name,
+    is_dns_path_name,
+    is_ldap_url,
+    is_multicast_address,
+    is_path_name,
+    is_queue_label,
+    is_security_descriptor,
+    one_of,
+    one_record,
+    utf16_units,
+)
 from waypost.wire.property_values import (
     Authenticate,
     DeletedObject,
     Journal,
     NameStyle,
     OperatingSystem,
-    PrivacyLevel,
+    QueuePrivacy,
     Scope,
     Service,
     Transactional,
@@ -59,8 +73,8 @@ from waypost.wire.propid import (
     find_property,
 )
 from waypost.wire.propvariant import PropVariant, Value
-from waypost.wire.security_descriptor import SecurityDescriptor
 from waypost.wire.sid import Sid
+from waypost.wire.variant_types import VT_VECTOR, VarType
 
 # A quota that is not set: only the disk and the quota of the computer limit the queue (MS-MQMQ 2.3.1.5).
 UNLIMITED: Final = 0xFFFF_FFFF
@@ -72,9 +86,9 @@ DEFAULT_CSP_NAME: Final = "Microsoft Enhanced RSA and AES Cryptographic Provider
 
 
 class Operation(Enum):
-    """What the caller does with the properties."""
+    """What the caller does to the object that has the properties."""
 
-    CREATE = "create"
+    CREATE = "created"
     SET = "set"
 
 
@@ -95,13 +109,6 @@ AT_CREATION: Final = frozenset({Operation.CREATE})
 AFTERWARDS: Final = frozenset({Operation.SET})
 NEVER: Final[frozenset[Operation]] = frozenset()
 
-# Returns False, or raises a PropertyError or DecodeError, for an illegal value. The variant type is known to be right.
-Check: TypeAlias = Callable[[Any], bool]
-
-
-def anything(_: object) -> bool:
-    return True
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -113,83 +120,9 @@ class Rule:
     treatment: Treatment = Treatment.STORE
 
 
-def one_of(*legal: object) -> Check:
-    return frozenset(legal).__contains__
-
-
-def between(lowest: int, highest: int) -> Check:
-    return range(lowest, highest + 1).__contains__
-
-
-def flags_of(flags: type[IntFlag]) -> Check:
-    mask = sum(flags)
-    return lambda value: value & ~mask == 0
-
-
-def one_record(decode: Callable[[bytes, int], tuple[object, int]]) -> Check:
-    """A blob that is one record and nothing behind it."""
-    return lambda data: decode(data, 0)[1] == len(data)
-
-
-def utf16_units(text: str) -> int:
-    """A character of a label is what a WCHAR holds."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def is_queue_label(text: str) -> bool:
-    return utf16_units(text) <= MAX_QUEUE_LABEL
-
-
-def is_path_name(text: str) -> bool:
-    PathName.parse(text)
-    return True
-
-
-def is_dns_path_name(text: str) -> bool:
-    return "." in PathName.parse(text).computer
-
-
-def is_multicast_address(text: str) -> bool:
-    return isinstance(FormatName.parse(f"MULTICAST={text}"), MulticastFormatName)
-
-
-# RFC 4514: attribute=value pairs with commas between, and plus signs where one name has several. Special characters are
-# escaped with a backslash; #hex values are of the same characters.
-_PAIR: Final = r'[A-Za-z0-9][A-Za-z0-9.-]*=(?:[^\\,+"<>;\0]|\\(?:[\\,+"<>;=# ]|[0-9A-Fa-f]{2}))*'
-_DISTINGUISHED_NAME: Final = re.compile(rf"{_PAIR}(?:[,+]{_PAIR})*")
-# RFC 4516: ldap://host:port/dn and perhaps what to search there.
-_LDAP_URL: Final = re.compile(r"ldap://[^/?#\s]*/([^?]*)(?:\?.*)?", re.IGNORECASE)
-
-
-def is_distinguished_name(text: str) -> bool:
-    return _DISTINGUISHED_NAME.fullmatch(text) is not None
-
-
-def are_distinguished_names(texts: Sequence[str]) -> bool:
-    return all(map(is_distinguished_name, texts))
-
-
-def is_ldap_url(text: str) -> bool:
-    match = _LDAP_URL.fullmatch(text)
-    return match is not None and is_distinguished_name(unquote(match[1]))
-
-
-def is_address_array(data: bytes) -> bool:
-    decode_addresses(data)
-    return True
-
-
-def is_security_descriptor(data: bytes) -> bool:
-    try:
-        SecurityDescriptor.decode(data)
-    except DecodeError as error:
-        raise IllegalSecurityDescriptor(str(error)) from error
-    return True
-
-
 BOOLEAN: Final = Rule(one_of(0, 1))
-QUOTA: Final = Rule(between(0, UNLIMITED), default=UNLIMITED)
-COST: Final = between(1, 999_999)
+QUOTA: Final = Rule(Between(0, UNLIMITED), default=UNLIMITED)
+COST: Final = Between(1, 999_999)
 RESERVED: Final = Rule(treatment=Treatment.IGNORE)
 READ_ONLY: Final = Rule(given=NEVER)
 DISTINGUISHED_NAME: Final = Rule(is_distinguished_name)
@@ -207,14 +140,14 @@ RULES: Final[dict[ObjectKind, dict[Property, Rule]]] = {
         QueueProperty.PROPID_Q_JOURNAL: Rule(one_of(*Journal), default=Journal.MQ_JOURNAL_NONE),
         QueueProperty.PROPID_Q_QUOTA: QUOTA,
         QueueProperty.PROPID_Q_BASEPRIORITY: Rule(
-            between(-0x8000, 0x7FFF), default=0, treatment=Treatment.STORE_IF_PUBLIC
+            Between(-0x8000, 0x7FFF), default=0, treatment=Treatment.STORE_IF_PUBLIC
         ),
         QueueProperty.PROPID_Q_JOURNAL_QUOTA: QUOTA,
         QueueProperty.PROPID_Q_LABEL: Rule(is_queue_label, default=""),
         QueueProperty.PROPID_Q_CREATE_TIME: READ_ONLY,
         QueueProperty.PROPID_Q_MODIFY_TIME: READ_ONLY,
         QueueProperty.PROPID_Q_AUTHENTICATE: Rule(one_of(*Authenticate), default=Authenticate.MQ_AUTHENTICATE_NONE),
-        QueueProperty.PROPID_Q_PRIV_LEVEL: Rule(one_of(*PrivacyLevel), default=PrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL),
+        QueueProperty.PROPID_Q_PRIV_LEVEL: Rule(one_of(*QueuePrivacy), default=QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL),
         QueueProperty.PROPID_Q_TRANSACTION: Rule(
             one_of(*Transactional), default=Transactional.MQ_TRANSACTIONAL_NONE, given=AT_CREATION
         ),
@@ -233,7 +166,7 @@ RULES: Final[dict[ObjectKind, dict[Property, Rule]]] = {
         MachineProperty.PROPID_QM_ADDRESS: Rule(is_address_array),
         MachineProperty.PROPID_QM_SERVICE: Rule(flags_of(Service)),
         MachineProperty.PROPID_QM_HASHKEY: RESERVED,
-        MachineProperty.PROPID_QM_QUOTA: Rule(between(0, UNLIMITED), default=DEFAULT_MACHINE_QUOTA),
+        MachineProperty.PROPID_QM_QUOTA: Rule(Between(0, UNLIMITED), default=DEFAULT_MACHINE_QUOTA),
         MachineProperty.PROPID_QM_JOURNAL_QUOTA: QUOTA,
         MachineProperty.PROPID_QM_MACHINE_TYPE: Rule(default=""),
         MachineProperty.PROPID_QM_FOREIGN: BOOLEAN,
@@ -335,16 +268,28 @@ def check_value(kind: ObjectKind, propid: int, value: PropVariant) -> Treatment:
     prop = find_property(kind, propid)
     rule = rule_of(kind, prop)
     if value.vt != prop.vt:
-        raise IllegalPropertyType(f"{prop.name} has variant type 0x{prop.vt:04X} and not 0x{value.vt:04X}")
+        raise IllegalPropertyType(f"{prop.name} has variant type {type_name(prop.vt)} and not {type_name(value.vt)}")
     if rule.treatment is not Treatment.IGNORE and not _is_legal(prop, rule, value):
-        raise IllegalPropertyValue(f"{prop.name} cannot be {value.value!r:.200} (MS-MQMQ {prop.section})")
+        legal = f", only {rule.check.lowest} to {rule.check.highest}" if isinstance(rule.check, Between) else ""
+        raise IllegalPropertyValue(f"{prop.name} cannot be {value.value!r:.200}{legal} (MS-MQMQ {prop.section})")
     return rule.treatment
+
+
+def type_name(vt: int) -> str:
+    """A VARTYPE in the words of MS-MQMQ 2.2.12, or its number if they have none for it."""
+    try:
+        element = VarType(vt & ~VT_VECTOR).name
+    except ValueError:
+        return f"0x{vt:04X}"
+    return f"VT_VECTOR|{element}" if vt & VT_VECTOR else element
 
 
 def _is_legal(prop: Property, rule: Rule, variant: PropVariant) -> bool:
     value = variant.value
     if value is None or (isinstance(value, list | tuple) and None in value):
         return False
+    if isinstance(rule.check, Between):
+        return rule.check(value)
     try:
         variant.encode()  # the value fits its variant type
         return rule.check(value)
@@ -358,7 +303,7 @@ def check_property(kind: ObjectKind, propid: int, value: PropVariant, operation:
     """What to do with a property that a caller gives in `operation`."""
     prop = find_property(kind, propid)
     if operation not in rule_of(kind, prop).given:
-        raise PropertyNotAllowed(f"{prop.name} cannot be given to {operation.value} a {kind.value}")
+        raise PropertyNotAllowed(f"{prop.name} cannot be given when a {kind.value} is {operation.value}")
     return check_value(kind, propid, value)
 
 

@@ -20,7 +20,7 @@ class Authenticate(IntEnum):
         return authenticated or self is Authenticate.MQ_AUTHENTICATE_NONE
 
 
-class PrivacyLevel(IntEnum):
+class QueuePrivacy(IntEnum):
     """MS-MQMQ 2.3.1.12. NONE accepts only clear messages, BODY only encrypted ones, OPTIONAL both."""
 
     MQ_PRIV_LEVEL_NONE = 0
@@ -28,9 +28,9 @@ class PrivacyLevel(IntEnum):
     MQ_PRIV_LEVEL_BODY = 2
 
     def accepts(self, *, encrypted: bool) -> bool:
-        if self is PrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL:
+        if self is QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL:
             return True
-        return encrypted == (self is PrivacyLevel.MQ_PRIV_LEVEL_BODY)
+        return encrypted == (self is QueuePrivacy.MQ_PRIV_LEVEL_BODY)
 
 
 class Transactional(IntEnum):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
+from ipaddress import IPv4Address
 from typing import Final, TypeAlias
 
 from waypost.errors import DecodeError, EncodeError, IllegalFormatName, InvalidParameter
@@ -186,7 +187,7 @@ class QueueFormat:
             case QueueFormatType.DL, DlId(guid=guid, domain=domain):
                 return _checked(DistributionListFormatName(guid, domain))
             case QueueFormatType.MULTICAST, MulticastId() as multicast:
-                return _checked(MulticastFormatName(str(multicast).rpartition(":")[0], multicast.port))
+                return _checked(MulticastFormatName(str(multicast.ip_address), multicast.port))
         raise IllegalFormatName(SECTION, "m_qft", 0, f"{self.m_qft!r} with {self.arm!r} names no queue")
 
     @property
@@ -211,7 +212,8 @@ def _type_and_arm(name: FormatName) -> tuple[QueueFormatType, Arm]:
         case DistributionListFormatName():
             return QueueFormatType.DL, DlId(name.guid, name.domain)
         case MulticastFormatName():
-            return QueueFormatType.MULTICAST, MulticastId.parse(f"{name.address}:{name.port}")
+            _checked(name)
+            return QueueFormatType.MULTICAST, MulticastId.of(IPv4Address(name.address), name.port)
     raise EncodeError(SECTION, "m_qft", f"{name} has no QUEUE_FORMAT")
 
 

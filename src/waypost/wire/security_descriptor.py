@@ -199,7 +199,8 @@ def _decode_ace(buf: bytes, at: int, acl_end: int) -> tuple[Ace, int]:
         raise cut_short(ACE_SECTION, "ACE_HEADER", at, acl_end)
     ace_type, _, ace_size = ACE_HEADER.unpack_from(buf, at)
     if not ACE_HEADER.size <= ace_size <= acl_end - at:
-        raise DecodeError(ACE_SECTION, "AceSize", at + 2, f"{ace_size} bytes do not fit")
+        reason = f"it is {ace_size}, outside {ACE_HEADER.size} to {acl_end - at}"
+        raise DecodeError(ACE_SECTION, "AceSize", at + 2, reason)
     end = at + ace_size
     return ACE_RECORDS.get(ace_type, OpaqueAce).decode(buf, at, end), end
 
@@ -214,6 +215,10 @@ class Acl:
     aces: tuple[Ace, ...] = ()
     unused: bytes = b""
 
+    @property
+    def needs_other_revision(self) -> bool:
+        return self.acl_revision != ACL_REVISION_DS and any(isinstance(ace, ObjectAce) for ace in self.aces)
+
     @classmethod
     def decode(cls, buf: bytes, at: int) -> "tuple[Acl, int]":
         if len(buf) - at < ACL.size:
@@ -222,18 +227,24 @@ class Acl:
         if revision not in (ACL_REVISION, ACL_REVISION_DS):
             raise DecodeError(ACL_SECTION, "AclRevision", at, f"it is {revision} and must be 2 or 4")
         if not ACL.size <= acl_size <= len(buf) - at:
-            raise DecodeError(ACL_SECTION, "AclSize", at + 2, f"{acl_size} bytes do not fit")
+            reason = f"it is {acl_size}, outside {ACL.size} to {len(buf) - at}"
+            raise DecodeError(ACL_SECTION, "AclSize", at + 2, reason)
         if ace_count * ACE_HEADER.size > acl_size - ACL.size:
             raise DecodeError(ACL_SECTION, "AceCount", at + 4, f"{ace_count} ACEs do not fit into {acl_size} bytes")
         end = at + acl_size
-        at += ACL.size
+        ace_at = at + ACL.size
         aces = []
         for _ in range(ace_count):
-            ace, at = _decode_ace(buf, at, end)
+            ace, ace_at = _decode_ace(buf, ace_at, end)
             aces.append(ace)
-        return cls(revision, sbz1, sbz2, tuple(aces), buf[at:end]), end
+        acl = cls(revision, sbz1, sbz2, tuple(aces), buf[ace_at:end])
+        if acl.needs_other_revision:
+            raise DecodeError(ACL_SECTION, "AclRevision", at, f"it is {revision} and an object ACE needs 4")
+        return acl, end
 
     def encode(self) -> bytes:
+        if self.needs_other_revision:
+            raise EncodeError(ACL_SECTION, "AclRevision", f"it is {self.acl_revision} and an object ACE needs 4")
         body = b"".join(ace.encode() for ace in self.aces) + self.unused
         size = ACL.size + len(body)
         if size > 0xFFFF:
@@ -279,10 +290,11 @@ class SecurityDescriptor:
         # An offset to a list that Control calls absent is not looked at.
         sacl = sacl if control & SE_SACL_PRESENT else 0
         dacl = dacl if control & SE_DACL_PRESENT else 0
-        for at, offset in ((4, owner), (8, group), (12, sacl), (16, dacl)):
+        offsets = {"OffsetOwner": owner, "OffsetGroup": group, "OffsetSacl": sacl, "OffsetDacl": dacl}
+        for at, (name, offset) in zip((4, 8, 12, 16), offsets.items(), strict=True):
             if offset and not DESCRIPTOR.size <= offset <= len(data):
                 reason = f"{offset} is not between the header and the end of the {len(data)} bytes"
-                raise DecodeError(DESCRIPTOR_SECTION, "Offset", at, reason)
+                raise DecodeError(DESCRIPTOR_SECTION, name, at, reason)
         descriptor = cls(
             sbz1,
             control,
