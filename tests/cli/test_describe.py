@@ -146,6 +146,7 @@ def test_a_message_shows_names_texts_and_codes_in_their_own_form() -> None:
     assert field(description, "MessageBody").meaning == "text (utf-16-le): " + "a" * 1000
 
 
+@pytest.mark.spec("MQMQ-2.2.19.2-06")
 def test_every_header_of_a_message_is_described() -> None:
     description = describe(everything())
     assert description.error is None

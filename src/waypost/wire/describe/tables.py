@@ -17,6 +17,7 @@ from waypost.wire import (
     transactional_acks,
     user_header,
 )
+from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
 from waypost.wire.describe.bodies import variant
 from waypost.wire.describe.model import Bits, CodeColumn, Column, Run, as_it_is, flag
 from waypost.wire.describe.values import (
@@ -33,19 +34,16 @@ from waypost.wire.describe.values import (
     signature,
     utc,
 )
+from waypost.wire.keys import SessionKeyAlgorithm
 
-PRIVACY_LEVELS: Final = {
-    0: "body not encrypted",
-    1: "body encrypted, 40 bits",
-    3: "body encrypted, 128 bits",
-    5: "body encrypted with AES",
+PRIVACY_LEVELS: Final[dict[int, str]] = {
+    PrivacyLevel.NONE: "body not encrypted",
+    PrivacyLevel.BASE: "body encrypted, 40 bits",
+    PrivacyLevel.ENHANCED: "body encrypted, 128 bits",
+    PrivacyLevel.ADVANCED: "body encrypted with AES",
 }
-HASH_ALGORITHMS: Final = {
-    0: "none", 0x8001: "MD2", 0x8002: "MD4", 0x8003: "MD5", 0x8004: "SHA-1", 0x800C: "SHA-256", 0x800E: "SHA-512",
-}  # fmt: skip
-ENCRYPTION_ALGORITHMS: Final = {
-    0: "none", 0x6602: "RC2", 0x660E: "AES 128", 0x660F: "AES 192", 0x6610: "AES 256", 0x6801: "RC4",
-}  # fmt: skip
+HASH_ALGORITHMS: Final = {0: "none"} | {int(each): each.name.replace("_", "-") for each in HashAlgorithm}
+ENCRYPTION_ALGORITHMS: Final = {0: "none"} | {int(each): each.name.replace("_", "-") for each in SessionKeyAlgorithm}
 # readings MQMQ 3.6: MS-MQQB writes what it has verified here; a sender leaves it 0.
 SIGNATURES: Final = {
     0: "",
