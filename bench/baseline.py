@@ -1,9 +1,10 @@
 """What the package's codec is measured against: one function each way, written by hand for one shape of packet.
 
-The shape is a UserMessage Packet with a direct destination and perhaps a SecurityHeader with a sender SID. The
-functions make the same records as the package and check the same bounds, but all in line, with one `struct` call for
-BaseHeader, UserHeader and the length of the name together. They know no other header, have no error but ValueError,
-and could not be kept up for the whole protocol: their time is what the package's order costs nothing against.
+The shape is a UserMessage Packet with a direct destination and perhaps a SecurityHeader with a sender SID. Decoding
+makes the same records as the package and checks the same bounds, but all in line, with one `struct` call for
+BaseHeader, UserHeader and the length of the name together. Encoding looks at the fields of that shape only and
+computes no flags but SH. Neither knows another header or another error than ValueError, and neither could be kept up
+for the whole protocol: they show what the package pays for being in order.
 """
 
 from codecs import utf_16_le_decode, utf_16_le_encode

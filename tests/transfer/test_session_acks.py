@@ -18,9 +18,8 @@ def counts() -> SessionCounts:
         message_sent_count=11,
         message_received_count=22,
         recoverable_message_sent_count=5,
-        recoverable_msg_ack_seq_number=3,
-        recoverable_msg_ack_flags=0b101,
         window_size=32,
+        pending={3, 5},
     )
 
 
@@ -54,7 +53,7 @@ def test_an_acknowledgment_is_for_all_up_to_and_including_its_number(
 
 
 def test_a_number_that_was_never_sent_acknowledges_nothing() -> None:
-    assert SessionCounts(message_sent_count=3).acknowledged_by(SessionHeader(ack_sequence_number=4)) <= 0
+    assert SessionCounts(message_sent_count=3).acknowledged_by(SessionHeader(ack_sequence_number=4)) == 0
 
 
 @pytest.mark.spec("MQQB-3.1.5.8.7-03")
@@ -75,6 +74,15 @@ def test_32_numbers_fit_a_header() -> None:
     for number in range(7, 39):
         state.stored(number)
     assert state.session_ack().session.recoverable_msg_ack_flags == 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("order", [(1, 40), (40, 1)])
+def test_a_number_too_far_from_the_lowest_waits_for_the_next_header(order: tuple[int, int]) -> None:
+    state = SessionCounts()
+    for number in order:
+        state.stored(number)
+    told = [decode_packet(state.session_ack().encode()) for _ in range(3)]
+    assert told == [SessionAck(session=SessionHeader(0, number, bits)) for number, bits in ((1, 1), (40, 1), (0, 0))]
 
 
 @pytest.mark.spec("MQQB-4.1.8-01")

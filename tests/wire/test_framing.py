@@ -76,6 +76,19 @@ def test_a_broken_stream_gives_what_came_before_and_then_its_error_for_good(bad:
         Splitter().feed(bad)
 
 
+def test_a_broken_stream_holds_nothing_of_what_comes_later() -> None:
+    splitter = Splitter()
+    held = []
+    for number in range(3):
+        with pytest.raises(DecodeError) as caught:
+            splitter.feed(b"x" * (100 + number))
+        held.append(caught.value)
+    assert len({id(error) for error in held}) == 3
+    assert splitter.error is not None
+    assert splitter.error.__traceback__ is None or splitter.error not in held
+    assert splitter.pending == 0
+
+
 @given(st.binary(max_size=80), st.integers(0, 80))
 def test_any_bytes_give_packets_or_an_error_whatever_the_segments(data: bytes, cut: int) -> None:
     stream = frame(8) + data

@@ -182,5 +182,7 @@ def test_another_size_is_refused(number: int) -> None:
 @pytest.mark.parametrize("number", [3, 5, 8])
 def test_dh_is_never_set_in_an_internal_packet(number: int) -> None:
     data = frame(number)
-    with pytest.raises(DecodeError, match="DH is set"):
+    with pytest.raises(DecodeError, match="DH or TR is set"):
         decode_packet(patched(data, 2, bytes([data[2] | 0x20])))
+    with pytest.raises(DecodeError, match="DH or TR is set"):
+        decode_packet(patched(data, 3, b"\x01"))

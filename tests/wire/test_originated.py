@@ -272,6 +272,21 @@ def test_reserved_debug_flags_are_clear() -> None:
     refused(reserved, "a reserved bit is set")
 
 
+def test_identifiers_of_another_length_are_refused() -> None:
+    def source(m: UserMessage) -> None:
+        m.user.source_queue_manager = GUID[:15]
+
+    def address(m: UserMessage) -> None:
+        m.user.queue_manager_address = b""
+
+    def correlation(m: UserMessage) -> None:
+        m.properties.correlation_id = bytes(21)
+
+    refused(source, "have 16 bytes")
+    refused(address, "have 16 bytes")
+    refused(correlation, "has 20 bytes")
+
+
 def test_what_others_sent_is_not_held_to_the_rules() -> None:
     """Frame 7 asks for acknowledgments without an administration queue."""
     with pytest.raises(EncodeError, match="AdminQueue"):

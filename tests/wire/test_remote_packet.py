@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waypost.errors import DecodeError
+from waypost.errors import DecodeError, EncodeError
 from waypost.guid import NULL_GUID
 from waypost.wire import base_header, user_header
 from waypost.wire.base_header import BaseHeader
@@ -181,10 +181,12 @@ def test_ah_is_set_only_if_envelope_and_compound_message_are_both_there() -> Non
     only_envelope, only_compound = srmp_message(), srmp_message()
     only_envelope.compound_message = None
     only_compound.srmp_envelope = None
-    for made in (plain, only_envelope, only_compound):
-        made.user.flags |= user_header.AH
-        packet = RemotePacket.of(made.encode(), Origin(RELAY, IPV4))
-        assert not user_flags(packet.user_message) & user_header.AH
+    plain.user.flags |= user_header.AH
+    packet = RemotePacket.of(plain.encode(), Origin(RELAY, IPV4))
+    assert not user_flags(packet.user_message) & user_header.AH
+    for made in (only_envelope, only_compound):
+        with pytest.raises(EncodeError, match="stand together"):
+            made.encode()
     # The tail of the header stands where it always does.
     packet = RemotePacket.of(both.encode(), Origin(RELAY, IPV4))
     assert packet.user_message[48:] == both.encode()[48:]

@@ -114,9 +114,13 @@ def test_provider_info_is_a_type_and_a_name_and_only_without_de() -> None:
     assert decode(raw(0, (0, 0, 4, 0, 0), b"sign")).provider is None
     with pytest.raises(DecodeError, match="ProviderInfoSize at offset 12"):
         SecurityHeader.decode(raw(0x40, (0, 0, 4, 0, len(data)), b"sign" + data + bytes(-len(data) % 4)), 0)
-    for bad in (b"\x18\0\0", b"\x18\0\0\0", b"\x18\0\0\0x\0"):
-        with pytest.raises(DecodeError, match="Provider"):
-            SecurityHeader.decode(raw(0, (0, 0, 0, 0, len(bad)), bad + bytes(-len(bad) % 4)), 0)
+    for bad, where in (
+        (b"\x18\0\0", "ProviderType at offset 24"),
+        (b"\x18\0\0\0", "ProviderName at offset 28"),
+        (b"\x18\0\0\0x\0", "ProviderName at offset 28"),
+    ):
+        with pytest.raises(DecodeError, match=where):
+            SecurityHeader.decode(raw(0, (0, 0, 5, 0, len(bad)), b"signa\0\0\0" + bad + bytes(-len(bad) % 4)), 0)
 
 
 @given(security_headers())

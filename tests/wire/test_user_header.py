@@ -89,7 +89,7 @@ def test_dq_has_four_values() -> None:
             data, name = names[code]
             assert decode(fixed(code << 10) + data).destination_queue == name
         else:
-            with pytest.raises(DecodeError, match="Flags"):
+            with pytest.raises(DecodeError, match=f"Flags at offset 44: DQ is {code},"):
                 UserHeader.decode(fixed(code << 10) + bytes(64), 0)
 
 
@@ -108,7 +108,7 @@ def test_aq_has_six_values_and_brings_a_name_for_five() -> None:
             data, name = names[code]
             assert decode(fixed(code << 13) + data).admin_queue == name
         else:
-            with pytest.raises(DecodeError, match="Flags"):
+            with pytest.raises(DecodeError, match=f"Flags at offset 44: AQ is {code},"):
                 UserHeader.decode(fixed(code << 13) + bytes(64), 0)
 
 

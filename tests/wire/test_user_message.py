@@ -14,7 +14,7 @@ from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MultiQueueFormatHeader
-from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.queue_names import DirectQueueFormatName, PublicQueueFormatName
 from waypost.wire.security_header import SecurityHeader
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.soap import CompoundMessageHeader, SoapHeader, SrmpEnvelopeHeader
@@ -220,6 +220,21 @@ def test_a_value_that_does_not_fit_its_field_is_refused_when_encoding() -> None:
         big.encode()
     for packet in (Ping(cookie=-1), EstablishConnection(time_stamp=1 << 32), ConnectionParameters(window_size=-1)):
         with pytest.raises(EncodeError, match="does not fit its field"):
+            packet.encode()
+
+
+def test_bytes_of_another_length_than_their_field_are_refused_when_encoding() -> None:
+    made: list[UserMessage] = [message() for _ in range(5)]
+    made[0].user.destination_queue = PublicQueueFormatName(b"abc")
+    made[1].user.connector_type = b"abc"
+    made[2].debug = DebugHeader(queue_identifier=b"abc")
+    made[3].transaction = TransactionHeader(connector_qm_guid=b"abc")
+    made[4].srmp_envelope = SrmpEnvelopeHeader()
+    for each in made:
+        with pytest.raises(EncodeError, match=r"must have 16|stand together"):
+            each.encode()
+    for packet in (Ping(qm_guid=b"abc"), EstablishConnection(client_guid=b"abc"), EstablishConnection(padding=b"")):
+        with pytest.raises(EncodeError, match="must have"):
             packet.encode()
 
 

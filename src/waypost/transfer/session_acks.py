@@ -5,7 +5,7 @@ The number of a message is the count that it makes, so the first one has 1. The 
 (readings MQQB 3.8).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from waypost.wire.internal_packets import SessionAck
@@ -14,6 +14,7 @@ from waypost.wire.user_header import RECOVERABLE
 from waypost.wire.user_message import UserMessage
 
 _ON_THE_WIRE: Final = 0xFFFF
+_BITS: Final = 32
 
 
 @dataclass(slots=True)
@@ -24,9 +25,9 @@ class SessionCounts:
     message_received_count: int = 0
     recoverable_message_sent_count: int = 0
     recoverable_message_received_count: int = 0
-    recoverable_msg_ack_seq_number: int = 0
-    recoverable_msg_ack_flags: int = 0
     window_size: int = DEFAULT_WINDOW_SIZE
+    # Numbers of recoverable messages that are on disk and not yet acknowledged.
+    pending: set[int] = field(default_factory=set)
 
     def count_sent(self, message: UserMessage) -> None:
         self.message_sent_count += 1
@@ -41,21 +42,13 @@ class SessionCounts:
     def acknowledged_by(self, header: SessionHeader) -> int:
         """MS-MQQB 3.1.5.5.1: the number up to which, and including it, a received header acknowledges what was sent.
 
-        The header has 16 bits of it: it is the largest such number that was sent.
+        The header has 16 bits of it: it is the largest such number that was sent, and 0 if none was.
         """
-        return self.message_sent_count - (self.message_sent_count - header.ack_sequence_number & _ON_THE_WIRE)
+        return max(self.message_sent_count - (self.message_sent_count - header.ack_sequence_number & _ON_THE_WIRE), 0)
 
     def stored(self, number: int) -> None:
-        """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk, so the next header acknowledges it.
-
-        At most 32 numbers fit; whoever counts them sends a header before the 33rd.
-        """
-        if self.recoverable_msg_ack_flags == 0:
-            self.recoverable_msg_ack_seq_number = number
-        below = max(self.recoverable_msg_ack_seq_number - number, 0)
-        self.recoverable_msg_ack_seq_number -= below
-        self.recoverable_msg_ack_flags <<= below
-        self.recoverable_msg_ack_flags |= 1 << number - self.recoverable_msg_ack_seq_number
+        """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk, so a header acknowledges it."""
+        self.pending.add(number)
 
     def session_ack(self) -> SessionAck:
         """MS-MQQB 3.1.5.8.7: the acknowledgment in a packet of its own."""
@@ -67,14 +60,15 @@ class SessionCounts:
         message.session = self._take_header()
 
     def _take_header(self) -> SessionHeader:
-        header = SessionHeader(
+        """The bits of a header reach 31 numbers beyond the lowest; what lies farther waits for the next header."""
+        lowest = min(self.pending, default=0)
+        told = {number for number in self.pending if number - lowest < _BITS}
+        self.pending -= told
+        return SessionHeader(
             ack_sequence_number=self.message_received_count & _ON_THE_WIRE,
-            recoverable_msg_ack_seq_number=self.recoverable_msg_ack_seq_number & _ON_THE_WIRE,
-            recoverable_msg_ack_flags=self.recoverable_msg_ack_flags,
+            recoverable_msg_ack_seq_number=lowest & _ON_THE_WIRE,
+            recoverable_msg_ack_flags=sum(1 << number - lowest for number in told),
             user_msg_sequence_number=self.message_sent_count & _ON_THE_WIRE,
             recoverable_msg_seq_number=self.recoverable_message_sent_count & _ON_THE_WIRE,
             window_size=self.window_size,
         )
-        self.recoverable_msg_ack_seq_number = 0
-        self.recoverable_msg_ack_flags = 0
-        return header

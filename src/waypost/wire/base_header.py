@@ -7,7 +7,7 @@ from typing import Final
 
 from waypost.errors import DecodeError
 from waypost.limits import MAX_PACKET_SIZE
-from waypost.wire.codec import INFINITE, cut_short
+from waypost.wire.codec import INFINITE, cut_short, encodes
 
 SECTION: Final = "MS-MQMQ 2.2.19.1"
 SIZE: Final = 16
@@ -57,6 +57,7 @@ class BaseHeader:
             return DecodeError(SECTION, "Signature", at + 4, f"it is 0x{self.signature:08X} and must be 0x524F494C")
         return DecodeError(SECTION, "PacketSize", at + 8, f"it is {self.packet_size}, outside 16 to {MAX_PACKET_SIZE}")
 
+    @encodes(SECTION, "BaseHeader")
     def encode(self) -> bytes:
         return self.encode_with(self.flags, self.packet_size)
 

@@ -15,22 +15,40 @@ import struct
 
 # bytes.decode and str.encode look the codec up by name, which costs more than to run it.
 from codecs import utf_16_le_decode, utf_16_le_encode
-from struct import Struct
-from typing import Final
+from collections.abc import Callable
+from functools import wraps
+from typing import Final, TypeVar
 
 from waypost.errors import DecodeError, EncodeError
+
+Record = TypeVar("Record")
 
 INFINITE: Final = 0xFFFF_FFFF
 
 PADDING: Final = (b"", bytes(1), bytes(2), bytes(3))
 
 
-def pack(layout: Struct, values: tuple[int | bytes, ...], section: str, field: str) -> bytes:
-    """`layout.pack(*values)` for records that are not on the hot path: a value that does not fit is an EncodeError."""
-    try:
-        return layout.pack(*values)
-    except struct.error as error:
-        raise EncodeError(section, field, f"a value does not fit its field ({error})") from None
+def encodes(section: str, field: str) -> Callable[[Callable[[Record], bytes]], Callable[[Record], bytes]]:
+    """Makes an EncodeError of what `struct` says of a value that does not fit its field."""
+
+    def decorate(encode: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
+        @wraps(encode)
+        def checked(record: Record) -> bytes:
+            try:
+                return encode(record)
+            except struct.error as error:
+                raise EncodeError(section, field, f"a value does not fit its field ({error})") from None
+
+        return checked
+
+    return decorate
+
+
+def exactly(size: int, value: bytes, section: str, field: str) -> bytes:
+    """The value, which has this many bytes: `struct` would cut or fill it without a word."""
+    if len(value) != size:
+        raise EncodeError(section, field, f"it has {len(value)} bytes and must have {size}")
+    return value
 
 
 def cut_short(section: str, field: str, offset: int, have: int) -> DecodeError:

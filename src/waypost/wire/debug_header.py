@@ -5,7 +5,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError
-from waypost.wire.codec import cut_short
+from waypost.wire.codec import cut_short, encodes, exactly
 
 SECTION: Final = "MS-MQMQ 2.2.20.8"
 
@@ -41,8 +41,11 @@ class DebugHeader:
             at += 16
         return header, at
 
+    @encodes(SECTION, "DebugHeader")
     def encode(self) -> bytes:
         guid = self.queue_identifier
         if guid is None:
             return LAYOUT.pack(self.flags & ~QT, self.reserved)
-        return LAYOUT.pack(self.flags & ~QT | PUBLIC_QUEUE, self.reserved) + guid
+        return LAYOUT.pack(self.flags & ~QT | PUBLIC_QUEUE, self.reserved) + exactly(
+            16, guid, SECTION, "QueueIdentifier"
+        )

@@ -53,7 +53,8 @@ class Splitter:
 
     def _raise_error(self) -> None:
         if self.error is not None:
-            raise self.error
+            # A fresh one, because an exception that is raised again keeps every caller's data with its traceback.
+            raise DecodeError(*self.error.args)
 
     def _cut(self, data: bytes) -> tuple[list[bytes], int]:
         """The whole packets that `data` starts with, and how many of its bytes need not be seen again."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from waypost.errors import DecodeError
 from waypost.guid import braced_guid_text, parse_guid
-from waypost.wire.codec import cut_short, pack
+from waypost.wire.codec import cut_short, encodes
 
 OBJECT_ID: Final = Struct("<16sI")
 TX_SEQUENCE_ID: Final = Struct("<II")
@@ -37,8 +37,9 @@ class ObjectId:
             raise cut_short("MS-MQMQ 2.2.8", "OBJECTID", at, len(buf))
         return cls(*OBJECT_ID.unpack_from(buf, at)), at + OBJECT_ID.size
 
+    @encodes("MS-MQMQ 2.2.8", "OBJECTID")
     def encode(self) -> bytes:
-        return pack(OBJECT_ID, (self.lineage, self.uniquifier), "MS-MQMQ 2.2.8", "OBJECTID")
+        return OBJECT_ID.pack(self.lineage, self.uniquifier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,10 @@ class MessageIdentifier:
             raise cut_short("MS-MQMQ 2.2.18.1.3", "MessageIdentifier", at, len(buf))
         return cls(*OBJECT_ID.unpack_from(buf, at)), at + OBJECT_ID.size
 
+    @encodes("MS-MQMQ 2.2.18.1.3", "MessageIdentifier")
     def encode(self) -> bytes:
         values = (self.queue_manager_guid, self.ordinal)
-        return pack(OBJECT_ID, values, "MS-MQMQ 2.2.18.1.3", "MessageIdentifier")
+        return OBJECT_ID.pack(*values)
 
     @classmethod
     def parse(cls, text: str) -> "MessageIdentifier":
@@ -85,8 +87,9 @@ class TxSequenceId:
             raise cut_short("MS-MQMQ 2.2.18.1.2", "TxSequenceID", at, len(buf))
         return cls(*TX_SEQUENCE_ID.unpack_from(buf, at)), at + TX_SEQUENCE_ID.size
 
+    @encodes("MS-MQMQ 2.2.18.1.2", "TxSequenceID")
     def encode(self) -> bytes:
-        return pack(TX_SEQUENCE_ID, (self.ordinal, self.time_stamp), "MS-MQMQ 2.2.18.1.2", "TxSequenceID")
+        return TX_SEQUENCE_ID.pack(self.ordinal, self.time_stamp)
 
     @property
     def value(self) -> int:
@@ -116,9 +119,10 @@ class SequenceInfo:
             raise cut_short("MS-MQMQ 2.2.5.1", "SEQUENCE_INFO", at, len(buf))
         return cls(*SEQUENCE_INFO.unpack_from(buf, at)), at + SEQUENCE_INFO.size
 
+    @encodes("MS-MQMQ 2.2.5.1", "SEQUENCE_INFO")
     def encode(self) -> bytes:
         values = (self.seq_id, self.seq_no, self.prev_no)
-        return pack(SEQUENCE_INFO, values, "MS-MQMQ 2.2.5.1", "SEQUENCE_INFO")
+        return SEQUENCE_INFO.pack(*values)
 
 
 @dataclass(frozen=True, slots=True)

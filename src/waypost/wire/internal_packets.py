@@ -11,7 +11,7 @@ from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.wire import base_header
 from waypost.wire.base_header import DEFAULT_PRIORITY, BaseHeader
-from waypost.wire.codec import cut_short, pack
+from waypost.wire.codec import cut_short, encodes, exactly
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SessionHeader
 
 # InternalHeader.Flags
@@ -59,6 +59,7 @@ class InternalHeader:
             raise cut_short("MS-MQQB 2.2.1", "InternalHeader", at, len(buf))
         return cls(*INTERNAL_LAYOUT.unpack_from(buf, at)), at + 4
 
+    @encodes("MS-MQQB 2.2.1", "InternalHeader")
     def encode(self) -> bytes:
         return INTERNAL_LAYOUT.pack(self.reserved, self.flags)
 
@@ -89,16 +90,16 @@ class EstablishConnection:
         base, internal = _decode_headers(buf, ESTABLISH_SIZE, "MS-MQQB 2.2.3")
         return cls(base, internal, *ESTABLISH_LAYOUT.unpack_from(buf, BODY_AT))
 
+    @encodes("MS-MQQB 2.2.3", "EstablishConnection Packet")
     def encode(self) -> bytes:
-        values = (
-            self.client_guid,
-            self.server_guid,
+        body = ESTABLISH_LAYOUT.pack(
+            exactly(16, self.client_guid, "MS-MQQB 2.2.3.1", "ClientGuid"),
+            exactly(16, self.server_guid, "MS-MQQB 2.2.3.1", "ServerGuid"),
             self.time_stamp,
             self.operating_system,
             self.reserved,
-            self.padding,
+            exactly(512, self.padding, "MS-MQQB 2.2.3.1", "Padding"),
         )
-        body = pack(ESTABLISH_LAYOUT, values, "MS-MQQB 2.2.3.1", "EstablishConnectionHeader")
         return self.base.encode() + self.internal.encode() + body
 
     @classmethod
@@ -144,9 +145,9 @@ class ConnectionParameters:
         base, internal = _decode_headers(buf, PARAMETERS_SIZE, "MS-MQQB 2.2.2")
         return cls(base, internal, *PARAMETERS_LAYOUT.unpack_from(buf, BODY_AT))
 
+    @encodes("MS-MQQB 2.2.2", "ConnectionParameters Packet")
     def encode(self) -> bytes:
-        values = (self.recoverable_ack_timeout, self.ack_timeout, self.reserved, self.window_size)
-        body = pack(PARAMETERS_LAYOUT, values, "MS-MQQB 2.2.2.1", "ConnectionParametersHeader")
+        body = PARAMETERS_LAYOUT.pack(self.recoverable_ack_timeout, self.ack_timeout, self.reserved, self.window_size)
         return self.base.encode() + self.internal.encode() + body
 
     def response(self, window_size: int) -> "ConnectionParameters":
@@ -179,6 +180,7 @@ class SessionAck:
         session, _ = SessionHeader.decode(buf, BODY_AT)
         return cls(base, internal, session)
 
+    @encodes("MS-MQQB 2.2.6", "SessionAck Packet")
     def encode(self) -> bytes:
         return self.base.encode() + self.internal.encode() + self.session.encode()
 
@@ -206,8 +208,10 @@ def decode_internal(buf: bytes) -> InternalPacket:
 def _decode_headers(buf: bytes, size: int, section: str) -> tuple[BaseHeader, InternalHeader]:
     base, at = BaseHeader.decode(buf, 0)
     internal, _ = InternalHeader.decode(buf, at)
-    if base.flags & base_header.DH:
-        raise DecodeError(base_header.SECTION, "Flags", 2, "DH is set in a packet that is not a UserMessage Packet")
+    # TR demands DH (MS-MQMQ 2.2.19.1).
+    if base.flags & (base_header.DH | base_header.TR):
+        reason = "DH or TR is set in a packet that is not a UserMessage Packet"
+        raise DecodeError(base_header.SECTION, "Flags", 2, reason)
     if base.packet_size != size:
         raise DecodeError(section, "PacketSize", 8, f"it is {base.packet_size} and must be {size}")
     if len(buf) != size:

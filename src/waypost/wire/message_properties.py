@@ -2,8 +2,8 @@
 
 MessageSize bytes are the body; AllocationBodySize bytes are what it takes in the packet (readings MQMQ 3.18). The two
 differ when a body is encrypted: the first MessageSize bytes are then in `message_body` and the rest in
-`allocation_remainder`. BodyType and, unless the message is signed or encrypted, the algorithms are carried whatever
-they are (readings MQMQ 3.9, MQMQ 3.19).
+`allocation_remainder`. BodyType and the algorithms are carried whatever they are (readings MQMQ 3.9, MQMQ 3.19);
+waypost.security looks at the algorithms of a message that is signed or encrypted.
 """
 
 import struct
@@ -14,7 +14,7 @@ from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_LABEL_LENGTH
-from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text
+from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text, encodes
 
 SECTION: Final = "MS-MQMQ 2.2.19.3"
 
@@ -109,6 +109,7 @@ class MessagePropertiesHeader:
             header.padding = buf[end:after]
         return header, after
 
+    @encodes(SECTION, "MessagePropertiesHeader")
     def encode(self) -> bytes:
         parts: list[bytes] = []
         self.encode_into(parts)

@@ -73,6 +73,18 @@ def _if_secured(holds: Callable[[SecurityHeader], bool]) -> Callable[[UserMessag
 
 
 RULES: Final = (
+    Rule(
+        user_header.SECTION,
+        "UserHeader",
+        "SourceQueueManager and QueueManagerAddress have 16 bytes",
+        lambda m: len(m.user.source_queue_manager) == len(m.user.queue_manager_address) == 16,
+    ),
+    Rule(
+        message_properties.SECTION,
+        "CorrelationID",
+        "it has 20 bytes",
+        lambda m: len(m.properties.correlation_id) == 20,
+    ),
     Rule(base_header.SECTION, "Flags", "IN or a reserved bit is set", lambda m: not m.base.flags & ~_BASE_DEFINED),
     Rule(
         base_header.SECTION,

@@ -6,7 +6,7 @@ from typing import Final
 
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
-from waypost.wire.codec import pack
+from waypost.wire.codec import encodes, exactly
 
 SECTION: Final = "MS-MQQB 2.2.7"
 SIZE: Final = 24
@@ -39,8 +39,9 @@ class Ping:
             raise DecodeError(SECTION, "Signature", 2, f"it is 0x{ping.signature:04X} and must be 0x5548")
         return ping
 
+    @encodes(SECTION, "Ping Packet")
     def encode(self) -> bytes:
-        return pack(LAYOUT, (self.flags, self.signature, self.cookie, self.qm_guid), SECTION, "Ping Packet")
+        return LAYOUT.pack(self.flags, self.signature, self.cookie, exactly(16, self.qm_guid, SECTION, "QMGuid"))
 
     def accepted(self, own_guid: bytes) -> "Ping":
         """The response of an acceptor that would take a session from this initiator now."""

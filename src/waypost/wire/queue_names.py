@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final
 
 from waypost.errors import EncodeError
-from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text
+from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text, encodes, exactly
 
 _DIRECT: Final = "MS-MQMQ 2.2.18.1.5.2"
 _U16: Final = Struct("<H")
@@ -30,6 +30,7 @@ class PrivateQueueFormatNameId:
             raise cut_short("MS-MQMQ 2.2.18.1.5.1", "PrivateQueueIdentifier", at, len(buf))
         return cls(*_U32.unpack_from(buf, at)), at + 4
 
+    @encodes("MS-MQMQ 2.2.18.1.5.1", "PrivateQueueIdentifier")
     def encode(self) -> bytes:
         return _U32.pack(self.private_queue_identifier)
 
@@ -99,7 +100,7 @@ class PublicQueueFormatName:
         return cls(buf[at : at + 16]), at + 16
 
     def encode(self) -> bytes:
-        return self.public_queue_identifier
+        return exactly(16, self.public_queue_identifier, "MS-MQMQ 2.2.18.1.7.1", "PublicQueueIdentifier")
 
     def encode_into(self, parts: list[bytes]) -> int:
         parts.append(self.encode())
@@ -119,8 +120,10 @@ class PrivateQueueFormatName:
             raise cut_short("MS-MQMQ 2.2.18.1.7.2", "PrivateQueueFormatName", at, len(buf))
         return cls(*_GUID_U32.unpack_from(buf, at)), at + 20
 
+    @encodes("MS-MQMQ 2.2.18.1.7.2", "PrivateQueueFormatName")
     def encode(self) -> bytes:
-        return _GUID_U32.pack(self.source_queue_manager, self.private_queue_identifier)
+        guid = exactly(16, self.source_queue_manager, "MS-MQMQ 2.2.18.1.7.2", "SourceQueueManager")
+        return _GUID_U32.pack(guid, self.private_queue_identifier)
 
     def encode_into(self, parts: list[bytes]) -> int:
         parts.append(self.encode())

@@ -10,7 +10,7 @@ from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_SENDER_CERT_SIZE
-from waypost.wire.codec import cut_short, decode_text, encode_text
+from waypost.wire.codec import cut_short, decode_text, encode_text, encodes
 
 SECTION: Final = "MS-MQMQ 2.2.20.6"
 
@@ -75,6 +75,7 @@ class SecurityHeader:
         self.padding += buf[end:after]
         return buf[at:end], after
 
+    @encodes(SECTION, "SecurityHeader")
     def encode(self) -> bytes:
         id_size = len(self.security_id)
         if (
@@ -130,6 +131,7 @@ class ProviderInfo:
         (provider_type,) = _U32.unpack_from(data)
         return cls(provider_type, decode_text(data[4:], SECTION, "ProviderName", 4))
 
+    @encodes(SECTION, "ProviderInfo")
     def encode(self) -> bytes:
         return _U32.pack(self.provider_type) + encode_text(self.provider_name, SECTION, "ProviderName")
 
@@ -160,7 +162,9 @@ def _check(header: SecurityHeader, at: int) -> None:
 def _check_provider_info(header: SecurityHeader, at: int) -> None:
     if header.flags & DE:
         raise DecodeError(SECTION, "ProviderInfoSize", at + 12, "it is not 0 although DE names the default provider")
+    before = (header.security_id, header.encryption_key, header.signature, header.sender_cert)
+    start = at + FIXED_SIZE + sum(len(item) + 3 & ~3 for item in before)
     try:
         ProviderInfo.decode(header.provider_info)
     except DecodeError as error:
-        raise DecodeError(SECTION, error.field, at + FIXED_SIZE, error.reason) from None
+        raise DecodeError(SECTION, error.field, start + error.offset, error.reason) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from waypost.wire.codec import cut_short
+from waypost.wire.codec import cut_short, encodes
 
 SECTION: Final = "MS-MQMQ 2.2.20.4"
 SIZE: Final = 16
@@ -32,6 +32,7 @@ class SessionHeader:
             raise cut_short(SECTION, "SessionHeader", at, len(buf))
         return cls(*LAYOUT.unpack_from(buf, at)), at + SIZE
 
+    @encodes(SECTION, "SessionHeader")
     def encode(self) -> bytes:
         return LAYOUT.pack(
             self.ack_sequence_number,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from waypost.wire.codec import cut_short
+from waypost.wire.codec import cut_short, encodes, exactly
 
 SECTION: Final = "MS-MQMQ 2.2.20.5"
 
@@ -48,11 +48,12 @@ class TransactionHeader:
             at += 16
         return header, at
 
+    @encodes(SECTION, "TransactionHeader")
     def encode(self) -> bytes:
         guid = self.connector_qm_guid
         flags = self.flags & ~CG if guid is None else self.flags | CG
         fixed = LAYOUT.pack(flags, self.tx_sequence_id, self.tx_sequence_number, self.previous_tx_sequence_number)
-        return fixed if guid is None else fixed + guid
+        return fixed if guid is None else fixed + exactly(16, guid, SECTION, "ConnectorQMGuid")
 
     @property
     def transaction_id(self) -> int:

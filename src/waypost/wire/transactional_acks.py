@@ -11,6 +11,7 @@ from typing import Final
 from waypost.errors import DecodeError
 from waypost.wire import base_header, user_header
 from waypost.wire.base_header import BaseHeader
+from waypost.wire.codec import encodes, exactly
 from waypost.wire.message_class import MessageClass
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.queue_names import DirectQueueFormatName, PrivateQueueFormatNameId
@@ -50,10 +51,14 @@ class OrderAckBody:
     tx_previous_sequence_number: int
     reserved: bytes = bytes(20)
 
+    @encodes("MS-MQQB 2.2.4.1", "OrderAck Body")
     def encode(self) -> bytes:
         return ORDER_LAYOUT.pack(
-            self.tx_sequence_id, self.tx_sequence_number, self.tx_previous_sequence_number, self.reserved
-        )  # fmt: skip
+            self.tx_sequence_id,
+            self.tx_sequence_number,
+            self.tx_previous_sequence_number,
+            exactly(20, self.reserved, "MS-MQQB 2.2.4.1", "Reserved"),
+        )
 
 
 @dataclass(slots=True)
@@ -66,12 +71,13 @@ class FinalAckBody:
     source_guid: bytes
     message_id: int
 
+    @encodes("MS-MQQB 2.2.5.1", "FinalAck Body")
     def encode(self) -> bytes:
         return FINAL_LAYOUT.pack(
             self.tx_sequence_id,
             self.tx_sequence_number,
             self.tx_previous_sequence_number,
-            self.source_guid,
+            exactly(16, self.source_guid, "MS-MQQB 2.2.5.1", "SourceGUID"),
             self.message_id,
         )
 

@@ -8,13 +8,14 @@ number that is 2 (on the source host) in AQ and RQ and 3 (on the destination hos
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct
 from types import NoneType
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.guid import NULL_GUID
-from waypost.wire.codec import INFINITE, cut_short
+from waypost.wire.codec import INFINITE, cut_short, encodes, exactly
 from waypost.wire.queue_names import (
     DirectQueueFormatName,
     PrivateQueueFormatName,
@@ -97,22 +98,26 @@ def _decode_nothing(_buf: bytes, at: int) -> tuple[None, int]:
     return None, at
 
 
-def _refuse(_buf: bytes, at: int) -> tuple[None, int]:
-    raise DecodeError(
-        SECTION, "Flags", at, "DQ, AQ or RQ has a value that no kind of queue name has, so none can be read here"
+class _UndefinedCode(Exception):
+    """DQ, AQ or RQ has a value that no kind of queue name has."""
+
+
+def _refuse(bits: str, code: int, _buf: bytes, _at: int) -> tuple[None, int]:
+    raise _UndefinedCode(f"{bits} is {code}, which no kind of queue name has")
+
+
+def _decoders(bits: str, kinds: tuple[_Kind, ...]) -> tuple[Callable[[bytes, int], tuple[QueueName | None, int]], ...]:
+    """What reads the name for each code."""
+    return tuple(
+        partial(_refuse, bits, code) if kind is None else _decode_nothing if issubclass(kind, NoneType) else kind.decode
+        for code, kind in enumerate(kinds)
     )
 
 
-def _decoder(kind: _Kind) -> Callable[[bytes, int], tuple[QueueName | None, int]]:
-    if kind is None:
-        return _refuse
-    return _decode_nothing if issubclass(kind, NoneType) else kind.decode
-
-
 # Bound once: to look a classmethod up costs as much as to call it.
-_DECODE_DESTINATION: Final = tuple(map(_decoder, DESTINATION_KINDS))
-_DECODE_ADMIN: Final = tuple(map(_decoder, ADMIN_KINDS))
-_DECODE_RESPONSE: Final = tuple(map(_decoder, RESPONSE_KINDS))
+_DECODE_DESTINATION: Final = _decoders("DQ", DESTINATION_KINDS)
+_DECODE_ADMIN: Final = _decoders("AQ", ADMIN_KINDS)
+_DECODE_RESPONSE: Final = _decoders("RQ", RESPONSE_KINDS)
 
 
 @dataclass(slots=True)
@@ -130,15 +135,19 @@ class UserHeader:
 
     @classmethod
     def decode(cls, buf: bytes, at: int) -> "tuple[UserHeader, int]":
+        start = at
         try:
             header = cls(*LAYOUT.unpack_from(buf, at))
         except struct.error:
             raise cut_short(SECTION, "UserHeader", at, len(buf)) from None
         flags = header.flags
         at += FIXED_SIZE
-        header.destination_queue, at = _DECODE_DESTINATION[flags >> DQ_SHIFT & 7](buf, at)
-        if flags & _OPTIONAL:
-            at = header._decode_optional(buf, at)
+        try:
+            header.destination_queue, at = _DECODE_DESTINATION[flags >> DQ_SHIFT & 7](buf, at)
+            if flags & _OPTIONAL:
+                at = header._decode_optional(buf, at)
+        except _UndefinedCode as error:
+            raise DecodeError(SECTION, "Flags", start + FIXED_SIZE - 4, str(error)) from None
         return header, at
 
     def _decode_optional(self, buf: bytes, at: int) -> int:
@@ -153,6 +162,7 @@ class UserHeader:
             at += 16
         return at
 
+    @encodes(SECTION, "UserHeader")
     def encode(self) -> bytes:
         parts: list[bytes] = []
         self.encode_into(parts, self.flags)
@@ -202,7 +212,7 @@ class UserHeader:
             data += self.response_queue.encode()
         if self.connector_type is None:
             return flags & ~CQ, data
-        return flags | CQ, data + self.connector_type
+        return flags | CQ, data + exactly(16, self.connector_type, SECTION, "ConnectorType")
 
     @property
     def hop_count(self) -> int:

@@ -6,6 +6,7 @@ and headers of MS-MQRR 2.2.5.2 may stand inside PacketSize behind all others: te
 both.
 
 Presence bits and sizes are computed when encoding; every other bit, reserved byte and padding byte is written as it is.
+Whether a message may be sent is another question: waypost.wire.originated answers it.
 """
 
 import struct
@@ -17,6 +18,7 @@ from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_PACKET_SIZE
 from waypost.wire import base_header, user_header
 from waypost.wire.base_header import BaseHeader
+from waypost.wire.codec import cut_short
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MultiQueueFormatHeader
@@ -127,7 +129,9 @@ class UserMessage:
             if self.debug is not None:
                 base_flags |= base_header.DH
                 after = self.debug.encode()
-            if self.srmp_envelope is not None and self.compound_message is not None:
+            if self.srmp_envelope is not None or self.compound_message is not None:
+                if self.srmp_envelope is None or self.compound_message is None:
+                    raise EncodeError(SECTION, "CompoundMessageHeader", "it and SRMPEnvelopeHeader stand together")
                 user_flags |= user_header.AH
                 after += self.srmp_envelope.encode() + self.compound_message.encode()
             if self.soap is not None:
@@ -181,7 +185,9 @@ def _decode_extension(buf: bytes, at: int, packet_size: int) -> tuple[bytes, int
     left = packet_size - at
     if left < 0:
         raise DecodeError(base_header.SECTION, "PacketSize", 8, f"it is {packet_size}, but the headers take {at} bytes")
-    if left < 12 or len(buf) < packet_size:
+    if len(buf) < packet_size:
+        raise cut_short(SECTION, "UserMessage Packet", 0, len(buf))
+    if left < 12:
         raise DecodeError(SECTION, "UserMessage Packet", at, f"{left} bytes that belong to no header end the packet")
     header_size, remaining = _EXTENSION.unpack_from(buf, at)
     if header_size != 12:
