@@ -42,7 +42,7 @@ class Event(Enum):
     WAIT_TIME_EXPIRED = auto()
 
 
-# A pair that is absent cannot happen: a cursor that waits is asked nothing until its wait has ended.
+# A pair that is absent cannot happen: a cursor that waits refuses every question until its wait has ended.
 TRANSITIONS: Final[dict[tuple[CursorState, Event], CursorState]] = {
     (CursorState.UNREAD, Event.PEEK): CursorState.READ,
     (CursorState.UNREAD, Event.DEQUEUE): CursorState.UNREAD,
@@ -70,25 +70,34 @@ class Cursor:
     # Of use while the cursor stands at END: the last SequentialID of its time.
     last_sequential_id: int = 0
 
+    @property
+    def is_waiting(self) -> bool:
+        return self.state in (CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE)
+
     def get_message_for_peek(self) -> Found:
         """MS-MQDMPR 3.2.7.2."""
+        if self.is_waiting:
+            return Found.ILLEGAL_CURSOR_ACTION
         if self.state is CursorState.READ:
             return self._current(Event.PEEK)
-        return self._advance(Event.PEEK, Event.NO_MESSAGE_TO_PEEK)
+        return self._advance(self._next_for_peek(), Event.PEEK, Event.NO_MESSAGE_TO_PEEK)
 
     def get_next_message_for_peek(self) -> Found:
         """MS-MQDMPR 3.2.7.3."""
-        if self.state is CursorState.UNREAD:
+        if self.state is not CursorState.READ:
             return Found.ILLEGAL_CURSOR_ACTION
-        return self._advance(Event.NEXT_PEEK, Event.NO_MESSAGE_TO_PEEK)
+        return self._advance(self._next_for_peek(), Event.NEXT_PEEK, Event.NO_MESSAGE_TO_PEEK)
 
     def get_next_message_for_dequeue(self, *, no_wait: bool) -> Found:
         """MS-MQDMPR 3.2.7.4."""
+        if self.is_waiting:
+            return Found.ILLEGAL_CURSOR_ACTION
         if self.state is CursorState.READ:
             return self._current(Event.DEQUEUE)
-        if no_wait and self._next() == END:
+        position = self._next()
+        if no_wait and position == END:
             return Found.NOT_FOUND
-        return self._advance(Event.DEQUEUE, Event.NO_MESSAGE_TO_RECEIVE)
+        return self._advance(position, Event.DEQUEUE, Event.NO_MESSAGE_TO_RECEIVE)
 
     def message_available(self, lookup_id: int) -> None:
         """MS-MQDMPR 3.2.7.5: the wait brought this message, wherever it lies."""
@@ -108,8 +117,7 @@ class Cursor:
         self._enter(event)
         return Found.SUCCEEDED
 
-    def _advance(self, found: Event, nothing: Event) -> Found:
-        position = self._next()
+    def _advance(self, position: int, found: Event, nothing: Event) -> Found:
         if position == END:
             self._enter(nothing)
             return Found.WAITING
@@ -121,6 +129,9 @@ class Cursor:
         if self.position == END:
             return self.positions.next_arrived(self.last_sequential_id)
         return self.positions.next_available(self.position)
+
+    def _next_for_peek(self) -> int:
+        return self._next() if self.position == END else self.positions.next_peekable(self.position)
 
     def _enter(self, event: Event) -> None:
         self.state = TRANSITIONS[self.state, event]

@@ -12,7 +12,8 @@ from waypost.wire.message_class import MessageClass
 class MessageTable(Protocol):
     """Where messages are kept, by the number of their queue and their LookupIdentifier.
 
-    A recoverable message that was put is part of the batch that is being made; `get` gives it from that moment on.
+    A recoverable message that was put is part of the batch that is being made; `get` gives it from that moment on. What
+    `get` gives belongs to the caller: a change counts only when it is put again.
     """
 
     def put(self, queue: int, message: Message) -> None: ...
@@ -24,11 +25,11 @@ class MessageTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadEnded:
-    """A wait is over. With MQ_OK, `lookup_id` is the message that it brought."""
+    """A wait is over. With MQ_OK, `message` is what it brought."""
 
     wait_id: int
     status: HResult
-    lookup_id: int = 0
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """What becomes of message positions: MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2 and 3.1.7.2.7, and the accounting of bytes.
 
-A message counts from the moment it is in a queue until it leaves it, locked or not (readings MQDMPR 3.G). Positions
-that become Available are put on `arrivals`; whoever ends an event offers them to the readers that wait.
+A message counts from the moment it is in a queue until it leaves it, locked or not (readings MQDMPR 3.G). A position
+that becomes Available is offered to the readers that wait in the same moment, before anybody else can see it.
 """
 
-from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
-from heapq import heappop, heappush
 from typing import Final
 
 from waypost.core.message import Message
@@ -14,10 +13,17 @@ from waypost.core.ports import Event, MessagePositionAvailable, MessagePositionD
 from waypost.core.positions import PositionState, lookup_identifier
 from waypost.core.queues import UNLIMITED, Queue
 from waypost.core.serialization import size_in_bytes
+from waypost.core.timers import Timers
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
 
 KILOBYTE: Final = 1024
+
+Offer = Callable[[Queue, int], None]
+
+# The number of a Time To Be Received Timer: the queue's number above the 64 bits of the LookupIdentifier.
+_LOOKUP_BITS: Final = 64
+_LOOKUP_MASK: Final = (1 << _LOOKUP_BITS) - 1
 
 
 class PositionEvents:
@@ -25,11 +31,11 @@ class PositionEvents:
 
     __slots__ = (
         "_expired",
-        "_expiries",
         "_queues",
-        "arrivals",
+        "_timers",
         "events",
         "messages",
+        "offer",
         "quota",
         "sequential_id",
         "total_bytes",
@@ -38,56 +44,80 @@ class PositionEvents:
     def __init__(self, messages: MessageTable) -> None:
         self.messages: Final = messages
         self.events: list[Event] = []
-        self.arrivals: deque[tuple[Queue, int]] = deque()
+        # Whoever keeps the waiting reads takes this place.
+        self.offer: Offer = _nobody_waits
         self.sequential_id = 0
         self.total_bytes = 0
         self.quota = UNLIMITED
+        self._timers: Final = Timers(self._is_in_queue)
         self._queues: dict[int, Queue] = {}
-        self._expiries: list[tuple[int, int, int]] = []
-        self._expired: set[tuple[int, int]] = set()
+        self._expired: set[int] = set()
 
     def fits(self, queue: Queue, message: Message) -> bool:
         """Whether the queue's own quota has room. Exactly full is not exceeded (readings MQDMPR 3.F)."""
-        quota = queue.attributes.quota
-        return quota == UNLIMITED or queue.total_bytes + size_in_bytes(message) <= quota * KILOBYTE
+        return _has_room(queue.attributes.quota, queue.total_bytes, message)
 
     def fits_machine(self, message: Message) -> bool:
-        return self.quota == UNLIMITED or self.total_bytes + size_in_bytes(message) <= self.quota * KILOBYTE
+        return _has_room(self.quota, self.total_bytes, message)
 
-    def insert(self, queue: Queue, message: Message, state: PositionState) -> int:
-        """Give the message its LookupIdentifier and its place; start its Time To Be Received Timer."""
+    def identify(self, message: Message) -> int:
+        """Give the message its LookupIdentifier."""
         self.sequential_id += 1
         message.lookup_identifier = lookup_identifier(message.effective_priority, self.sequential_id)
-        self.place(queue, message, state)
         return message.lookup_identifier
 
     def place(self, queue: Queue, message: Message, state: PositionState) -> None:
-        """Put a message that has its LookupIdentifier at its place."""
+        """Put a message that has its LookupIdentifier at its place, and start its Time To Be Received Timer."""
         size = size_in_bytes(message)
         self.messages.put(queue.number, message)
         queue.positions.insert(message.lookup_identifier, state)
         queue.total_bytes += size
         self.total_bytes += size
-        if message.time_to_be_received != INFINITE:
+        if message.time_to_be_received != INFINITE and queue.lets_messages_expire:
             self._queues[queue.number] = queue
-            expiry = message.sent_time + message.time_to_be_received
-            heappush(self._expiries, (expiry, queue.number, message.lookup_identifier))
+            # readings MQDMPR 3.O: the time counts from SentTime, not from the arrival.
+            self._timers.start(
+                message.sent_time + message.time_to_be_received, _timer(queue, message.lookup_identifier)
+            )
+
+    def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
+        """Put a message at its place as Available. False if its time is over: then it is gone already."""
+        self.place(queue, message, PositionState.AVAILABLE)
+        self.expire(wall)
+        return message.lookup_identifier in queue.positions
+
+    def lock(self, queue: Queue, lookup_id: int) -> Message:
+        """Keep an Available position for one reader until the outcome of its transaction or two-phase read."""
+        message = self.messages.get(queue.number, lookup_id)
+        queue.positions.set_state(lookup_id, PositionState.LOCKED)
+        if message.allow_peek_when_locked:
+            queue.positions.show_to_peeks(lookup_id)
+        return message
 
     def available(self, queue: Queue, lookup_id: int) -> None:
-        """MS-MQDMPR 3.1.7.2.2. A message that expired while it was locked leaves instead (readings MQDMPR 3.O)."""
-        if (queue.number, lookup_id) in self._expired:
+        """MS-MQDMPR 3.1.7.2.2 for a position that was locked, or that is in the list as Available for the first time.
+
+        readings MQDMPR 3.O: a message that expired while it was locked leaves instead.
+        """
+        if _timer(queue, lookup_id) in self._expired:
             self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
         queue.positions.set_state(lookup_id, PositionState.AVAILABLE)
-        self.arrivals.append((queue, lookup_id))
         self.events.append(MessagePositionAvailable(queue, lookup_id))
+        self.offer(queue, lookup_id)
 
-    def deleted(self, queue: Queue, lookup_id: int, reason: MessageClass) -> None:
+    def received(self, queue: Queue, lookup_id: int) -> Message:
+        """The message goes to an application: it leaves its queue, and the journal gets a copy."""
+        message = self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        if queue.attributes.journaling and queue.journal is not None:
+            self._copy_to_journal(queue.journal, message)
+        return message
+
+    def deleted(self, queue: Queue, lookup_id: int, reason: MessageClass) -> Message:
         """MS-MQDMPR 3.1.7.2.1."""
         message = self.remove(queue, lookup_id)
-        if reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE and queue.attributes.journaling:
-            self._journal(queue, message)
         self.events.append(MessagePositionDeleted(queue, message, reason))
+        return message
 
     def remove(self, queue: Queue, lookup_id: int) -> Message:
         """Take a position and its message away without a word, as the abort of a send does."""
@@ -97,29 +127,47 @@ class PositionEvents:
         queue.total_bytes -= size
         self.total_bytes -= size
         self.messages.delete(queue.number, lookup_id)
-        self._expired.discard((queue.number, lookup_id))
+        self._expired.discard(_timer(queue, lookup_id))
         return message
 
-    def _journal(self, queue: Queue, message: Message) -> None:
-        """readings MQDMPR 3.Y: a copy of what was received, if the quotas allow; it never expires."""
-        journal = queue.journal
-        if journal is None or not self.fits(journal, message) or not self.fits_machine(message):
-            return
-        copy = replace(message, time_to_be_received=INFINITE, packet=b"")
-        self.available(journal, self.insert(journal, copy, PositionState.LOCKED))
+    def forget_queue(self, queue: Queue) -> None:
+        """The queue is empty and will stay so."""
+        self._queues.pop(queue.number, None)
 
     def expire(self, wall: float) -> None:
         """MS-MQDMPR 3.1.7.2.7 for every message whose TimeToBeReceived has passed at this time of the wall clock."""
-        while self._expiries and self._expiries[0][0] <= wall:
-            _, number, lookup_id = heappop(self._expiries)
-            queue = self._queues[number]
-            state = queue.positions.state(lookup_id)
-            if state is PositionState.AVAILABLE:
+        for timer in self._timers.expired(wall):
+            queue, lookup_id = self._queues[timer >> _LOOKUP_BITS], timer & _LOOKUP_MASK
+            if queue.positions.state(lookup_id) is PositionState.AVAILABLE:
                 self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
-            elif state is not PositionState.DELETED:
-                self._expired.add((number, lookup_id))
+            else:
+                self._expired.add(timer)
 
     @property
-    def next_expiry(self) -> int | None:
+    def next_expiry(self) -> float | None:
         """The time of the wall clock at which `expire` has something to do."""
-        return self._expiries[0][0] if self._expiries else None
+        return self._timers.next_deadline()
+
+    def _is_in_queue(self, timer: int) -> bool:
+        queue = self._queues.get(timer >> _LOOKUP_BITS)
+        return queue is not None and timer & _LOOKUP_MASK in queue.positions
+
+    def _copy_to_journal(self, journal: Queue, message: Message) -> None:
+        """readings MQDMPR 3.Y: if the quotas allow it."""
+        if self.fits(journal, message) and self.fits_machine(message):
+            copy = replace(message)
+            self.identify(copy)
+            self.place(journal, copy, PositionState.AVAILABLE)
+            self.available(journal, copy.lookup_identifier)
+
+
+def _nobody_waits(_queue: Queue, _lookup_id: int) -> None:
+    """As long as there are no readers."""
+
+
+def _timer(queue: Queue, lookup_id: int) -> int:
+    return queue.number << _LOOKUP_BITS | lookup_id
+
+
+def _has_room(quota: int, taken: int, message: Message) -> bool:
+    return quota == UNLIMITED or taken + size_in_bytes(message) <= quota * KILOBYTE

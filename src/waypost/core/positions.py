@@ -7,7 +7,7 @@ of numbers, and only those that are not Available have an entry of their own. Wh
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final
@@ -41,11 +41,13 @@ def lookup_identifier(priority: int, sequential_id: int) -> int:
 class PositionList:
     """The positions of one queue, in list order."""
 
-    __slots__ = ("_bands", "_states")
+    __slots__ = ("_bands", "_shown", "_states")
 
     def __init__(self) -> None:
         self._bands = tuple(_Band() for _ in range(PRIORITIES))
         self._states: dict[int, PositionState] = {}
+        # Locked positions that peeks see all the same, ascending.
+        self._shown: list[int] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._bands))
@@ -72,17 +74,27 @@ class PositionList:
     def set_state(self, lookup_id: int, state: PositionState) -> None:
         """Change the state of a position that is in the list, to any but DELETED."""
         band = self._bands[lookup_id >> SEQUENCE_BITS]
+        self._hide(lookup_id)
         if state is PositionState.AVAILABLE:
-            self._states.pop(lookup_id, None)
-            band.release(lookup_id & SEQUENCE_MASK)
+            if self._states.pop(lookup_id, None) is not None:
+                band.release(lookup_id & SEQUENCE_MASK)
         else:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
 
     def remove(self, lookup_id: int) -> None:
         """Take a position out of the list: it is Deleted from now on."""
+        self._hide(lookup_id)
         self._states.pop(lookup_id, None)
         self._bands[lookup_id >> SEQUENCE_BITS].remove(lookup_id & SEQUENCE_MASK)
+
+    def show_to_peeks(self, lookup_id: int) -> None:
+        """Let peeks see a Locked position, for as long as it is Locked."""
+        insort(self._shown, lookup_id)
+
+    def is_shown(self, lookup_id: int) -> bool:
+        at = bisect_left(self._shown, lookup_id)
+        return at < len(self._shown) and self._shown[at] == lookup_id
 
     def next_available(self, after: int) -> int:
         """MS-MQDMPR 3.1.7.3.2 forwards: the first Available position behind `after`, or END."""
@@ -108,6 +120,16 @@ class PositionList:
             found = self._bands[number].previous_free(SEQUENCE_MASK + 1)
         return number << SEQUENCE_BITS | found
 
+    def next_peekable(self, after: int) -> int:
+        """The same as next_available for a peek, which also sees what is shown to it."""
+        at = bisect_right(self._shown, after)
+        return min(self.next_available(after), self._shown[at] if at < len(self._shown) else END)
+
+    def previous_peekable(self, before: int) -> int:
+        """The same as previous_available for a peek."""
+        at = bisect_left(self._shown, before)
+        return max(self.previous_available(before), self._shown[at - 1] if at else START)
+
     def next_arrived(self, since: int) -> int:
         """The first Available position, in list order, whose SequentialID is above `since`, or END."""
         for number, band in enumerate(self._bands):
@@ -126,6 +148,10 @@ class PositionList:
                 return END
             found = self._bands[number].next(-1)
         return number << SEQUENCE_BITS | found
+
+    def _hide(self, lookup_id: int) -> None:
+        if self._shown and self.is_shown(lookup_id):
+            del self._shown[bisect_left(self._shown, lookup_id)]
 
 
 class _Band:
@@ -158,13 +184,13 @@ class _Band:
         if not self._ids or self._ids[-1] < sequential_id:
             self._ids.append(sequential_id)
             return
+        at = bisect_left(self._ids, sequential_id, self._head)
+        self._free = min(self._free, at)
         # A number that was removed a moment ago and comes back, as a move within one queue does.
         if sequential_id in self._gone:
             self._gone.remove(sequential_id)
-            return
-        at = bisect_left(self._ids, sequential_id, self._head)
-        self._ids.insert(at, sequential_id)
-        self._free = min(self._free, at)
+        else:
+            self._ids.insert(at, sequential_id)
 
     def remove(self, sequential_id: int) -> None:
         self._busy.discard(sequential_id)

@@ -4,6 +4,8 @@ A read that finds nothing waits: it answers Waiting, and a ReadEnded event with 
 comes, the time is over, or somebody ends the wait. A message that comes is offered descriptor by descriptor, to the
 waits of each in their order; peeks share it, the first receive takes it and ends the round (readings MQDMPR 3.H). It is
 taken in the same moment, so nobody can step between.
+
+A read names the transaction that it belongs to; one that is not under way is refused before anything is touched.
 """
 
 from collections.abc import Iterable
@@ -13,10 +15,12 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor, Found
+from waypost.core.message import Message
 from waypost.core.ports import ReadEnded
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, START, PositionState
 from waypost.core.queues import OpenQueueDescriptor, Queue, ReadRequest, WaitingMessageReadOperation
+from waypost.core.timers import Timers
 from waypost.core.transactions import OperationType, TransactionalOperation, Transactions
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass
@@ -24,10 +28,10 @@ from waypost.wire.message_class import MessageClass
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """How a read ended. With MQ_OK, `lookup_id` is the message."""
+    """How a read ended. With MQ_OK, `message` is what was read."""
 
     status: HResult
-    lookup_id: int = 0
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,73 +56,88 @@ _CURSOR_STATUS: Final = {
     Found.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
     Found.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
 }
+_QUEUE_NOT_AVAILABLE: Final = Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
 
 
 class Reading:
     """The readers of all queues of one queue manager."""
 
-    __slots__ = ("_last_wait_id", "_positions", "_transactions", "_waits")
+    __slots__ = ("_last_wait_id", "_positions", "_timers", "_transactions", "_waits")
 
     def __init__(self, positions: PositionEvents, transactions: Transactions) -> None:
         self._positions: Final = positions
         self._transactions: Final = transactions
         self._waits: dict[int, WaitingMessageReadOperation] = {}
+        self._timers: Final = Timers(self._waits.__contains__)
         self._last_wait_id = 0
+        positions.offer = self._offer
 
     def dequeue_message(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
         """MS-MQDMPR 3.1.7.1.10."""
         queue = descriptor.queue
         if queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return _QUEUE_NOT_AVAILABLE
+        if not descriptor.access_type.can_receive:
+            return Read(HResult.MQ_ERROR_ACCESS_DENIED)
+        if not self._is_possible(request):
+            return Read(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         if request.cursor is not None:
             found = request.cursor.get_next_message_for_dequeue(no_wait=request.timeout_ms == 0)
             if found is Found.SUCCEEDED:
-                return self._take(queue, request.cursor.position, request)
+                return self._take(descriptor, queue, request.cursor.position, request)
             if found is not Found.WAITING:
                 return Read(_CURSOR_STATUS[found])
         else:
+            # readings MQDMPR 3.B: from Start; behind Head the first message would be passed over.
             position = queue.positions.next_available(START)
             if position != END:
-                return self._take(queue, position, request)
+                return self._take(descriptor, queue, position, request)
         return self._wait(descriptor, request, now, destructive_read=True)
 
     def dequeue_message_begin(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
         """MS-MQDMPR 3.1.7.1.11."""
         return self.dequeue_message(descriptor, replace(request, two_phase_read=True), now)
 
-    def dequeue_message_end(self, descriptor: OpenQueueDescriptor, lookup_id: int, *, delete_message: bool) -> HResult:
-        """MS-MQDMPR 3.1.7.1.12 for a message that no transaction holds."""
+    def dequeue_message_end(
+        self, descriptor: OpenQueueDescriptor, lookup_id: int, *, delete_message: bool, transaction: bytes | None = None
+    ) -> HResult:
+        """MS-MQDMPR 3.1.7.1.12. `transaction` is the one that the read belongs to."""
         queue = descriptor.queue
         if queue is None:
             return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-        match queue.positions.state(lookup_id):
-            case PositionState.LOCKED if delete_message:
-                self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-            case PositionState.LOCKED:
-                self._positions.available(queue, lookup_id)
-            case PositionState.PURGE_PENDING:
-                self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
-            case _:
-                return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        if transaction is not None:
+            return self._end_transactional(queue, lookup_id, transaction, delete_message=delete_message)
+        if lookup_id not in descriptor.two_phase_reads:
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        descriptor.two_phase_reads.remove(lookup_id)
+        if queue.positions.state(lookup_id) is PositionState.PURGE_PENDING:
+            self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+        elif delete_message:
+            self._positions.received(queue, lookup_id)
+        else:
+            self._positions.available(queue, lookup_id)
         return HResult.MQ_OK
 
     def peek_message(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
         """MS-MQDMPR 3.1.7.1.15."""
         queue = descriptor.queue
         if queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return _QUEUE_NOT_AVAILABLE
+        if not descriptor.access_type.can_peek:
+            return Read(HResult.MQ_ERROR_ACCESS_DENIED)
         if request.cursor is not None:
-            found = request.cursor.get_message_for_peek()
-            return self._peeked(descriptor, request, found, now)
-        position = queue.positions.next_available(START)
+            return self._peeked(descriptor, request, request.cursor.get_message_for_peek(), now)
+        position = queue.positions.next_peekable(START)
         if position != END:
-            return Read(HResult.MQ_OK, position)
+            return self._show(queue, position)
         return self._wait(descriptor, request, now, destructive_read=False)
 
     def peek_next_message(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
         """MS-MQDMPR 3.1.7.1.14. The request names a cursor."""
         if descriptor.queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            return _QUEUE_NOT_AVAILABLE
+        if not descriptor.access_type.can_peek:
+            return Read(HResult.MQ_ERROR_ACCESS_DENIED)
         assert request.cursor is not None
         return self._peeked(descriptor, request, request.cursor.get_next_message_for_peek(), now)
 
@@ -128,17 +147,22 @@ class Reading:
         """MS-MQDMPR 3.1.7.1.13. Without a request it is a peek."""
         queue = descriptor.queue
         if queue is None:
-            return Read(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        found = _seek(queue, lookup_id, action, is_peek=request is None)
-        if found.status is not HResult.MQ_OK or request is None:
-            return found
-        return self._take(queue, found.lookup_id, request)
+            return _QUEUE_NOT_AVAILABLE
+        access = descriptor.access_type
+        if not (access.can_peek if request is None else access.can_receive):
+            return Read(HResult.MQ_ERROR_ACCESS_DENIED)
+        if request is not None and not self._is_possible(request):
+            return Read(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        status, found = _seek(descriptor, queue, lookup_id, action, is_peek=request is None)
+        if status is not HResult.MQ_OK:
+            return Read(status)
+        return self._show(queue, found) if request is None else self._take(descriptor, queue, found, request)
 
     def cancel_waiting_message_read_request(
         self, descriptor: OpenQueueDescriptor, tag: int, status: HResult
     ) -> HResult:  # fmt: skip
         """MS-MQDMPR 3.1.7.1.17. readings MQDMPR 3.L: tags are those of one descriptor."""
-        for wait in descriptor.waiting:
+        for wait in descriptor.waiting.values():
             if wait.request.tag == tag:
                 self._end(wait, status)
                 return HResult.MQ_OK
@@ -149,50 +173,68 @@ class Reading:
         for wait in tuple(waits):
             self._end(wait, status)
 
-    def offer_arrivals(self) -> None:
-        """MS-MQDMPR 3.1.7.2.2, last part: hand what became Available to those who wait for it."""
-        arrivals = self._positions.arrivals
-        while arrivals:
-            queue, lookup_id = arrivals.popleft()
-            self._offer(queue, lookup_id)
+    def end_two_phase_reads(self, descriptor: OpenQueueDescriptor) -> None:
+        """Nobody is left to end them: what was read through a handle that is closed is for others again."""
+        for lookup_id in sorted(descriptor.two_phase_reads):
+            self.dequeue_message_end(descriptor, lookup_id, delete_message=False)
 
     def expire(self, monotonic: float) -> None:
         """MS-MQDMPR 3.1.6.3: end the waits whose time is over."""
-        for wait in tuple(self._waits.values()):
-            if wait.deadline is not None and wait.deadline <= monotonic:
-                self._end(wait, HResult.MQ_ERROR_IO_TIMEOUT)
+        for wait_id in self._timers.expired(monotonic):
+            self._end(self._waits[wait_id], HResult.MQ_ERROR_IO_TIMEOUT)
 
     @property
     def next_deadline(self) -> float | None:
         """When `expire` has something to do."""
-        return min((wait.deadline for wait in self._waits.values() if wait.deadline is not None), default=None)
+        return self._timers.next_deadline()
+
+    def _is_possible(self, request: ReadRequest) -> bool:
+        return request.transaction is None or self._transactions.is_open(request.transaction)
 
     def _offer(self, queue: Queue, lookup_id: int) -> None:
-        for descriptor in queue.descriptors:
-            for wait in tuple(descriptor.waiting):
-                if queue.positions.state(lookup_id) is not PositionState.AVAILABLE:
-                    return
-                self._forget(wait)
-                if wait.request.cursor is not None:
-                    wait.request.cursor.message_available(lookup_id)
-                if wait.destructive_read:
-                    read = self._take(queue, lookup_id, wait.request)
-                    self._positions.events.append(ReadEnded(wait.wait_id, read.status, read.lookup_id))
-                    return
-                self._positions.events.append(ReadEnded(wait.wait_id, HResult.MQ_OK, lookup_id))
+        """MS-MQDMPR 3.1.7.2.2, last part. Every step ends a wait, so that the round costs what it achieves."""
+        while queue.waiting:
+            descriptor = next(iter(queue.waiting.values()))
+            wait = next(iter(descriptor.waiting.values()))
+            if not self._is_possible(wait.request):
+                self._end(wait, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+                continue
+            self._forget(wait)
+            if wait.request.cursor is not None:
+                wait.request.cursor.message_available(lookup_id)
+            if wait.destructive_read:
+                read = self._take(descriptor, queue, lookup_id, wait.request)
+            else:
+                read = self._show(queue, lookup_id)
+            self._positions.events.append(ReadEnded(wait.wait_id, read.status, read.message))
+            if wait.destructive_read:
+                return
 
-    def _take(self, queue: Queue, lookup_id: int, request: ReadRequest) -> Read:
+    def _take(self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest) -> Read:
         """A transaction locks the message until its outcome, a two-phase read until its end; else it is gone."""
         if request.transaction is not None:
-            if request.transaction not in self._transactions.collection:
-                return Read(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+            message = self._positions.lock(queue, lookup_id)
             operation = TransactionalOperation(OperationType.DEQUEUE, queue, lookup_id)
             self._transactions.record(request.transaction, operation)
         elif request.two_phase_read:
-            queue.positions.set_state(lookup_id, PositionState.LOCKED)
+            message = self._positions.lock(queue, lookup_id)
+            descriptor.two_phase_reads.add(lookup_id)
         else:
-            self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        return Read(HResult.MQ_OK, lookup_id)
+            message = self._positions.received(queue, lookup_id)
+        return Read(HResult.MQ_OK, message)
+
+    def _show(self, queue: Queue, lookup_id: int) -> Read:
+        return Read(HResult.MQ_OK, self._positions.messages.get(queue.number, lookup_id))
+
+    def _end_transactional(
+        self, queue: Queue, lookup_id: int, transaction: bytes, *, delete_message: bool
+    ) -> HResult:  # fmt: skip
+        """readings MQDMPR 3.R: the outcome decides over a message that was delivered; another one is free again."""
+        if not self._transactions.holds(transaction, queue, lookup_id):
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        if not delete_message:
+            self._transactions.take_back(transaction, queue, lookup_id)
+        return HResult.MQ_OK
 
     def _peeked(self, descriptor: OpenQueueDescriptor, request: ReadRequest, found: Found, now: Now) -> Read | Waiting:
         if found is Found.WAITING:
@@ -200,7 +242,8 @@ class Reading:
         if found is not Found.SUCCEEDED:
             return Read(_CURSOR_STATUS[found])
         assert request.cursor is not None
-        return Read(HResult.MQ_OK, request.cursor.position)
+        assert descriptor.queue is not None
+        return self._show(descriptor.queue, request.cursor.position)
 
     def _wait(
         self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now, *, destructive_read: bool
@@ -210,10 +253,13 @@ class Reading:
             self._expire_cursor(request.cursor)
             return Read(HResult.MQ_ERROR_IO_TIMEOUT)
         self._last_wait_id += 1
-        deadline = None if request.timeout_ms is None else now.monotonic + request.timeout_ms / 1000
-        wait = WaitingMessageReadOperation(self._last_wait_id, descriptor, destructive_read, request, deadline)
-        descriptor.waiting.append(wait)
+        wait = WaitingMessageReadOperation(self._last_wait_id, descriptor, destructive_read, request)
         self._waits[wait.wait_id] = wait
+        descriptor.waiting[wait.wait_id] = wait
+        assert descriptor.queue is not None
+        descriptor.queue.waiting[descriptor.handle] = descriptor
+        if request.timeout_ms is not None:
+            self._timers.start(now.monotonic + request.timeout_ms / 1000, wait.wait_id)
         return Waiting(wait.wait_id)
 
     def _end(self, wait: WaitingMessageReadOperation, status: HResult) -> None:
@@ -222,40 +268,49 @@ class Reading:
         self._positions.events.append(ReadEnded(wait.wait_id, status))
 
     def _forget(self, wait: WaitingMessageReadOperation) -> None:
-        wait.descriptor.waiting.remove(wait)
+        descriptor = wait.descriptor
         del self._waits[wait.wait_id]
+        del descriptor.waiting[wait.wait_id]
+        if not descriptor.waiting and descriptor.queue is not None:
+            del descriptor.queue.waiting[descriptor.handle]
 
     def _expire_cursor(self, cursor: Cursor | None) -> None:
         if cursor is not None:
             cursor.wait_time_expired(self._positions.sequential_id)
 
 
-def _seek(queue: Queue, lookup_id: int, action: MessageSeekAction, *, is_peek: bool) -> Read:
+def _seek(
+    descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, action: MessageSeekAction, *, is_peek: bool
+) -> tuple[HResult, int]:
     """MS-MQDMPR 3.1.7.3.3. readings MQDMPR 3.C: SeekFirst and SeekLast need no message with the given identifier."""
     positions = queue.positions
+    following = positions.next_peekable if is_peek else positions.next_available
+    preceding = positions.previous_peekable if is_peek else positions.previous_available
     match action:
         case MessageSeekAction.SEEK_FIRST:
-            found = positions.next_available(START)
+            found = following(START)
         case MessageSeekAction.SEEK_LAST:
-            found = positions.previous_available(END)
+            found = preceding(END)
         case MessageSeekAction.SEEK_CURRENT:
-            return _seek_current(queue, lookup_id, is_peek=is_peek)
+            return _seek_current(descriptor, queue, lookup_id, is_peek=is_peek), lookup_id
         case _ if lookup_id not in positions:
-            return Read(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+            found = END
         case MessageSeekAction.SEEK_NEXT:
-            found = positions.next_available(lookup_id)
+            found = following(lookup_id)
         case MessageSeekAction.SEEK_PREVIOUS:
-            found = positions.previous_available(lookup_id)
-    if found in (START, END):
-        return Read(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-    return Read(HResult.MQ_OK, found)
+            found = preceding(lookup_id)
+    return HResult.MQ_ERROR_MESSAGE_NOT_FOUND if found in (START, END) else HResult.MQ_OK, found
 
 
-def _seek_current(queue: Queue, lookup_id: int, *, is_peek: bool) -> Read:
+def _seek_current(descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, *, is_peek: bool) -> HResult:
     match queue.positions.state(lookup_id):
         case PositionState.AVAILABLE:
-            return Read(HResult.MQ_OK, lookup_id)
+            return HResult.MQ_OK
         case PositionState.LOCKED if is_peek:
-            return Read(HResult.MQ_ERROR_TRANSACTION_USAGE)
+            is_shown = queue.positions.is_shown(lookup_id)
+            return HResult.MQ_OK if is_shown else HResult.MQ_ERROR_TRANSACTION_USAGE
+        # A message that was here is known as long as a cursor of this handle stands where it was.
+        case PositionState.DELETED if any(cursor.position == lookup_id for cursor in descriptor.cursors.values()):
+            return HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
         case _:
-            return Read(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+            return HResult.MQ_ERROR_MESSAGE_NOT_FOUND

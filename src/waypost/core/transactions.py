@@ -1,8 +1,9 @@
 """Transactions: MS-MQDMPR 3.1.1.13, 3.1.1.14, 3.1.4.3 to 3.1.4.5 and 3.1.7.1.8.
 
 An operation only locks a position; commit does the operations in the order in which they were recorded, abort takes
-them back. The marks FirstInTransaction and LastInTransaction go to the first and the last message that the transaction
-sends to one queue, at prepare or, without one, at commit (readings MQDMPR 3.P).
+them back. A locked position belongs to one operation. The marks FirstInTransaction and LastInTransaction go to the
+first and the last message that the transaction sends to one queue, at prepare or, without one, at commit (readings
+MQDMPR 3.P).
 """
 
 from dataclasses import dataclass, field
@@ -12,8 +13,11 @@ from typing import Final
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
+from waypost.errors import TransactionSequence
+from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass
+from waypost.wire.path_names import QueueKind
 
 
 class OperationType(Enum):
@@ -35,12 +39,15 @@ class TransactionalOperation:
 
 @dataclass(slots=True)
 class Transaction:
-    """MS-MQDMPR 3.1.1.14. `single_phase` is True for a transaction of this queue manager alone."""
+    """MS-MQDMPR 3.1.1.14. `single_phase` is True for a transaction of this queue manager alone.
+
+    The operations are in the order of their recording, by the number of the queue and the LookupIdentifier.
+    """
 
     identifier: bytes
     single_phase: bool = True
     is_prepared: bool = False
-    operations: list[TransactionalOperation] = field(default_factory=list)
+    operations: dict[tuple[int, int], TransactionalOperation] = field(default_factory=dict)
 
 
 class Transactions:
@@ -53,15 +60,32 @@ class Transactions:
         self.collection: dict[bytes, Transaction] = {}
 
     def create_transaction(self, identifier: bytes) -> Transaction:
-        """MS-MQDMPR 3.1.7.1.8."""
+        """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
+        if identifier in self.collection:
+            raise TransactionSequence(f"the transaction {guid_text(identifier)} is under way already")
         transaction = Transaction(identifier)
         self.collection[identifier] = transaction
         return transaction
 
+    def is_open(self, identifier: bytes) -> bool:
+        """Whether the transaction is under way and can record operations."""
+        transaction = self.collection.get(identifier)
+        return transaction is not None and not transaction.is_prepared
+
     def record(self, identifier: bytes, operation: TransactionalOperation) -> None:
-        """Append an operation, and lock the position that it is about."""
-        operation.queue.positions.set_state(operation.lookup_id, PositionState.LOCKED)
-        self.collection[identifier].operations.append(operation)
+        """Append an operation on a position that is Locked for it."""
+        self.collection[identifier].operations[operation.queue.number, operation.lookup_id] = operation
+
+    def holds(self, identifier: bytes, queue: Queue, lookup_id: int) -> bool:
+        """Whether the transaction has received this message."""
+        transaction = self.collection.get(identifier)
+        operation = transaction.operations.get((queue.number, lookup_id)) if transaction is not None else None
+        return operation is not None and operation.operation_type is OperationType.DEQUEUE
+
+    def take_back(self, identifier: bytes, queue: Queue, lookup_id: int) -> None:
+        """readings MQDMPR 3.R: the message of a Dequeue did not reach its reader and is for others again."""
+        operation = self.collection[identifier].operations.pop((queue.number, lookup_id))
+        self._release(operation, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
 
     def transaction_prepare(self, identifier: bytes, *, single_phase: bool = True) -> HResult:
         """MS-MQDMPR 3.1.4.3."""
@@ -76,14 +100,16 @@ class Transactions:
 
     def transaction_commit(self, identifier: bytes, wall: float) -> HResult:
         """MS-MQDMPR 3.1.4.4."""
-        transaction = self.collection.get(identifier)
+        transaction = self.collection.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         if not transaction.is_prepared:
             self._mark(transaction)
-        del self.collection[identifier]
-        for operation in transaction.operations:
-            self._commit(operation, wall)
+        self._positions.expire(wall)
+        for operation in transaction.operations.values():
+            # A queue that was deleted meanwhile took its positions along.
+            if operation.lookup_id in operation.queue.positions:
+                self._commit(operation, wall)
         return HResult.MQ_OK
 
     def transaction_abort(self, identifier: bytes) -> HResult:
@@ -91,71 +117,75 @@ class Transactions:
         transaction = self.collection.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        for operation in transaction.operations:
-            self._abort(operation)
+        for operation in transaction.operations.values():
+            if operation.lookup_id in operation.queue.positions:
+                self._abort(operation)
         return HResult.MQ_OK
-
-    def forget(self, queue: Queue, lookup_id: int) -> None:
-        """readings MQDMPR 3.R: take the Dequeue of a message out of the transaction that holds it."""
-        for transaction in self.collection.values():
-            transaction.operations = [
-                operation
-                for operation in transaction.operations
-                if operation.queue is not queue or operation.lookup_id != lookup_id
-            ]
 
     def _mark(self, transaction: Transaction) -> None:
         sends: dict[int, list[TransactionalOperation]] = {}
-        for operation in transaction.operations:
-            if operation.operation_type is OperationType.ENQUEUE:
+        for operation in transaction.operations.values():
+            if operation.operation_type is OperationType.ENQUEUE and operation.lookup_id in operation.queue.positions:
                 sends.setdefault(operation.queue.number, []).append(operation)
         for operations in sends.values():
-            for operation in (operations[0], operations[-1]):
-                message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
-                message.first_in_transaction |= operation is operations[0]
-                message.last_in_transaction |= operation is operations[-1]
-                message.packet = b""
-                self._positions.messages.put(operation.queue.number, message)
+            self._mark_message(operations[0], "first_in_transaction")
+            self._mark_message(operations[-1], "last_in_transaction")
+
+    def _mark_message(self, operation: TransactionalOperation, attribute: str) -> None:
+        message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
+        setattr(message, attribute, True)
+        message.packet = b""
+        self._positions.messages.put(operation.queue.number, message)
 
     def _commit(self, operation: TransactionalOperation, wall: float) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id
-        # A queue that was deleted meanwhile took its positions along.
-        if queue.positions.state(lookup_id) is PositionState.DELETED:
-            return
         match operation.operation_type:
             case OperationType.ENQUEUE:
                 self._positions.available(queue, lookup_id)
+            case OperationType.DEQUEUE if operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+                self._positions.received(queue, lookup_id)
             case OperationType.DEQUEUE:
                 self._positions.deleted(queue, lookup_id, operation.dequeue_reason)
             case OperationType.MOVE:
                 assert operation.target_queue is not None
-                move(self._positions, queue, lookup_id, operation.target_queue, wall)
+                move(self._positions, operation.queue, lookup_id, operation.target_queue, wall)
 
     def _abort(self, operation: TransactionalOperation) -> None:
+        match operation.operation_type:
+            case OperationType.ENQUEUE:
+                self._positions.remove(operation.queue, operation.lookup_id)
+            case OperationType.DEQUEUE:
+                # readings MQDMPR 3.Z: how often a receive was taken back is kept with the message.
+                message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
+                message.abort_count += 1
+                self._positions.messages.put(operation.queue.number, message)
+                self._release(operation, operation.dequeue_reason)
+            case OperationType.MOVE:
+                # readings MQDMPR 3.S: a Move has no reason of its own.
+                self._release(operation, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+
+    def _release(self, operation: TransactionalOperation, reason_if_purged: MessageClass) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id
-        state = queue.positions.state(lookup_id)
-        if state is PositionState.DELETED:
-            return
-        if operation.operation_type is OperationType.ENQUEUE:
-            self._positions.remove(queue, lookup_id)
-            return
-        if state is PositionState.PURGE_PENDING:
-            # readings MQDMPR 3.S: a Move has no reason of its own.
-            is_move = operation.operation_type is OperationType.MOVE
-            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED if is_move else operation.dequeue_reason
-            self._positions.deleted(queue, lookup_id, reason)
-            return
-        message = self._positions.messages.get(queue.number, lookup_id)
-        message.abort_count += 1
-        self._positions.messages.put(queue.number, message)
-        self._positions.available(queue, lookup_id)
+        if queue.positions.state(lookup_id) is PositionState.PURGE_PENDING:
+            self._positions.deleted(queue, lookup_id, reason_if_purged)
+        else:
+            self._positions.available(queue, lookup_id)
 
 
 def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue, wall: float) -> None:
     """MS-MQDMPR 3.1.7.1.16 and 3.1.4.4: the same message at its ordered place in another queue."""
+    if target.is_deleted:
+        # readings MQDMPR 3.S: it was to go there, and goes with the queue.
+        positions.deleted(source, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
+        return
     message = positions.remove(source, lookup_id)
     message.move_count += 1
     message.last_move_time = int(wall)
     message.abort_count = 0
-    positions.place(target, message, PositionState.LOCKED)
-    positions.available(target, lookup_id)
+    if not positions.place_for_all(target, message, wall):
+        return
+    if target.queue_type is QueueKind.SYSTEM:
+        # readings MQDMPR 3.Z: there is no event, but who waits is served.
+        positions.offer(target, lookup_id)
+    else:
+        positions.available(target, lookup_id)

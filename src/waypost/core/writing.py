@@ -1,4 +1,7 @@
-"""Putting messages into queues, moving them, and clearing queues: MS-MQDMPR 3.1.7.1.7, 3.1.7.1.9 and 3.1.7.1.16."""
+"""Putting messages into queues, moving them, and clearing queues: MS-MQDMPR 3.1.7.1.7, 3.1.7.1.9 and 3.1.7.1.16.
+
+The flow control of 3.1.7.2.5 and 3.1.7.2.6 is here too, because all it does is refuse messages.
+"""
 
 from enum import IntEnum
 from typing import Final
@@ -9,6 +12,8 @@ from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
 from waypost.core.transactions import OperationType, TransactionalOperation, Transactions, move
+from waypost.errors import TransactionSequence
+from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
@@ -27,30 +32,41 @@ class EnqueueStatus(IntEnum):
 class Writing:
     """The writers to all queues of one queue manager."""
 
-    __slots__ = ("_positions", "_transactions", "is_throttled")
+    __slots__ = ("_positions", "_transactions", "throttled")
 
     def __init__(self, positions: PositionEvents, transactions: Transactions) -> None:
         self._positions: Final = positions
         self._transactions: Final = transactions
-        self.is_throttled = False
+        self.throttled = False
+
+    def begin_flow_control(self) -> None:
+        """MS-MQDMPR 3.1.7.2.5."""
+        self.throttled = True
+
+    def end_flow_control(self) -> None:
+        """MS-MQDMPR 3.1.7.2.6."""
+        self.throttled = False
 
     def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
-        """MS-MQDMPR 3.1.7.1.9. The transaction, if any, is in TransactionCollection."""
+        """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if there is no such transaction to send in."""
         positions = self._positions
+        if transaction is not None and not self._transactions.is_open(transaction):
+            raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.
         if message.time_to_reach_queue != INFINITE and now.wall - message.sent_time > message.time_to_reach_queue:
             return EnqueueStatus.TIMED_OUT
-        if self.is_throttled or not positions.fits_machine(message):
+        if self.throttled or not positions.fits_machine(message):
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if not positions.fits(queue, message):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
         message.arrival_time = int(now.wall)
-        lookup_id = positions.insert(queue, message, PositionState.LOCKED)
-        if transaction is None:
-            positions.available(queue, lookup_id)
-        else:
+        lookup_id = positions.identify(message)
+        if transaction is not None:
+            positions.place(queue, message, PositionState.LOCKED)
             operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id)
             self._transactions.record(transaction, operation)
+        elif positions.place_for_all(queue, message, now.wall):
+            positions.available(queue, lookup_id)
         return EnqueueStatus.ACCEPTED
 
     def move_message(
@@ -64,6 +80,9 @@ class Writing:
             return HResult.MQ_OK
         if target.queue_type is QueueKind.SYSTEM:
             return HResult.MQ_ERROR_TRANSACTION_USAGE
+        if not self._transactions.is_open(transaction):
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        self._positions.lock(source, lookup_id)
         operation = TransactionalOperation(OperationType.MOVE, source, lookup_id, target_queue=target)
         self._transactions.record(transaction, operation)
         return HResult.MQ_OK
@@ -80,3 +99,4 @@ class Writing:
         """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state."""
         for lookup_id in tuple(queue.positions):
             self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
+        self._positions.forget_queue(queue)
