@@ -56,7 +56,7 @@ def test_a_number_that_was_never_sent_acknowledges_nothing() -> None:
     assert SessionCounts(message_sent_count=3).acknowledged_by(SessionHeader(ack_sequence_number=4)) == 0
 
 
-@pytest.mark.spec("MQQB-3.1.5.8.7-03")
+@pytest.mark.spec("MQQB-3.1.5.8.7-03", "MQMQ-2.2.20.4-04", "MQMQ-2.2.20.4-05")
 @pytest.mark.parametrize("order", [(3, 5), (5, 3)])
 def test_the_lowest_number_on_disk_and_a_bit_for_each(order: tuple[int, int]) -> None:
     state = SessionCounts()
@@ -69,6 +69,7 @@ def test_the_lowest_number_on_disk_and_a_bit_for_each(order: tuple[int, int]) ->
     assert (header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags) == (9, 0b1)
 
 
+@pytest.mark.spec("MQMQ-2.2.20.4-05")
 def test_32_numbers_fit_a_header() -> None:
     state = SessionCounts()
     for number in range(7, 39):
@@ -115,7 +116,7 @@ def test_a_piggybacked_header_counts_the_message_that_carries_it() -> None:
     assert express.session == SessionHeader(22, 0, 0, 13, 6, 32)
 
 
-@pytest.mark.spec("MQQB-3.1.1.6.1-03")
+@pytest.mark.spec("MQQB-3.1.1.6.1-03", "MQMQ-2.2.20.4-04")
 def test_recoverable_acknowledgments_are_told_once() -> None:
     state = counts()
     state.session_ack()
