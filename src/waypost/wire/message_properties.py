@@ -7,14 +7,14 @@ waypost.security looks at the algorithms of a message that is signed or encrypte
 """
 
 import struct
-from codecs import utf_16_le_decode
+from codecs import utf_16_le_decode, utf_16_le_encode
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
 from waypost.errors import DecodeError, EncodeError
 from waypost.limits import MAX_LABEL_LENGTH
-from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text, encodes
+from waypost.wire.codec import PADDING, bad_text, cut_short, encodes
 
 SECTION: Final = "MS-MQMQ 2.2.19.3"
 
@@ -118,7 +118,10 @@ class MessagePropertiesHeader:
     def encode_into(self, parts: list[bytes]) -> int:
         label = b""
         if self.label is not None:
-            label = encode_text(self.label, SECTION, "Label")
+            # What encode_text does, in line: most messages have a label.
+            if "\0" in self.label:
+                raise EncodeError(SECTION, "Label", "it has a null before its end")
+            label = utf_16_le_encode(self.label + "\0", "surrogatepass")[0]
             if len(label) > _MAX_LABEL_SIZE:
                 units = len(label) // 2 - 1
                 raise EncodeError(SECTION, "Label", f"{units} UTF-16 units are too many, at most 249 are allowed")

@@ -4,13 +4,13 @@ Each begins on a 4-byte boundary and ends on one.
 """
 
 import struct
-from codecs import utf_16_le_decode
+from codecs import utf_16_le_decode, utf_16_le_encode
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
 from waypost.errors import EncodeError
-from waypost.wire.codec import PADDING, bad_text, cut_short, encode_text, encodes, exactly
+from waypost.wire.codec import PADDING, bad_text, cut_short, encodes, exactly
 
 _DIRECT: Final = "MS-MQMQ 2.2.18.1.5.2"
 _U16: Final = Struct("<H")
@@ -74,7 +74,11 @@ class DirectQueueFormatName:
         return b"".join(parts)
 
     def encode_into(self, parts: list[bytes]) -> int:
-        text = encode_text(self.direct_format_name, _DIRECT, "DirectFormatName")
+        # What encode_text does, in line: every message has a destination.
+        name = self.direct_format_name
+        if "\0" in name:
+            raise EncodeError(_DIRECT, "DirectFormatName", "it has a null before its end")
+        text = utf_16_le_encode(name + "\0", "surrogatepass")[0]
         count = len(text)
         if count > 0xFFFF:
             raise EncodeError(_DIRECT, "Count", f"a name of {count} bytes does not fit 16 bits")
