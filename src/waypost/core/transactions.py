@@ -128,14 +128,12 @@ class Transactions:
             if operation.operation_type is OperationType.ENQUEUE and operation.lookup_id in operation.queue.positions:
                 sends.setdefault(operation.queue.number, []).append(operation)
         for operations in sends.values():
-            self._mark_message(operations[0], "first_in_transaction")
-            self._mark_message(operations[-1], "last_in_transaction")
-
-    def _mark_message(self, operation: TransactionalOperation, attribute: str) -> None:
-        message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
-        setattr(message, attribute, True)
-        message.packet = b""
-        self._positions.messages.put(operation.queue.number, message)
+            for operation in (operations[0], operations[-1]):
+                message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
+                message.first_in_transaction = operation is operations[0]
+                message.last_in_transaction = operation is operations[-1]
+                message.packet = b""
+                self._positions.messages.put(operation.queue.number, message)
 
     def _commit(self, operation: TransactionalOperation, wall: float) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id

@@ -15,7 +15,7 @@ from waypost.core.transactions import OperationType, TransactionalOperation, Tra
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.wire.codec import INFINITE
+from waypost.wire.expiry import has_expired
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import QueueKind
 
@@ -53,7 +53,7 @@ class Writing:
         if transaction is not None and not self._transactions.is_open(transaction):
             raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.
-        if message.time_to_reach_queue != INFINITE and now.wall - message.sent_time > message.time_to_reach_queue:
+        if has_expired(message.sent_time, message.time_to_reach_queue, now.wall):
             return EnqueueStatus.TIMED_OUT
         if self.throttled or not positions.fits_machine(message):
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
