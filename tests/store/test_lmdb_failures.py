@@ -27,6 +27,7 @@ from waypost.store.port import Table
 
 M = Table.MESSAGES
 BODY = bytes(50_000)
+NOBODY = 65534
 
 # Opens a store and reads all of it in a process of its own, which a damaged file could kill.
 READ_ALL = """
@@ -169,11 +170,22 @@ def test_a_read_only_folder_is_refused(disk: Path) -> None:
             LmdbStore(folder)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_the_right_to_write_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(StoreReadOnly):
-        LmdbStore(tmp_path)
+def test_a_folder_without_the_right_to_write_is_refused() -> None:
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o500)
+        # Root may write everywhere, so somebody else tries.
+        if user == 0:
+            os.chown(folder, NOBODY, -1)
+            os.seteuid(NOBODY)
+        try:
+            with pytest.raises(StoreReadOnly, match="cannot be written to"):
+                LmdbStore(folder)
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o700)
+        assert list(folder.iterdir()) == []
 
 
 def test_a_second_process_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
