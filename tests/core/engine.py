@@ -39,6 +39,8 @@ class Messages:
     def put(self, queue: int, message: Message) -> None:
         self.held[queue, message.lookup_identifier] = replace(message)
 
+    hold = put
+
     def get(self, queue: int, lookup_id: int) -> Message:
         return replace(self.held[queue, lookup_id])
 

@@ -7,7 +7,7 @@ from waypost.core.cursors import CursorState
 from waypost.core.positions import PositionState
 from waypost.core.queues import AccessType, OpenQueueDescriptor, ReadRequest
 from waypost.core.reading import MessageSeekAction
-from waypost.core.transactions import OperationType
+from waypost.core.transaction_records import OperationType
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass
 

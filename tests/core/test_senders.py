@@ -23,6 +23,8 @@ class Nowhere:
 
     def put(self, queue: int, message: Message) -> None: ...
 
+    def hold(self, queue: int, message: Message) -> None: ...
+
     def get(self, queue: int, lookup_id: int) -> Message:
         raise KeyError(queue, lookup_id)
 

@@ -6,7 +6,7 @@ from tests.core.engine import OK, OTHER_TX, TX, Rig
 from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import PositionState
 from waypost.core.queues import OpenQueueDescriptor, Queue, ReadRequest
-from waypost.core.transactions import OperationType, TransactionalOperation
+from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.errors import TransactionSequence
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass

@@ -10,7 +10,7 @@ from waypost.core.positions import END, SEQUENCE_BITS, START, PositionState
 from waypost.core.queues import Queue, ReadRequest
 from waypost.core.reading import MessageSeekAction
 from waypost.core.serialization import size_in_bytes
-from waypost.core.transactions import OperationType
+from waypost.core.transaction_records import OperationType
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import TransactionSequence
 from waypost.hresult import HResult

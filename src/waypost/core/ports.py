@@ -5,22 +5,60 @@ from typing import Protocol
 
 from waypost.core.message import Message
 from waypost.core.queues import Queue
+from waypost.core.transaction_records import Transaction
 from waypost.hresult import HResult
+from waypost.wire.format_names import DistributionListFormatName, FormatName
 from waypost.wire.message_class import MessageClass
 
 
 class MessageTable(Protocol):
     """Where messages are kept, by the number of their queue and their LookupIdentifier.
 
-    A recoverable message that was put is part of the batch that is being made; `get` gives it from that moment on. What
-    `get` gives belongs to the caller: a change counts only when it is put again.
+    What `get` gives is shared: who changes it makes a copy, and puts that.
     """
 
-    def put(self, queue: int, message: Message) -> None: ...
+    def put(self, queue: int, message: Message) -> None:
+        """Keep a message. A recoverable one is part of the batch that is being made."""
+
+    def hold(self, queue: int, message: Message) -> None:
+        """Keep a message that a transaction has sent and may take back: nothing is written before it is put."""
 
     def get(self, queue: int, lookup_id: int) -> Message: ...
 
     def delete(self, queue: int, lookup_id: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PublicQueue:
+    """What the directory knows of a public queue, as far as opening it goes."""
+
+    pathname: str
+    queue_manager_identifier: bytes
+    computer_name: str
+    base_priority: int
+
+
+class Directory(Protocol):
+    """The directory events of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.24 that work on queues cause.
+
+    All but the reads raise DirectoryError with the status of the directory.
+    """
+
+    def create_queue(self, queue: Queue) -> bytes:
+        """Publish a public queue. Returns the Identifier that the directory gave it."""
+
+    def delete_queue(self, queue: Queue) -> None: ...
+
+    def paths_of(self, queue: Queue) -> tuple[str, str] | None:
+        """FullPath and DirectoryPath, or None if they cannot be read."""
+
+    def find_queue(self, identifier: bytes) -> PublicQueue | None: ...
+
+    def computer_name(self, queue_manager: bytes) -> str | None:
+        """The ComputerName of a queue manager."""
+
+    def members(self, name: DistributionListFormatName) -> tuple[FormatName, ...] | None:
+        """The elements of a distribution list, or None if it cannot be resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +68,16 @@ class ReadEnded:
     wait_id: int
     status: HResult
     message: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageArrived:
+    """A message is in its destination queue for the first time: once for each message that an application or another
+    queue manager sent, at once or with the commit of its transaction. Told only of messages that ask for something then.
+    """
+
+    queue: Queue
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +97,66 @@ class MessagePositionAvailable:
     lookup_id: int
 
 
-Event = ReadEnded | MessagePositionDeleted | MessagePositionAvailable
+@dataclass(frozen=True, slots=True)
+class PurgePending:
+    """A locked message was purged: it goes when its lock does, also after a restart."""
+
+    queue: Queue
+    lookup_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """A queue was created, or its persistent attributes are others now."""
+
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDeleted:
+    """The queue and its messages are gone. Each message had its own event before."""
+
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPrepared:
+    """An external transaction is prepared: it has to survive until its outcome is known."""
+
+    transaction: Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """A transaction that was prepared has its outcome."""
+
+    identifier: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePaused:
+    """MS-MQDMPR 3.1.7.2.3, for those who transfer."""
+
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueResumed:
+    """MS-MQDMPR 3.1.7.2.4."""
+
+    queue: Queue
+
+
+Event = (
+    ReadEnded
+    | MessageArrived
+    | MessagePositionDeleted
+    | MessagePositionAvailable
+    | PurgePending
+    | QueueChanged
+    | QueueDeleted
+    | TransactionPrepared
+    | TransactionEnded
+    | QueuePaused
+    | QueueResumed
+)

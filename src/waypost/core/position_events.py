@@ -69,7 +69,10 @@ class PositionEvents:
     def place(self, queue: Queue, message: Message, state: PositionState) -> None:
         """Put a message that has its LookupIdentifier at its place, and start its Time To Be Received Timer."""
         size = size_in_bytes(message)
-        self.messages.put(queue.number, message)
+        if state is PositionState.LOCKED:
+            self.messages.hold(queue.number, message)
+        else:
+            self.messages.put(queue.number, message)
         queue.positions.insert(message.lookup_identifier, state)
         queue.total_bytes += size
         self.total_bytes += size

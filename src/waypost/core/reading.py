@@ -21,7 +21,8 @@ from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, START, PositionState
 from waypost.core.queues import OpenQueueDescriptor, Queue, ReadRequest, WaitingMessageReadOperation
 from waypost.core.timers import Timers
-from waypost.core.transactions import OperationType, TransactionalOperation, Transactions
+from waypost.core.transaction_records import OperationType, TransactionalOperation
+from waypost.core.transactions import Transactions
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass
 

@@ -1,4 +1,4 @@
-"""Transactions: MS-MQDMPR 3.1.1.13, 3.1.1.14, 3.1.4.3 to 3.1.4.5 and 3.1.7.1.8.
+"""What becomes of transactions: MS-MQDMPR 3.1.4.3 to 3.1.4.5 and 3.1.7.1.8.
 
 An operation only locks a position; commit does the operations in the order in which they were recorded, abort takes
 them back. A locked position belongs to one operation. The marks FirstInTransaction and LastInTransaction go to the
@@ -6,48 +6,19 @@ first and the last message that the transaction sends to one queue, at prepare o
 MQDMPR 3.P).
 """
 
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import replace
 from typing import Final
 
+from waypost.core.ports import TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
+from waypost.core.transaction_records import OperationType, Transaction, TransactionalOperation
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import QueueKind
-
-
-class OperationType(Enum):
-    ENQUEUE = auto()
-    DEQUEUE = auto()
-    MOVE = auto()
-
-
-@dataclass(slots=True)
-class TransactionalOperation:
-    """MS-MQDMPR 3.1.1.13. A Move has a target, a Dequeue the reason that its acknowledgment will tell."""
-
-    operation_type: OperationType
-    queue: Queue
-    lookup_id: int
-    dequeue_reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE
-    target_queue: Queue | None = None
-
-
-@dataclass(slots=True)
-class Transaction:
-    """MS-MQDMPR 3.1.1.14. `single_phase` is True for a transaction of this queue manager alone.
-
-    The operations are in the order of their recording, by the number of the queue and the LookupIdentifier.
-    """
-
-    identifier: bytes
-    single_phase: bool = True
-    is_prepared: bool = False
-    operations: dict[tuple[int, int], TransactionalOperation] = field(default_factory=dict)
 
 
 class Transactions:
@@ -96,6 +67,8 @@ class Transactions:
         if not transaction.is_prepared:
             transaction.is_prepared = True
             self._mark(transaction)
+            if not single_phase:
+                self._keep(transaction)
         return HResult.MQ_OK
 
     def transaction_commit(self, identifier: bytes, wall: float) -> HResult:
@@ -105,6 +78,7 @@ class Transactions:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         if not transaction.is_prepared:
             self._mark(transaction)
+        self._forget(transaction)
         self._positions.expire(wall)
         for operation in transaction.operations.values():
             # A queue that was deleted meanwhile took its positions along.
@@ -117,10 +91,23 @@ class Transactions:
         transaction = self.collection.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        self._forget(transaction)
         for operation in transaction.operations.values():
             if operation.lookup_id in operation.queue.positions:
                 self._abort(operation)
         return HResult.MQ_OK
+
+    def _keep(self, transaction: Transaction) -> None:
+        """MS-MQDMPR 3.1.1.14: an external transaction and what it sends outlive the process."""
+        messages = self._positions.messages
+        for operation in transaction.operations.values():
+            if operation.operation_type is OperationType.ENQUEUE and operation.lookup_id in operation.queue.positions:
+                messages.put(operation.queue.number, messages.get(operation.queue.number, operation.lookup_id))
+        self._positions.events.append(TransactionPrepared(transaction))
+
+    def _forget(self, transaction: Transaction) -> None:
+        if transaction.is_prepared and not transaction.single_phase:
+            self._positions.events.append(TransactionEnded(transaction.identifier))
 
     def _mark(self, transaction: Transaction) -> None:
         sends: dict[int, list[TransactionalOperation]] = {}
@@ -129,16 +116,18 @@ class Transactions:
                 sends.setdefault(operation.queue.number, []).append(operation)
         for operations in sends.values():
             for operation in (operations[0], operations[-1]):
+                # Held for this transaction, so nobody else has seen it.
                 message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
                 message.first_in_transaction = operation is operations[0]
                 message.last_in_transaction = operation is operations[-1]
                 message.packet = b""
-                self._positions.messages.put(operation.queue.number, message)
+                self._positions.messages.hold(operation.queue.number, message)
 
     def _commit(self, operation: TransactionalOperation, wall: float) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id
         match operation.operation_type:
             case OperationType.ENQUEUE:
+                self._positions.messages.put(queue.number, self._positions.messages.get(queue.number, lookup_id))
                 self._positions.available(queue, lookup_id)
             case OperationType.DEQUEUE if operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._positions.received(queue, lookup_id)
@@ -155,7 +144,7 @@ class Transactions:
             case OperationType.DEQUEUE:
                 # readings MQDMPR 3.Z: how often a receive was taken back is kept with the message.
                 message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
-                message.abort_count += 1
+                message = replace(message, abort_count=message.abort_count + 1)
                 self._positions.messages.put(operation.queue.number, message)
                 self._release(operation, operation.dequeue_reason)
             case OperationType.MOVE:
@@ -177,9 +166,7 @@ def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue
         positions.deleted(source, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
         return
     message = positions.remove(source, lookup_id)
-    message.move_count += 1
-    message.last_move_time = int(wall)
-    message.abort_count = 0
+    message = replace(message, move_count=message.move_count + 1, last_move_time=int(wall), abort_count=0)
     if not positions.place_for_all(target, message, wall):
         return
     if target.queue_type is QueueKind.SYSTEM:

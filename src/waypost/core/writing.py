@@ -8,10 +8,12 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.ports import PurgePending
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
-from waypost.core.transactions import OperationType, TransactionalOperation, Transactions, move
+from waypost.core.transaction_records import OperationType, TransactionalOperation
+from waypost.core.transactions import Transactions, move
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
@@ -94,6 +96,7 @@ class Writing:
                 self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
             else:
                 queue.positions.set_state(lookup_id, PositionState.PURGE_PENDING)
+                self._positions.events.append(PurgePending(queue, lookup_id))
 
     def delete_messages(self, queue: Queue) -> None:
         """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state."""

@@ -1,0 +1,37 @@
+"""Transactions and their operations: MS-MQDMPR 3.1.1.13 and 3.1.1.14."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from waypost.core.queues import Queue
+from waypost.wire.message_class import MessageClass
+
+
+class OperationType(Enum):
+    ENQUEUE = auto()
+    DEQUEUE = auto()
+    MOVE = auto()
+
+
+@dataclass(slots=True)
+class TransactionalOperation:
+    """MS-MQDMPR 3.1.1.13. A Move has a target, a Dequeue the reason that its acknowledgment will tell."""
+
+    operation_type: OperationType
+    queue: Queue
+    lookup_id: int
+    dequeue_reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+    target_queue: Queue | None = None
+
+
+@dataclass(slots=True)
+class Transaction:
+    """MS-MQDMPR 3.1.1.14. `single_phase` is True for a transaction of this queue manager alone.
+
+    The operations are in the order of their recording, by the number of the queue and the LookupIdentifier.
+    """
+
+    identifier: bytes
+    single_phase: bool = True
+    is_prepared: bool = False
+    operations: dict[tuple[int, int], TransactionalOperation] = field(default_factory=dict)
