@@ -298,3 +298,31 @@ class StoreTooNew(StoreError):
 
 class NotAStore(StoreError):
     """The folder holds something else."""
+
+
+class DirectoryError(WaypostError):
+    """The directory did not do as asked: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
+
+    hresult = HResult.MQ_ERROR_DS_ERROR
+
+
+class DirectoryNotConnected(DirectoryError):
+    """The directory cannot be reached, or this queue manager has none."""
+
+    hresult = HResult.MQ_ERROR_NO_DS
+
+
+class DirectoryObjectNotFound(DirectoryError):
+    """The directory has no such object."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_NOT_FOUND
+
+
+class DirectoryAttributeNotFound(DirectoryError):
+    """The object is there and an attribute that was asked for is not set."""
+
+
+class DirectoryObjectExists(DirectoryError):
+    """The directory has an object with this name or identifier already."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_EXISTS

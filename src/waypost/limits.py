@@ -77,3 +77,9 @@ MAX_COMMIT_BYTES: Final = 0x0200_0000
 
 # Bytes of the store's file, unless the one who opens it says otherwise. It reserves addresses, neither disk nor memory.
 MAX_STORE_SIZE: Final = 1 << 40
+
+# MS-MQDMPR 3.1.1.3 ConnectionHistory: the last attempts to connect that an outgoing queue remembers.
+MAX_CONNECTION_HISTORY: Final = 10
+
+# Messages that a purge deletes before others have their turn: some ten milliseconds.
+PURGE_PART: Final = 1000

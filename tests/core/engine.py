@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.ports import Event, MessagePositionDeleted, ReadEnded
+from waypost.core.opening import Expand
+from waypost.core.ports import Directory, Event, MessagePositionDeleted, QueueChanged, ReadEnded
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import Identity, QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
@@ -39,32 +40,49 @@ class Messages:
     def put(self, queue: int, message: Message) -> None:
         self.held[queue, message.lookup_identifier] = replace(message)
 
-    hold = put
+    hold = update = put
+
+    def publish(self, queue: int, lookup_id: int) -> None:
+        assert (queue, lookup_id) in self.held
 
     def get(self, queue: int, lookup_id: int) -> Message:
         return replace(self.held[queue, lookup_id])
 
-    def delete(self, queue: int, lookup_id: int) -> None:
-        del self.held[queue, lookup_id]
+    def delete(self, queue: int, message: Message) -> None:
+        del self.held[queue, message.lookup_identifier]
 
 
 def guids() -> Iterator[bytes]:
     return (number.to_bytes(16, "big") for number in count(1))
 
 
+def same_name(name: FormatName) -> FormatName:
+    """An expansion that finds nothing to expand."""
+    return name
+
+
 class Rig:
     """One queue manager with a private queue `orders`, and the words that tests talk to it with."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Directory | None = None, expand: Expand = same_name) -> None:
         self.now = START
         self.messages = Messages()
         new_guid = guids()
         identity = Identity(ME, "host", "host.example.org", frozenset({"10.0.0.1"}))
-        self.manager = QueueManager(identity, self.messages, lambda: next(new_guid))
+        self.manager = QueueManager(
+            identity, self.messages, lambda: next(new_guid), directory=directory, expand=expand
+        )  # fmt: skip
+        self.manager.queue_manager_started(self.now)
         self.orders = self.create("orders")
+        self.manager.take_events()
 
     def create(self, name: str, kind: str = "private$\\") -> Queue:
-        return self.manager.create_queue(QueueAttributes(PathName.parse(f"host\\{kind}{name}")), self.now)
+        """A queue of this computer; a public one with the kind "". Neither a directory nor the events tell of it."""
+        attributes = QueueAttributes(PathName.parse(f"host\\{kind}{name}"))
+        queue = self.manager.create_queue(attributes, self.now, skip_directory=True)
+        events = self.manager.positions.events
+        events[:] = [event for event in events if not isinstance(event, QueueChanged)]
+        return queue
 
     def open(
         self,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.engine import ME, Rig
 from waypost.core.cursors import CursorState
-from waypost.core.ports import MessagePositionDeleted, ReadEnded
+from waypost.core.ports import MessagePositionDeleted, QueueDeleted, ReadEnded
 from waypost.core.positions import START, PositionState
 from waypost.core.queues import UNLIMITED, AccessType, QueueAttributes, ReadRequest, RemoteReadState, ShareMode
 from waypost.errors import (
@@ -152,18 +152,19 @@ def test_the_path_tells_the_type_and_the_qualified_path(rig: Rig) -> None:
         ("host\\private$\\p", QueueKind.PRIVATE),
         ("host\\system$;s", QueueKind.SYSTEM),
     ):
-        queue = rig.manager.create_queue(QueueAttributes(PathName.parse(text)), rig.now)
+        queue = rig.manager.create_queue(QueueAttributes(PathName.parse(text)), rig.now, skip_directory=True)
         assert queue.queue_type is kind
         assert str(queue.pathname) == text
         assert str(queue.qualified_pathname) == text.replace("host", "host.example.org")
 
 
+@pytest.mark.spec("MQDMPR-3.1.7.1.3-05")
 def test_a_new_queue_is_empty_inactive_and_of_this_moment(rig: Rig) -> None:
     rig.advance(5)
     queue = rig.create("new")
     assert (queue.is_active, queue.total_bytes, len(queue.positions)) == (False, 0, 0)
     assert (queue.subqueues, queue.descriptors, queue.scope) == ({}, {}, Scope.MQDS_ENTERPRISESCOPE)
-    assert (queue.full_path, queue.directory_path) == ("", "")
+    assert (queue.full_path, queue.directory_path, queue.incoming_transactional_transfer_info) == ("", "", {})
     assert queue.create_time == queue.modify_time == int(rig.now.wall)
 
 
@@ -228,8 +229,10 @@ def test_a_deleted_queue_takes_its_messages_along_and_is_not_found(rig: Rig) -> 
     wait_id = rig.peek(waiting, ReadRequest(None, cursor))
     rig.manager.take_events()
     rig.manager.delete_queue(rig.orders)
-    *deleted, ended = rig.manager.take_events()
+    journal_gone, *deleted, ended, gone = rig.manager.take_events()
     assert ended == ReadEnded(int(wait_id), HResult.MQ_ERROR_QUEUE_DELETED)
+    assert rig.orders.journal is not None
+    assert [journal_gone, gone] == [QueueDeleted(rig.orders.journal), QueueDeleted(rig.orders)]
     reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
     assert [(event.message.label, event.reason) for event in deleted if isinstance(event, MessagePositionDeleted)] == [
         ("purge pending", reason),

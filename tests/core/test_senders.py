@@ -23,12 +23,14 @@ class Nowhere:
 
     def put(self, queue: int, message: Message) -> None: ...
 
-    def hold(self, queue: int, message: Message) -> None: ...
+    hold = update = put
+
+    def publish(self, queue: int, lookup_id: int) -> None: ...
 
     def get(self, queue: int, lookup_id: int) -> Message:
         raise KeyError(queue, lookup_id)
 
-    def delete(self, queue: int, lookup_id: int) -> None: ...
+    def delete(self, queue: int, message: Message) -> None: ...
 
 
 @pytest.mark.spec("MQMQ-2.2.19.2-03")

@@ -7,9 +7,11 @@ from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueReco
 from waypost.store.records import (
     CounterRecord,
     DuplicateRecord,
+    MessageDetails,
     MessageRecord,
     OperationRecord,
     OperationType,
+    PositionRecord,
     SequenceRecord,
     TransactionRecord,
 )
@@ -23,7 +25,13 @@ GUID = st.binary(min_size=16, max_size=16)
 TEXT = st.text(st.characters(), max_size=12)
 DATA = st.binary(max_size=40)
 
-MESSAGES: SearchStrategy[MessageRecord] = st.builds(MessageRecord, DATA, U64, U8, U32, U32, U64, GUID, TEXT, GUID, TEXT)
+DETAILS: SearchStrategy[MessageDetails] = st.builds(
+    MessageDetails, GUID, st.none() | GUID, st.binary(max_size=16), U32, TEXT, TEXT, TEXT
+)
+MESSAGES: SearchStrategy[MessageRecord] = st.builds(
+    MessageRecord, DATA, st.integers(0, 0x7F), U8, U32, U32, U32, U32, st.none() | DETAILS
+)
+POSITIONS: SearchStrategy[PositionRecord] = st.builds(PositionRecord, U8, U64)
 QUEUES: SearchStrategy[QueueRecord] = st.builds(
     QueueRecord,
     kind=st.sampled_from(QueueKind),

@@ -14,9 +14,11 @@ from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueReco
 from waypost.store.records import (
     CounterRecord,
     DuplicateRecord,
+    MessageDetails,
     MessageRecord,
     OperationRecord,
     OperationType,
+    PositionRecord,
     SequenceRecord,
     TransactionRecord,
 )
@@ -30,6 +32,7 @@ class Record(Protocol):
 
 RECORDS: list[type[Record]] = [
     MessageRecord,
+    PositionRecord,
     QueueRecord,
     QueueManagerRecord,
     TotalsRecord,
@@ -40,6 +43,7 @@ RECORDS: list[type[Record]] = [
 ]
 ANY_RECORD = st.one_of(
     strategies.MESSAGES,
+    strategies.POSITIONS,
     strategies.QUEUES,
     strategies.QUEUE_MANAGERS,
     strategies.TOTALS,
@@ -118,7 +122,7 @@ def test_a_count_beyond_the_data_is_refused_before_it_is_used() -> None:
 
 def test_a_message_keeps_its_packet_untouched_at_the_end() -> None:
     packet = bytes(range(256)) * 8
-    value = MessageRecord(packet, target_subqueue="retry", origin_address="10.0.0.1").encode()
+    value = MessageRecord(packet, details=MessageDetails(target_subqueue="retry", origin_address=b"\x0a\0\0\x01")).encode()
     assert value.endswith(packet)
     assert MessageRecord.decode(value).packet == packet
 

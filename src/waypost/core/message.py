@@ -148,6 +148,21 @@ class Message:
         return self.priority if self.transaction_identifier is None else 0
 
     @property
+    def asks_for_attention(self) -> bool:
+        """Whether the arrival or the end of the message has to be told to anybody but its reader.
+
+        That is by a copy in a journal or dead-letter queue, a report, a final or an administration acknowledgment.
+        MS-MQQB 3.1.7.15: the last is not sent without an administration queue.
+        """
+        return (
+            self.positive_journaling_requested
+            or self.negative_journaling_requested
+            or self.tracing_requested
+            or self.final_ack_required
+            or (self.acknowledgements_requested != 0 and self.administration_queue_format_name is not None)
+        )
+
+    @property
     def queue_manager_address(self) -> bytes:
         """The destination queue manager as a packet names it: a private name tells it, a direct name hides it."""
         name = self.destination_queue_format_name

@@ -18,14 +18,20 @@ class MessageTable(Protocol):
     """
 
     def put(self, queue: int, message: Message) -> None:
-        """Keep a message. A recoverable one is part of the batch that is being made."""
+        """Keep a new message. A recoverable one is part of the batch that is being made."""
 
     def hold(self, queue: int, message: Message) -> None:
-        """Keep a message that a transaction has sent and may take back: nothing is written before it is put."""
+        """Keep a message that a transaction has sent and may take back: nothing is written of it."""
+
+    def publish(self, queue: int, lookup_id: int) -> None:
+        """A message that was held is there for good: it is kept as by `put`."""
+
+    def update(self, queue: int, message: Message) -> None:
+        """Another state of a message that was put. Its packet is the same."""
 
     def get(self, queue: int, lookup_id: int) -> Message: ...
 
-    def delete(self, queue: int, lookup_id: int) -> None: ...
+    def delete(self, queue: int, message: Message) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,9 @@ class ReadEnded:
 
 @dataclass(frozen=True, slots=True)
 class MessageArrived:
-    """A message is in its destination queue for the first time: once for each message that an application or another
-    queue manager sent, at once or with the commit of its transaction. Told only of messages that ask for something then.
+    """A message is in its destination queue for the first time, at once or with the commit of its transaction.
+
+    It is told of messages that ask for attention, not of the copies in journals and dead-letter queues.
     """
 
     queue: Queue

@@ -4,12 +4,12 @@ A message counts from the moment it is in a queue until it leaves it, locked or 
 that becomes Available is offered to the readers that wait in the same moment, before anybody else can see it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from waypost.core.message import Message
-from waypost.core.ports import Event, MessagePositionAvailable, MessagePositionDeleted, MessageTable
+from waypost.core.ports import Event, MessageArrived, MessagePositionAvailable, MessagePositionDeleted, MessageTable
 from waypost.core.positions import PositionState, lookup_identifier
 from waypost.core.queues import UNLIMITED, Queue
 from waypost.core.serialization import size_in_bytes
@@ -83,6 +83,18 @@ class PositionEvents:
                 message.sent_time + message.time_to_be_received, _timer(queue, message.lookup_identifier)
             )
 
+    def restore(self, queue: Queue, lookup_ids: Sequence[int], total_bytes: int) -> None:
+        """The messages of a queue that outlived the process, all Available, in list order."""
+        queue.positions.restore(lookup_ids)
+        queue.total_bytes = total_bytes
+        self.total_bytes += total_bytes
+
+    def restore_timer(self, queue: Queue, lookup_id: int, deadline: float) -> None:
+        """Start the Time To Be Received Timer of a message that outlived the process."""
+        if queue.lets_messages_expire:
+            self._queues[queue.number] = queue
+            self._timers.start(deadline, _timer(queue, lookup_id))
+
     def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
         """Put a message at its place as Available. False if its time is over: then it is gone already."""
         self.place(queue, message, PositionState.AVAILABLE)
@@ -96,6 +108,13 @@ class PositionEvents:
         if message.allow_peek_when_locked:
             queue.positions.show_to_peeks(lookup_id)
         return message
+
+    def arrived(self, queue: Queue, message: Message) -> None:
+        """A message that was sent is Available for the first time."""
+        lookup_id = message.lookup_identifier
+        if message.asks_for_attention and _timer(queue, lookup_id) not in self._expired:
+            self.events.append(MessageArrived(queue, message))
+        self.available(queue, lookup_id)
 
     def available(self, queue: Queue, lookup_id: int) -> None:
         """MS-MQDMPR 3.1.7.2.2 for a position that was locked, or that is in the list as Available for the first time.
@@ -129,7 +148,7 @@ class PositionEvents:
         queue.positions.remove(lookup_id)
         queue.total_bytes -= size
         self.total_bytes -= size
-        self.messages.delete(queue.number, lookup_id)
+        self.messages.delete(queue.number, message)
         self._expired.discard(_timer(queue, lookup_id))
         return message
 

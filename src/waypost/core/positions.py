@@ -8,7 +8,7 @@ of numbers, and only those that are not Available have an entry of their own. Wh
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -50,7 +50,7 @@ class PositionList:
         self._shown: list[int] = []
 
     def __len__(self) -> int:
-        return sum(map(len, self._bands))
+        return sum([band.count for band in self._bands])
 
     def __contains__(self, lookup_id: int) -> bool:
         return START < lookup_id < END and lookup_id & SEQUENCE_MASK in self._bands[lookup_id >> SEQUENCE_BITS]
@@ -68,13 +68,26 @@ class PositionList:
 
     def insert(self, lookup_id: int, state: PositionState) -> None:
         """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
-        self._bands[lookup_id >> SEQUENCE_BITS].insert(lookup_id & SEQUENCE_MASK)
-        self.set_state(lookup_id, state)
+        band = self._bands[lookup_id >> SEQUENCE_BITS]
+        band.insert(lookup_id & SEQUENCE_MASK)
+        if state is not PositionState.AVAILABLE:
+            self._states[lookup_id] = state
+            band.occupy(lookup_id & SEQUENCE_MASK)
+
+    def restore(self, lookup_ids: Sequence[int]) -> None:
+        """Fill an empty list with these positions, which are ascending and Available."""
+        at = 0
+        for number, band in enumerate(self._bands):
+            end = bisect_left(lookup_ids, (number + 1) << SEQUENCE_BITS, at)
+            base = number << SEQUENCE_BITS
+            band.restore(array("Q", [lookup_id - base for lookup_id in lookup_ids[at:end]]))
+            at = end
 
     def set_state(self, lookup_id: int, state: PositionState) -> None:
         """Change the state of a position that is in the list, to any but DELETED."""
         band = self._bands[lookup_id >> SEQUENCE_BITS]
-        self._hide(lookup_id)
+        if self._shown:
+            self._hide(lookup_id)
         if state is PositionState.AVAILABLE:
             if self._states.pop(lookup_id, None) is not None:
                 band.release(lookup_id & SEQUENCE_MASK)
@@ -84,7 +97,8 @@ class PositionList:
 
     def remove(self, lookup_id: int) -> None:
         """Take a position out of the list: it is Deleted from now on."""
-        self._hide(lookup_id)
+        if self._shown:
+            self._hide(lookup_id)
         self._states.pop(lookup_id, None)
         self._bands[lookup_id >> SEQUENCE_BITS].remove(lookup_id & SEQUENCE_MASK)
 
@@ -98,14 +112,17 @@ class PositionList:
 
     def next_available(self, after: int) -> int:
         """MS-MQDMPR 3.1.7.3.2 forwards: the first Available position behind `after`, or END."""
-        number = max(after, 0) >> SEQUENCE_BITS
-        found = self._bands[number].next_free(after & SEQUENCE_MASK if after > START else -1) if after < END else -1
-        while found < 0:
-            number += 1
-            if number >= PRIORITIES:
-                return END
-            found = self._bands[number].next_free(-1)
-        return number << SEQUENCE_BITS | found
+        if after >= END:
+            return END
+        behind = after & SEQUENCE_MASK if after > START else -1
+        for number in range(max(after, 0) >> SEQUENCE_BITS, PRIORITIES):
+            band = self._bands[number]
+            if band.count:
+                found = band.next_free(behind)
+                if found >= 0:
+                    return number << SEQUENCE_BITS | found
+            behind = -1
+        return END
 
     def previous_available(self, before: int) -> int:
         """MS-MQDMPR 3.1.7.3.2 backwards: the last Available position before `before`, or START."""
@@ -150,7 +167,7 @@ class PositionList:
         return number << SEQUENCE_BITS | found
 
     def _hide(self, lookup_id: int) -> None:
-        if self._shown and self.is_shown(lookup_id):
+        if self.is_shown(lookup_id):
             del self._shown[bisect_left(self._shown, lookup_id)]
 
 
@@ -161,7 +178,7 @@ class _Band:
     is Available, so that a receive does not walk over what a long transaction holds.
     """
 
-    __slots__ = ("_busy", "_free", "_gone", "_head", "_ids")
+    __slots__ = ("_busy", "_free", "_gone", "_head", "_ids", "count")
 
     def __init__(self) -> None:
         self._ids = array("Q")
@@ -169,9 +186,7 @@ class _Band:
         self._free = 0
         self._gone: set[int] = set()
         self._busy: set[int] = set()
-
-    def __len__(self) -> int:
-        return len(self._ids) - self._head - len(self._gone)
+        self.count = 0
 
     def __contains__(self, sequential_id: int) -> bool:
         at = bisect_left(self._ids, sequential_id, self._head)
@@ -180,7 +195,12 @@ class _Band:
     def __iter__(self) -> Iterator[int]:
         return (number for number in self._ids[self._head :] if number not in self._gone)
 
+    def restore(self, ids: "array[int]") -> None:
+        self._ids = ids
+        self.count = len(ids)
+
     def insert(self, sequential_id: int) -> None:
+        self.count += 1
         if not self._ids or self._ids[-1] < sequential_id:
             self._ids.append(sequential_id)
             return
@@ -193,6 +213,7 @@ class _Band:
             self._ids.insert(at, sequential_id)
 
     def remove(self, sequential_id: int) -> None:
+        self.count -= 1
         self._busy.discard(sequential_id)
         if self._ids[self._head] != sequential_id:
             self._gone.add(sequential_id)

@@ -1,21 +1,37 @@
-"""Queues, the handles that are open on them, and the reads that wait: MS-MQDMPR 3.1.1.2, 3.1.1.10 and 3.1.1.16.
+"""Queues, the handles on them, and the reads that wait: MS-MQDMPR 3.1.1.2 to 3.1.1.5, 3.1.1.10 and 3.1.1.16.
 
 These are the records that the events of 3.1.7 work on; what may be changed together is decided there.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final
+from typing import Final, TypeAlias
 
 from waypost.core.cursors import Cursor
-from waypost.core.positions import PositionList
+from waypost.core.positions import END, START, PositionList
 from waypost.guid import NULL_GUID
-from waypost.wire.format_names import FormatName
+from waypost.limits import MAX_CONNECTION_HISTORY
+from waypost.wire.format_names import ConnectorFormatName, FormatName, MulticastFormatName
+from waypost.wire.management import ConnectionEvent, EodState, SourceInfo
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_values import QueuePrivacy, Scope
 
 UNLIMITED: Final = 0xFFFF_FFFF
+
+# MS-MQDMPR 3.1.3: private queues by their path and System by their QueueType, because no application may use them.
+ORDER_QUEUE: Final = "order_queue$"
+NOTIFICATION_QUEUE: Final = "notify_queue$"
+_INTERNAL: Final = frozenset({ORDER_QUEUE, NOTIFICATION_QUEUE})
+
+
+class NoPath(Enum):
+    """What a queue without a path name can be: CONNECTOR, whose messages are for another messaging system."""
+
+    CONNECTOR = auto()
+
+
+QueueType: TypeAlias = QueueKind | NoPath
 
 
 class AccessType(Enum):
@@ -36,6 +52,11 @@ class AccessType(Enum):
     def can_peek(self) -> bool:
         return self.can_receive or self in (AccessType.PEEK, AccessType.PEEK_ADMIN)
 
+    @property
+    def is_for_outgoing(self) -> bool:
+        """Whether it opens outgoing queues: to fill them, or for an administrator."""
+        return self in (AccessType.SEND, AccessType.PEEK_ADMIN, AccessType.RECEIVE_ADMIN)
+
 
 class ShareMode(Enum):
     """QueueShareMode: what a handle leaves to others."""
@@ -45,7 +66,7 @@ class ShareMode(Enum):
 
 
 class RemoteReadState(Enum):
-    """How far a handle for remote reading has come."""
+    """How far a handle for remote reading has come: its reader knows it, then the server knows it too."""
 
     NONE = auto()
     OPENED = auto()
@@ -111,13 +132,24 @@ class OpenQueueDescriptor:
     waiting: OrderedDict[int, WaitingMessageReadOperation] = field(default_factory=OrderedDict)
     two_phase_reads: set[int] = field(default_factory=set)
 
+    def advance_remote_read(self) -> None:
+        """One step further: from None to Opened, from Opened to ReadyForRead."""
+        self.remote_read_state = _NEXT_REMOTE_READ_STATE[self.remote_read_state]
+
+
+_NEXT_REMOTE_READ_STATE: Final = {
+    RemoteReadState.NONE: RemoteReadState.OPENED,
+    RemoteReadState.OPENED: RemoteReadState.READY_FOR_READ,
+}
+
 
 @dataclass(slots=True, eq=False)
 class Queue:
     """MS-MQDMPR 3.1.1.2. `number` is how the store knows the queue; `private_queue_number` how format names do.
 
     `parent` is the queue that a subqueue or a journal belongs to. `descriptors` are by handle; those of them that have
-    waiting reads are in `waiting` too, in the order in which they began to wait.
+    waiting reads are in `waiting` too, in the order in which they began to wait. What comes in transactions is noted
+    for each queue manager that sends it, by its identifier (readings MQQB 3.18).
     """
 
     number: int
@@ -138,15 +170,25 @@ class Queue:
     waiting: OrderedDict[int, OpenQueueDescriptor] = field(default_factory=OrderedDict)
     positions: PositionList = field(default_factory=PositionList)
     total_bytes: int = 0
+    incoming_transactional_transfer_info: dict[bytes, SourceInfo] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return str(self.attributes.pathname)
 
     @property
     def pathname(self) -> PathName:
         return self.attributes.pathname
 
     @property
-    def queue_type(self) -> QueueKind:
+    def queue_type(self) -> QueueType:
         """QueueType follows from the path."""
-        return self.attributes.pathname.kind
+        return QueueKind.SYSTEM if self.is_internal else self.attributes.pathname.kind
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the queue manager keeps it from applications."""
+        path = self.attributes.pathname
+        return path.kind is QueueKind.PRIVATE and path.queue.lower() in _INTERNAL
 
     @property
     def is_active(self) -> bool:
@@ -162,3 +204,62 @@ class Queue:
     def lets_messages_expire(self) -> bool:
         """MS-MQDMPR 3.1.2.4: public and private queues do; readings MQDMPR 3.Y: their journals do not."""
         return self.attributes.pathname.kind is not QueueKind.SYSTEM and not self.is_journal
+
+
+class OutgoingQueueState(Enum):
+    """MS-MQDMPR 3.1.1.3 State."""
+
+    CONNECTED = auto()
+    DISCONNECTED = auto()
+    DISCONNECTING = auto()
+    INACTIVE = auto()
+    LOCKED = auto()
+    NEED_VALIDATION = auto()
+    WAITING = auto()
+    ON_HOLD = auto()
+
+
+def _connection_history() -> deque[ConnectionEvent]:
+    return deque(maxlen=MAX_CONNECTION_HISTORY)
+
+
+@dataclass(slots=True, eq=False)
+class OutgoingQueue(Queue):
+    """MS-MQDMPR 3.1.1.3: messages for a queue elsewhere. Whoever transfers them fills the fields behind the name.
+
+    Its path is that of the destination, as far as the format name tells it. No next hops stand for NULL.
+    """
+
+    destination_format_name: FormatName = field(kw_only=True)
+    next_hops: tuple[str, ...] = ()
+    outgoing_transfer_info: EodState = field(default_factory=EodState)
+    state: OutgoingQueueState = OutgoingQueueState.INACTIVE
+    connection_history: deque[ConnectionEvent] = field(default_factory=_connection_history)
+
+    def __str__(self) -> str:
+        return str(self.destination_format_name)
+
+    @property
+    def queue_type(self) -> QueueType:
+        if isinstance(self.destination_format_name, ConnectorFormatName):
+            return NoPath.CONNECTOR
+        return self.attributes.pathname.kind
+
+    @property
+    def is_internal(self) -> bool:
+        """The order queue of another computer is like any other destination."""
+        return False
+
+    @property
+    def multicast(self) -> bool:
+        return isinstance(self.destination_format_name, MulticastFormatName)
+
+    @property
+    def is_active(self) -> bool:
+        """Some handle is open on it, or a message waits to be transferred."""
+        return bool(self.descriptors) or self.positions.next_available(START) != END
+
+    @property
+    def may_send(self) -> bool:
+        """MS-MQDMPR 3.1.1.3: nothing leaves a queue that is Locked or OnHold."""
+        return self.state not in (OutgoingQueueState.LOCKED, OutgoingQueueState.ON_HOLD)

@@ -13,27 +13,29 @@ The size of a message, which TotalBytes counts and quotas bound, is that of its 
 subtracts it once when it leaves, and takes 1024 of these bytes for one of a quota.
 """
 
-import struct
 from codecs import utf_16_le_encode
+from functools import lru_cache
 from typing import Final
 
 from waypost.core.message import BASE_PROVIDER, ENHANCED_PROVIDER, NO_IDENTIFIER, SECTION, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from waypost.core.packet_names import packed_name
+from waypost.core.plain_packets import plain_packet
 from waypost.errors import EncodeError, LabelTooLong
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_LABEL_LENGTH
-from waypost.wire import base_header, multi_queue, security_header, transaction_header, user_header, user_message
+from waypost.wire import base_header, multi_queue, security_header, transaction_header, user_header
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
-from waypost.wire.format_names import FormatName, PrivateFormatName
+from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.keys import ProviderType
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MqfAddressHeader, MqfSignatureHeader, MultiQueueFormatHeader
 from waypost.wire.originated import check_originated
 from waypost.wire.packet_names import admin_format_name, destination_format_name, response_format_name
+from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.security_header import ProviderInfo, SecurityHeader
 from waypost.wire.soap import SoapHeader
 from waypost.wire.transaction_header import TransactionHeader
@@ -49,6 +51,9 @@ _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header
 _DELIVERY_GUARANTEES: Final = tuple(DeliveryGuarantee)
 _SENDER_TYPES: Final = tuple(SenderIdentifierType)
 _AUTHENTICATION_LEVELS: Final = {int(level): level for level in AuthenticationLevel}
+
+# To parse a direct name takes as long as all else that is read, and most messages go to few queues.
+_parse_direct: Final = lru_cache(maxsize=128)(DirectFormatName.parse_direct)
 
 
 def construct_user_message_packet(message: Message) -> UserMessage:
@@ -73,12 +78,12 @@ def construct_user_message_packet(message: Message) -> UserMessage:
 
 def serialize_message_to_buffer(message: Message) -> bytes:
     """3.1.7.1.32: a new packet. EncodeError or LabelTooLong for attributes that no packet can carry."""
+    plain = plain_packet(message)
+    if plain is not None:
+        return plain
     packet = construct_user_message_packet(message)
     check_originated(packet)
-    try:
-        return packet.encode()
-    except struct.error as error:
-        raise EncodeError(user_message.SECTION, "UserMessage Packet", f"a number does not fit: {error}") from None
+    return packet.encode()
 
 
 def deserialize_message_from_buffer(buffer: bytes) -> Message:
@@ -211,7 +216,11 @@ def _read_user_header(message: Message, header: UserHeader) -> None:
     message.delivery_guarantee = _DELIVERY_GUARANTEES[header.delivery]
     message.positive_journaling_requested = flags & user_header.JP != 0
     message.negative_journaling_requested = flags & user_header.JN != 0
-    message.destination_queue_format_name = destination_format_name(header)
+    destination = header.destination_queue
+    if type(destination) is DirectQueueFormatName:
+        message.destination_queue_format_name = _parse_direct(destination.direct_format_name)
+    else:
+        message.destination_queue_format_name = destination_format_name(header)
     message.administration_queue_format_name = admin_format_name(header)
     message.response_queue_format_name = response_format_name(header)
     if header.connector_type is not None:

@@ -28,10 +28,17 @@ class TransactionalOperation:
 class Transaction:
     """MS-MQDMPR 3.1.1.14. `single_phase` is True for a transaction of this queue manager alone.
 
-    The operations are in the order of their recording, by the number of the queue and the LookupIdentifier.
+    `number` is what the packets that it sends carry. The operations are in the order of their recording, by the number
+    of the queue and the LookupIdentifier.
     """
 
     identifier: bytes
     single_phase: bool = True
     is_prepared: bool = False
+    number: int = 0
     operations: dict[tuple[int, int], TransactionalOperation] = field(default_factory=dict)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it outlives the process: only the coordinator of an external transaction knows its outcome."""
+        return self.is_prepared and not self.single_phase

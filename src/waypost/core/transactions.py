@@ -20,23 +20,47 @@ from waypost.hresult import HResult
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import QueueKind
 
+# MS-MQMQ 2.2.20.5: the number of a transaction in a packet has 20 bits.
+_MAX_NUMBER: Final = 0xFFFFF
+
 
 class Transactions:
     """TransactionCollection and the events on it."""
 
-    __slots__ = ("_positions", "collection")
+    __slots__ = ("_last_number", "_positions", "collection")
 
     def __init__(self, positions: PositionEvents) -> None:
         self._positions: Final = positions
         self.collection: dict[bytes, Transaction] = {}
+        self._last_number = 0
 
     def create_transaction(self, identifier: bytes) -> Transaction:
         """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
         if identifier in self.collection:
             raise TransactionSequence(f"the transaction {guid_text(identifier)} is under way already")
-        transaction = Transaction(identifier)
+        self._last_number = self._last_number % _MAX_NUMBER + 1
+        transaction = Transaction(identifier, number=self._last_number)
         self.collection[identifier] = transaction
         return transaction
+
+    def restore(self, transaction: Transaction) -> None:
+        """An external transaction that was prepared and outlived the process: it holds its messages as before."""
+        self.collection[transaction.identifier] = transaction
+        for operation in transaction.operations.values():
+            queue, lookup_id = operation.queue, operation.lookup_id
+            if lookup_id not in queue.positions:
+                continue
+            if operation.operation_type is OperationType.ENQUEUE:
+                queue.positions.set_state(lookup_id, PositionState.LOCKED)
+            else:
+                self._positions.lock(queue, lookup_id)
+
+    def number(self, identifier: bytes) -> int:
+        """What the messages of this transaction carry. Raises TransactionSequence if it is not under way."""
+        transaction = self.collection.get(identifier)
+        if transaction is None or transaction.is_prepared:
+            raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(identifier)}")
+        return transaction.number
 
     def is_open(self, identifier: bytes) -> bool:
         """Whether the transaction is under way and can record operations."""
@@ -67,7 +91,7 @@ class Transactions:
         if not transaction.is_prepared:
             transaction.is_prepared = True
             self._mark(transaction)
-            if not single_phase:
+            if transaction.is_kept:
                 self._keep(transaction)
         return HResult.MQ_OK
 
@@ -83,7 +107,7 @@ class Transactions:
         for operation in transaction.operations.values():
             # A queue that was deleted meanwhile took its positions along.
             if operation.lookup_id in operation.queue.positions:
-                self._commit(operation, wall)
+                self._commit(operation, wall, is_kept=transaction.is_kept)
         return HResult.MQ_OK
 
     def transaction_abort(self, identifier: bytes) -> HResult:
@@ -102,11 +126,11 @@ class Transactions:
         messages = self._positions.messages
         for operation in transaction.operations.values():
             if operation.operation_type is OperationType.ENQUEUE and operation.lookup_id in operation.queue.positions:
-                messages.put(operation.queue.number, messages.get(operation.queue.number, operation.lookup_id))
+                messages.publish(operation.queue.number, operation.lookup_id)
         self._positions.events.append(TransactionPrepared(transaction))
 
     def _forget(self, transaction: Transaction) -> None:
-        if transaction.is_prepared and not transaction.single_phase:
+        if transaction.is_kept:
             self._positions.events.append(TransactionEnded(transaction.identifier))
 
     def _mark(self, transaction: Transaction) -> None:
@@ -123,12 +147,13 @@ class Transactions:
                 message.packet = b""
                 self._positions.messages.hold(operation.queue.number, message)
 
-    def _commit(self, operation: TransactionalOperation, wall: float) -> None:
+    def _commit(self, operation: TransactionalOperation, wall: float, *, is_kept: bool) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id
         match operation.operation_type:
             case OperationType.ENQUEUE:
-                self._positions.messages.put(queue.number, self._positions.messages.get(queue.number, lookup_id))
-                self._positions.available(queue, lookup_id)
+                if not is_kept:
+                    self._positions.messages.publish(queue.number, lookup_id)
+                self._positions.arrived(queue, self._positions.messages.get(queue.number, lookup_id))
             case OperationType.DEQUEUE if operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._positions.received(queue, lookup_id)
             case OperationType.DEQUEUE:
@@ -145,7 +170,7 @@ class Transactions:
                 # readings MQDMPR 3.Z: how often a receive was taken back is kept with the message.
                 message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
                 message = replace(message, abort_count=message.abort_count + 1)
-                self._positions.messages.put(operation.queue.number, message)
+                self._positions.messages.update(operation.queue.number, message)
                 self._release(operation, operation.dequeue_reason)
             case OperationType.MOVE:
                 # readings MQDMPR 3.S: a Move has no reason of its own.

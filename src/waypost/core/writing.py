@@ -3,6 +3,7 @@
 The flow control of 3.1.7.2.5 and 3.1.7.2.6 is here too, because all it does is refuse messages.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -10,7 +11,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.ports import PurgePending
 from waypost.core.position_events import PositionEvents
-from waypost.core.positions import PositionState
+from waypost.core.positions import END, SEQUENCE_MASK, START, PositionState
 from waypost.core.queues import Queue
 from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.core.transactions import Transactions, move
@@ -29,6 +30,16 @@ class EnqueueStatus(IntEnum):
     QUEUE_QUOTA_EXCEEDED = 1
     QUEUE_MANAGER_QUOTA_EXCEEDED = 2
     TIMED_OUT = 3
+
+
+@dataclass(slots=True)
+class Purge:
+    """How far a purge has come: it is behind `position`. What arrived after `last_sequential_id` is not purged."""
+
+    queue: Queue
+    last_sequential_id: int
+    position: int = START
+    reason: MessageClass = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 
 
 class Writing:
@@ -55,7 +66,7 @@ class Writing:
         if transaction is not None and not self._transactions.is_open(transaction):
             raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.
-        if has_expired(message.sent_time, message.time_to_reach_queue, now.wall):
+        if queue.lets_messages_expire and has_expired(message.sent_time, message.time_to_reach_queue, now.wall):
             return EnqueueStatus.TIMED_OUT
         if self.throttled or not positions.fits_machine(message):
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
@@ -68,7 +79,7 @@ class Writing:
             operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id)
             self._transactions.record(transaction, operation)
         elif positions.place_for_all(queue, message, now.wall):
-            positions.available(queue, lookup_id)
+            positions.arrived(queue, message)
         return EnqueueStatus.ACCEPTED
 
     def move_message(
@@ -91,12 +102,29 @@ class Writing:
 
     def purge_queue(self, queue: Queue) -> None:
         """MS-MQDMPR 3.1.7.1.7."""
-        for lookup_id in tuple(queue.positions):
-            if queue.positions.state(lookup_id) is PositionState.AVAILABLE:
-                self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+        purge = self.begin_purge(queue)
+        while self.continue_purge(purge, len(queue.positions)):
+            pass
+
+    def begin_purge(self, queue: Queue) -> Purge:
+        """A purge that `continue_purge` does in parts. It is over what the queue holds now."""
+        return Purge(queue, self._positions.sequential_id)
+
+    def continue_purge(self, purge: Purge, count: int) -> bool:
+        """Purge up to `count` more messages. False when nothing is left to be purged."""
+        positions = purge.queue.positions
+        for _ in range(count):
+            purge.position = positions.next_any(purge.position)
+            if purge.position == END:
+                return False
+            if purge.position & SEQUENCE_MASK > purge.last_sequential_id:
+                continue
+            if positions.state(purge.position) is PositionState.AVAILABLE:
+                self._positions.deleted(purge.queue, purge.position, purge.reason)
             else:
-                queue.positions.set_state(lookup_id, PositionState.PURGE_PENDING)
-                self._positions.events.append(PurgePending(queue, lookup_id))
+                positions.set_state(purge.position, PositionState.PURGE_PENDING)
+                self._positions.events.append(PurgePending(purge.queue, purge.position))
+        return positions.next_any(purge.position) != END
 
     def delete_messages(self, queue: Queue) -> None:
         """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state."""

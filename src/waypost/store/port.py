@@ -37,6 +37,8 @@ class Table(IntEnum):
     TRANSACTIONS = 3
     DUPLICATES = 4
     COUNTERS = 5
+    POSITIONS = 6
+    DIRECTORY = 7
 
 
 class Action(IntEnum):

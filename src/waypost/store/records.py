@@ -3,6 +3,7 @@
 | table        | key                                                    | value               |
 |--------------|--------------------------------------------------------|---------------------|
 | MESSAGES     | queue id u64, LookupIdentifier u64                     | MessageRecord       |
+| POSITIONS    | queue id u64, LookupIdentifier u64                     | PositionRecord      |
 | QUEUES       | queue id u64                                           | QueueRecord         |
 | SEQUENCES    | 0 u8, queue id u64, GUID of the source queue manager   | SequenceRecord, of what comes in  |
 |              | 1 u8, queue id u64                                     | SequenceRecord, of what goes out  |
@@ -11,6 +12,7 @@
 | COUNTERS     | a Counter                                              | CounterRecord       |
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
+| DIRECTORY    | object type u8, GUID                                   | an object of waypost.directory |
 
 waypost.store.keys makes the keys. The queue id is the store's own number for a queue of any kind (also a subqueue, a
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are
@@ -29,67 +31,128 @@ from typing import Final
 from waypost.guid import NULL_GUID
 from waypost.store.codec import VERSION, bad, damaged, decode_text, encode_text, unpack, unpack_whole
 
-_MESSAGE: Final = Struct("<BBIIQQ16s16sHH")
+_MESSAGE: Final = Struct("<BBBIIII")
 _MESSAGE_SIZE: Final = _MESSAGE.size
+_DETAILS: Final = Struct("<?16s16sIIIII")
 
-PURGE_PENDING: Final = 0x01
+# MessageRecord.flags.
+ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
+_HAS_DETAILS: Final = 0x80
+
+
+@dataclass(slots=True)
+class MessageDetails:
+    """What few messages have: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
+
+    `origin_queue_manager` is where the packet came from, None for a message of this computer; then the address, of 0, 4
+    or 16 bytes, and its scope mean nothing.
+    """
+
+    unit_of_work: bytes = NULL_GUID
+    origin_queue_manager: bytes | None = None
+    origin_address: bytes = b""
+    origin_scope: int = 0
+    target_subqueue: str = ""
+    application_deadletter_queue: str = ""
+    transaction_status_queue: str = ""
+
+    @classmethod
+    def decode(cls, value: bytes, at: int) -> tuple["MessageDetails", int]:
+        """The details that start at `at`, and where they end."""
+        if at + _DETAILS.size > len(value):
+            raise bad(value, "message")
+        has_origin, unit_of_work, origin, scope, *lengths = _DETAILS.unpack_from(value, at)
+        if value[at] > 1 or (not has_origin and origin != NULL_GUID):
+            raise damaged("message")
+        at += _DETAILS.size
+        parts = []
+        for length in lengths:
+            if at + length > len(value):
+                raise damaged("message")
+            parts.append(value[at : at + length])
+            at += length
+        texts = [decode_text(part, "message") for part in parts[1:]]
+        return cls(unit_of_work, origin if has_origin else None, parts[0], scope, *texts), at
+
+    def encode(self) -> bytes:
+        texts = self.target_subqueue, self.application_deadletter_queue, self.transaction_status_queue
+        parts = [self.origin_address, *map(encode_text, texts)]
+        head = _DETAILS.pack(
+            self.origin_queue_manager is not None,
+            self.unit_of_work,
+            self.origin_queue_manager or NULL_GUID,
+            self.origin_scope,
+            *map(len, parts),
+        )
+        return b"".join((head, *parts))
 
 
 @dataclass(slots=True)
 class MessageRecord:
     """A recoverable message in its place (MS-MQDMPR 3.1.1.11, 3.1.1.12): what its packet does not say, and its packet.
 
-    `flags` has PURGE_PENDING; other bits are kept for those who write them. `transaction_id` is that of a prepared
-    external transaction which holds the message, else NULL_GUID. Abort count, move count, last move time and target
-    subqueue are those of MS-MQRR 2.2.5.3 (readings MQDMPR 3.Z). `origin_guid` and `origin_address` are the queue
-    manager that the packet came from, NULL_GUID and "" for a message of this computer. `packet` is as it was received.
+    Abort count, move count and last move time are those of MS-MQRR 2.2.5.3 (readings MQDMPR 3.Z). Times are seconds
+    since 1970. `packet` is as it was received.
     """
 
     packet: bytes
-    arrival_time_ms: int = 0
     flags: int = 0
+    authentication_level: int = 0
+    arrival_time: int = 0
     abort_count: int = 0
     move_count: int = 0
-    last_move_time_ms: int = 0
-    transaction_id: bytes = NULL_GUID
-    target_subqueue: str = ""
-    origin_guid: bytes = NULL_GUID
-    origin_address: str = ""
+    last_move_time: int = 0
+    details: MessageDetails | None = None
 
     @classmethod
     def decode(cls, value: bytes) -> "MessageRecord":
         try:
-            version, flags, aborts, moves, moved, arrived, transaction, origin, n, m = _MESSAGE.unpack_from(value)
+            version, flags, level, arrived, aborts, moves, moved = _MESSAGE.unpack_from(value)
         except struct.error:
             raise bad(value, "message") from None
         if version != VERSION:
             raise bad(value, "message")
-        target = address = ""
-        at = _MESSAGE_SIZE
-        if n or m:
-            at += n + m
-            if at > len(value):
-                raise bad(value, "message")
-            target = decode_text(value[at - m - n : at - m], "message")
-            address = decode_text(value[at - m : at], "message")
-        return cls(value[at:], arrived, flags, aborts, moves, moved, transaction, target, origin, address)
+        if not flags & _HAS_DETAILS:
+            return cls(value[_MESSAGE_SIZE:], flags, level, arrived, aborts, moves, moved)
+        details, at = MessageDetails.decode(value, _MESSAGE_SIZE)
+        return cls(value[at:], flags & ~_HAS_DETAILS, level, arrived, aborts, moves, moved, details)
 
     def encode(self) -> bytes:
-        target = encode_text(self.target_subqueue) if self.target_subqueue else b""
-        address = encode_text(self.origin_address) if self.origin_address else b""
         head = _MESSAGE.pack(
             VERSION,
-            self.flags,
+            self.flags if self.details is None else self.flags | _HAS_DETAILS,
+            self.authentication_level,
+            self.arrival_time,
             self.abort_count,
             self.move_count,
-            self.last_move_time_ms,
-            self.arrival_time_ms,
-            self.transaction_id,
-            self.origin_guid,
-            len(target),
-            len(address),
+            self.last_move_time,
         )
-        return b"".join((head, target, address, self.packet))
+        return head + self.packet if self.details is None else b"".join((head, self.details.encode(), self.packet))
+
+
+_POSITION: Final = Struct("<BBQ")
+
+# PositionRecord.flags.
+PURGE_PENDING: Final = 0x01
+EXPIRES: Final = 0x02
+
+
+@dataclass(slots=True)
+class PositionRecord:
+    """What a start has to know of a position without reading its message. Most positions have no such record.
+
+    With EXPIRES, `expiry` is when TimeToBeReceived is over, in seconds since 1970.
+    """
+
+    flags: int
+    expiry: int = 0
+
+    @classmethod
+    def decode(cls, value: bytes) -> "PositionRecord":
+        return cls(*unpack_whole(_POSITION, value, "position"))
+
+    def encode(self) -> bytes:
+        return _POSITION.pack(VERSION, self.flags, self.expiry)
 
 
 _SEQUENCE: Final = Struct("<BQIIII")

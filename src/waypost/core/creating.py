@@ -1,0 +1,146 @@
+"""Making, changing and deleting queues: MS-MQDMPR 3.1.7.1.3, 3.1.7.1.4 and 3.1.7.1.33.
+
+A public queue is one that the directory knows: it is published before it is made, and withdrawn after it is gone. A
+journal and the subqueues come and go with their queue (readings MQDMPR 3.AA).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.ports import Directory
+from waypost.core.queue_collection import QueueCollection
+from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes
+from waypost.core.reading import Reading
+from waypost.core.writing import Writing
+from waypost.errors import (
+    DirectoryNotConnected,
+    InvalidParameter,
+    PropertyNotAllowed,
+    QueueExists,
+    QueueNotFound,
+)
+from waypost.hresult import HResult
+from waypost.wire.path_names import PathName, QueueKind
+
+# The descriptor of a new queue, made of what the caller gave (MS-MQDMPR 3.1.7.1.3.1).
+DefaultSecurity = Callable[[QueueAttributes], bytes]
+
+
+class Creating:
+    """The events on the QueueCollection of one queue manager. `directory` is None in workgroup mode."""
+
+    __slots__ = ("_default_security", "_directory", "_queues", "_reading", "_writing")
+
+    def __init__(
+        self,
+        queues: QueueCollection,
+        reading: Reading,
+        writing: Writing,
+        *,
+        directory: Directory | None,
+        default_security: DefaultSecurity,
+    ) -> None:
+        self._queues: Final = queues
+        self._reading: Final = reading
+        self._writing: Final = writing
+        self._directory: Final = directory
+        self._default_security: Final = default_security
+
+    def create_queue(self, attributes: QueueAttributes, now: Now, *, skip_directory: bool = False) -> Queue:
+        """MS-MQDMPR 3.1.7.1.3.
+
+        Raises IllegalPathName, InvalidParameter if the path is on another computer, QueueExists if it is taken
+        (readings MQDMPR 3.AA), QueueNotFound for a subqueue of nothing, and DirectoryError if a public queue cannot be
+        published. Nothing is created then.
+        """
+        path = PathName.parse(str(attributes.pathname))
+        identity = self._queues.identity
+        if not identity.is_local(path.computer):
+            raise InvalidParameter(f"{path} is on another computer")
+        path = replace(path, computer=identity.computer_name)
+        if path.subqueue:
+            return self.create_subqueue(path, now)
+        if path in self._queues.by_path:
+            raise QueueExists(f"there is already a queue {path}")
+        attributes = replace(attributes, pathname=path, security=self._default_security(attributes))
+        queue = self._queues.new_queue(attributes, now)
+        if path.kind is QueueKind.PUBLIC and not skip_directory:
+            self._publish(queue)
+        self._queues.add(queue)
+        journal = self._queues.new_queue(QueueAttributes(path, quota=attributes.journal_quota), now)
+        journal.parent = queue
+        self._queues.add(journal)
+        return queue
+
+    def create_subqueue(self, path: PathName, now: Now) -> Queue:
+        """The subqueue with this path. Raises QueueNotFound without its queue, and QueueExists."""
+        parent = self._queues.by_path.get(replace(path, subqueue=""))
+        if parent is None:
+            raise QueueNotFound(f"there is no queue for the subqueue {path}")
+        if path.subqueue.casefold() in parent.subqueues:
+            raise QueueExists(f"there is already a subqueue {path}")
+        attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
+        queue = self._queues.new_queue(attributes, now)
+        queue.parent = parent
+        self._queues.add(queue)
+        return queue
+
+    def modify_queue(self, queue: Queue, attributes: QueueAttributes, now: Now) -> None:
+        """Give a queue other attributes. Raises PropertyNotAllowed for those that it has for life."""
+        if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
+            raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
+        queue.attributes = replace(attributes)
+        queue.modify_time = int(now.wall)
+        self._queues.changed(queue)
+        if queue.journal is not None and queue.journal.attributes.quota != attributes.journal_quota:
+            queue.journal.attributes.quota = attributes.journal_quota
+            self._queues.changed(queue.journal)
+
+    def delete_queue(self, queue: Queue, *, skip_directory: bool = False) -> None:
+        """MS-MQDMPR 3.1.7.1.4. Its subqueues and its journal go with it (readings MQDMPR 3.AA).
+
+        Raises InvalidParameter for a journal or a queue of the queue manager itself, and DirectoryError if a public
+        queue cannot be withdrawn from the directory: then it is gone all the same.
+        """
+        self.check_deletable(queue)
+        for part in (*queue.subqueues.values(), queue.journal):
+            if part is not None:
+                self._clear_away(part)
+        self._clear_away(queue)
+        if self._directory is not None and _is_published(queue) and not skip_directory:
+            self._directory.delete_queue(queue)
+
+    def check_deletable(self, queue: Queue) -> None:
+        """Raise what delete_queue would raise before it does anything."""
+        if queue.is_deleted:
+            raise QueueNotFound(f"{queue} was deleted")
+        if queue.is_journal or queue.queue_type is QueueKind.SYSTEM:
+            raise InvalidParameter(f"{queue} is not deleted alone")
+
+    def _publish(self, queue: Queue) -> None:
+        if self._directory is None:
+            raise DirectoryNotConnected(
+                f"{queue} would be a public queue, and in workgroup mode there is no directory to publish it in; "
+                "create a private queue"
+            )
+        queue.identifier = self._directory.create_queue(queue)
+        paths = self._directory.paths_of(queue)
+        if paths is not None:
+            queue.full_path, queue.directory_path = paths
+
+    def _clear_away(self, queue: Queue) -> None:
+        """readings MQDMPR 3.K: whoever waits is told."""
+        self._writing.delete_messages(queue)
+        for descriptor in queue.descriptors.values():
+            self._reading.end_waits(descriptor.waiting.values(), HResult.MQ_ERROR_QUEUE_DELETED)
+            descriptor.two_phase_reads.clear()
+            descriptor.queue = None
+        queue.descriptors.clear()
+        self._queues.remove(queue)
+
+
+def _is_published(queue: Queue) -> bool:
+    """Subqueues have no object of their own, and an outgoing queue is somebody else's."""
+    return queue.queue_type is QueueKind.PUBLIC and queue.parent is None and not isinstance(queue, OutgoingQueue)

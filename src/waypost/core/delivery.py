@@ -1,0 +1,213 @@
+"""What follows when a message arrives at its queue, leaves it or is refused: acknowledgments, journal, dead letters.
+
+Serves MS-MQQB 3.1.5.8.2, 3.1.5.8.3, 3.1.5.8.10 and 3.1.7.2.1 and the attributes of MS-MQDMPR 3.1.1.12 that ask for it.
+
+Source journaling ends with one outcome (MS-MQQB 1.3.4, 3.1.5.7, 3.1.5.8.8, 3.1.7.1.2):
+- a nontransactional message counts as delivered when it is in its queue. It fails before that, or there when its
+  time is over (readings MQQB 7.1); its dead letter is kept by its source, or, where the source will never know, by the
+  queue manager that finds it expired or its queue full;
+- a transactional message counts as delivered when it was received. Its source alone keeps it.
+
+What is put here leads to events too, which come back to `handle` and end there: an acknowledgment and a dead letter
+have a class of the system, for which nothing is done, and nothing is done for journals and system queues either. So one
+event leads to two messages at most, and those to none.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.acknowledgments import INSECURE_NACKS, acknowledgment, asks_in_vain, is_requested
+from waypost.core.message import Message
+from waypost.core.message_values import AuthenticationLevel
+from waypost.core.ports import MessageArrived, MessagePositionDeleted
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import AccessType, OutgoingQueue, Queue, ShareMode
+from waypost.core.serialization import packet_of
+from waypost.core.writing import EnqueueStatus
+from waypost.errors import IllegalPathName, WaypostError
+from waypost.wire.algorithms import PrivacyLevel
+from waypost.wire.codec import INFINITE
+from waypost.wire.expiry import has_expired
+from waypost.wire.format_names import FormatName, Suffix
+from waypost.wire.message_class import MessageClass, is_arrival_nack, is_negative_ack
+from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.user_message import UserMessage
+
+# What a status of Enqueue Message means to the sender. The quota of the computer is no answer: the message may be tried
+# again (MS-MQQB 3.1.5.8.8).
+STATUS_CLASSES: Final = {
+    EnqueueStatus.QUEUE_QUOTA_EXCEEDED: MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
+    EnqueueStatus.TIMED_OUT: MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+}
+
+_KEPT_WHERE_IT_HAPPENS: Final = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
+        MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+        MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
+    }
+)
+
+# MS-MQMQ 2.2.18.1.6: what ends a message in its queue is called differently as long as it is on its way there.
+_ON_THE_WAY: Final = {
+    MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT: MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+    MessageClass.MQMSG_CLASS_NACK_Q_PURGED: MessageClass.MQMSG_CLASS_NACK_DELETED,
+    MessageClass.MQMSG_CLASS_NACK_Q_DELETED: MessageClass.MQMSG_CLASS_NACK_DELETED,
+}
+
+
+class Delivery:
+    """What one queue manager does for senders, as the source and as the destination of messages."""
+
+    __slots__ = ("_manager", "send_insecure_nacks")
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager: Final = manager
+        self.send_insecure_nacks = False
+
+    def refusal(self, queue: Queue, message: Message) -> MessageClass | None:
+        """Why the queue does not accept the message, or None if it does. Of an outgoing queue the other end decides.
+
+        Its AuthenticationLevel is what was verified: a signature that nobody has looked at is none.
+        """
+        if isinstance(queue, OutgoingQueue):
+            return None
+        if _is_of_the_system(queue):
+            return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+        attributes = queue.attributes
+        if message.is_transactional and not attributes.transactional:
+            return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
+        if attributes.transactional and not message.is_transactional:
+            return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
+        # readings MQQB 3.26: the text has no class for the next two.
+        if attributes.authentication and message.authentication_level is AuthenticationLevel.NONE:
+            return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+        if not attributes.privacy_level.accepts(encrypted=self._was_encrypted(message)):
+            return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+        return None
+
+    def rejected(self, message: Message, message_class: MessageClass, now: Now) -> None:
+        """A message was not taken into its queue, for the reason that the class tells."""
+        self._acknowledge(message, message_class, now)
+        self._journal(message, message_class, now)
+
+    def handle(self, event: MessageArrived | MessagePositionDeleted, now: Now) -> None:
+        """What follows from an event of the core. It may put messages, and so lead to more events."""
+        queue, message = event.queue, event.message
+        if isinstance(queue, OutgoingQueue):
+            if isinstance(event, MessagePositionDeleted):
+                self._left_outgoing(message, event.reason, now)
+            return
+        if _is_of_the_system(queue):
+            return
+        message_class = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+        if isinstance(event, MessagePositionDeleted):
+            message_class = _ON_THE_WAY[event.reason] if _came_too_late(event) else event.reason
+        self._acknowledge(message, message_class, now)
+        self._journal(message, message_class, now)
+
+    def _left_outgoing(self, message: Message, reason: MessageClass, now: Now) -> None:
+        """The destination acknowledges what reached it; what did not, whoever has it (MS-MQQB 3.1.7.1.2)."""
+        message_class = _ON_THE_WAY.get(reason, reason)
+        if is_negative_ack(message_class):
+            self._acknowledge(message, message_class, now)
+        self._journal(message, message_class, now)
+
+    def _acknowledge(self, message: Message, message_class: MessageClass, now: Now) -> None:
+        """MS-MQQB 3.1.7.15. What cannot be sent is discarded."""
+        name = message.administration_queue_format_name
+        if name is None or not is_requested(message, message_class):
+            return
+        if message_class in INSECURE_NACKS and not self.send_insecure_nacks:
+            return
+        answer = acknowledgment(message, message_class, self._manager.message_identifier(), int(now.wall))
+        with suppress(WaypostError):
+            self._send(name, answer, now)
+
+    def _send(self, name: FormatName, answer: Message, now: Now) -> None:
+        manager = self._manager
+        queue = manager.find_queue(name)
+        if queue is not None:
+            answer.destination_queue_manager_identifier = manager.identity.identifier
+            if self.refusal(queue, answer) is None:
+                manager.writing.enqueue_message(queue, answer, None, now)
+            return
+        descriptor = manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, now)
+        try:
+            manager.enqueue_message_to_open_queue(descriptor, answer, None, now)
+        finally:
+            manager.close_queue(descriptor)
+
+    def _journal(self, message: Message, message_class: MessageClass, now: Now) -> None:
+        """Source journaling. A copy for which there is no room is discarded (MS-MQDMPR 3.1.1.12)."""
+        if asks_in_vain(message):
+            return
+        if message.negative_journaling_requested and self._keeps_as_dead_letter(message, message_class):
+            dead_letter = _lasting_copy(message, message_class)
+            self._manager.writing.enqueue_message(self._dead_letter_queue(message), dead_letter, None, now)
+        elif message.positive_journaling_requested and self._is_ours(message) and _is_delivered(message, message_class):
+            journal = self._manager.system_queues[Suffix.JOURNAL]
+            self._manager.writing.enqueue_message(journal, replace(message), None, now)
+
+    def _keeps_as_dead_letter(self, message: Message, message_class: MessageClass) -> bool:
+        if message.is_transactional:
+            return is_negative_ack(message_class) and self._is_ours(message)
+        return message_class in _KEPT_WHERE_IT_HAPPENS or (is_arrival_nack(message_class) and self._is_ours(message))
+
+    def _dead_letter_queue(self, message: Message) -> Queue:
+        suffix = Suffix.DEADXACT if message.is_transactional else Suffix.DEADLETTER
+        return self._application_queue(message.application_deadletter_queue) or self._manager.system_queues[suffix]
+
+    def _application_queue(self, pathname: str) -> Queue | None:
+        """The queue of an application on this computer that has this path name, if there is one."""
+        try:
+            path = PathName.parse(pathname)
+        except IllegalPathName:
+            return None
+        identity = self._manager.identity
+        if not identity.is_local(path.computer):
+            return None
+        queue = self._manager.queues.get(replace(path, computer=identity.computer_name))
+        return None if queue is None or _is_of_the_system(queue) else queue
+
+    def _is_ours(self, message: Message) -> bool:
+        return message.source_machine_identifier == self._manager.identity.identifier
+
+    def _was_encrypted(self, message: Message) -> bool:
+        """A level alone is only a word of the sender (readings MQMQ 3.19), but a message from here needs no more."""
+        return message.privacy_level != PrivacyLevel.NONE and (bool(message.symmetric_key) or self._is_ours(message))
+
+
+def _is_of_the_system(queue: Queue) -> bool:
+    """Nobody sends to such a queue, and nothing follows from what happens in it."""
+    return queue.is_journal or queue.queue_type is QueueKind.SYSTEM
+
+
+def _is_delivered(message: Message, message_class: MessageClass) -> bool:
+    if message.is_transactional:
+        return message_class is MessageClass.MQMSG_CLASS_ACK_RECEIVE
+    return message_class is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+
+
+def _came_too_late(event: MessagePositionDeleted) -> bool:
+    """TimeToBeReceived was over when the message came: it is as if it had never been there (MS-MQMQ 2.2.18.1.6)."""
+    message = event.message
+    return event.reason is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT and has_expired(
+        message.sent_time, message.time_to_be_received, message.arrival_time
+    )
+
+
+def _lasting_copy(message: Message, message_class: int) -> Message:
+    """The message with another class and without an end to its time. Its packet is otherwise as it came."""
+    packet = UserMessage.decode(packet_of(message))
+    packet.properties.message_class = message_class
+    packet.base.time_to_reach_queue = packet.user.time_to_be_received = INFINITE
+    return replace(
+        message,
+        message_class=message_class,
+        time_to_reach_queue=INFINITE,
+        time_to_be_received=INFINITE,
+        packet=packet.encode(),
+    )

@@ -1,0 +1,138 @@
+"""A message as the store gives it back: its packet and its local attributes, and the rest when somebody looks.
+
+Most messages go through a queue as bytes, and nobody there looks at what their packet carries. To decode 1 KiB takes
+10 us, longer than all else that is done to receive a message; stored_message takes 0.4 us, and the first use of an
+attribute that the packet carries decodes it. To all who use it, it is a Message. Other messages pay nothing for this: a
+`__getattr__` in Message would double the time of every access to every attribute of every message.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from struct import Struct
+from typing import Any, Final
+
+from waypost.core.message import LOCAL_ATTRIBUTES, Message
+from waypost.core.message_values import AuthenticationLevel, QueueType
+from waypost.core.serialization import message_from_packet
+from waypost.guid import NULL_GUID
+from waypost.wire import base_header, transaction_header, user_header
+from waypost.wire.user_message import UserMessage
+
+# BaseHeader.Flags, UserHeader.Flags, and what is the Count of a direct name if DestinationQueue is one.
+_FLAGS: Final = Struct("<2xH56xIH")
+_DESTINATION_AT: Final = base_header.SIZE + user_header.FIXED_SIZE
+_QUEUES: Final = user_header.DQ | user_header.AQ | user_header.RQ | user_header.CQ
+_ATTENTION: Final = user_header.JN | user_header.JP | user_header.AQ
+_DIRECT_DESTINATION: Final = QueueType.DIRECT_QUEUE << user_header.DQ_SHIFT
+_NAME_SIZES: Final = {
+    QueueType.PRIVATE_QUEUE << user_header.DQ_SHIFT: 4,
+    QueueType.PUBLIC_QUEUE << user_header.DQ_SHIFT: 16,
+}
+
+_CARRIED: Final = tuple(field.name for field in fields(Message) if field.name not in (*LOCAL_ATTRIBUTES, "packet"))
+_NOT_AUTHENTICATED: Final = AuthenticationLevel.NONE
+_packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get__
+
+
+def stored_message(packet: bytes) -> Message:
+    """A message with the packet that it had when it was stored, and with the local attributes of a new one.
+
+    The first use of another attribute raises DecodeError if the packet cannot be decoded.
+    """
+    message = object.__new__(Message)
+    message.lookup_identifier = 0
+    message.allow_peek_when_locked = False
+    message.application_deadletter_queue = ""
+    message.arrival_time = 0
+    message.authentication_level = _NOT_AUTHENTICATED
+    message.transaction_status_queue_format_name = None
+    message.unit_of_work = NULL_GUID
+    message.abort_count = 0
+    message.move_count = 0
+    message.last_move_time = 0
+    message.target_subqueue_name = ""
+    message.origin = None
+    message.packet = packet
+    message.__class__ = _StoredMessage
+    return message
+
+
+class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
+    """A Message that has not been decoded. It has no slots of its own, so that _decode can make it a Message."""
+
+    __slots__ = ()
+
+    @property
+    def packet(self) -> bytes:
+        return _packet_of(self)
+
+    @packet.setter
+    def packet(self, packet: bytes) -> None:
+        """Whoever takes the packet away relies on the attributes."""
+        _decode(self)
+        self.packet = packet
+
+    @property
+    def asks_for_attention(self) -> bool:
+        if _asks_for_nothing(self.packet):
+            return False
+        _decode(self)
+        return self.asks_for_attention
+
+    def __eq__(self, other: object) -> bool:
+        _decode(self)
+        return self == other
+
+    def __repr__(self) -> str:
+        _decode(self)
+        return repr(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For copy and pickle."""
+        _decode(self)
+        return self.__reduce_ex__(protocol)
+
+
+class _Carried:
+    """Stands before the slot of an attribute that the packet carries."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, message: Message, _owner: type[Message]) -> object:
+        _decode(message)
+        return getattr(message, self._name)
+
+    def __set__(self, message: Message, value: object) -> None:
+        _decode(message)
+        setattr(message, self._name, value)
+
+
+for _name in _CARRIED:
+    setattr(_StoredMessage, _name, _Carried(_name))
+
+
+def _decode(message: Message) -> None:
+    decoded = message_from_packet(UserMessage.decode(message.packet))
+    message.__class__ = Message
+    for name in _CARRIED:
+        setattr(message, name, getattr(decoded, name))
+
+
+def _asks_for_nothing(packet: bytes) -> bool:
+    """Whether the flags say so. If not, or if it takes a decoder to find them, the answer is no."""
+    if len(packet) < _FLAGS.size:
+        return False
+    base_flags, flags, count = _FLAGS.unpack_from(packet)
+    if base_flags & base_header.TR or flags & _ATTENTION:
+        return False
+    if not flags & user_header.TH:
+        return True
+    queues = flags & _QUEUES
+    name_size = count + 5 & ~3 if queues == _DIRECT_DESTINATION else _NAME_SIZES.get(queues)
+    if name_size is None:
+        return False
+    transaction_at = _DESTINATION_AT + name_size
+    return transaction_at < len(packet) and not packet[transaction_at] & transaction_header.FA

@@ -1,0 +1,95 @@
+"""What a queue manager is, keeps and does as a whole: MS-MQDMPR 3.1.1.1 without its collections, and its states.
+
+Identity is what others know it by; QueueManagerAttributes is what survives a restart and is nobody else's; the states
+decide whether it works at all. Attributes that are neither are volatile and stand in the QueueManager itself.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+from waypost.core.queues import UNLIMITED
+from waypost.errors import WaypostError
+from waypost.guid import NULL_GUID
+from waypost.hresult import HResult
+from waypost.wire.format_names import Suffix
+
+# MS-MQDMPR 3.1.3: the system queues that applications can open, by the suffix that names them.
+SYSTEM_QUEUES: Final = {
+    Suffix.JOURNAL: "journal",
+    Suffix.DEADLETTER: "deadletter",
+    Suffix.DEADXACT: "deadxact",
+}
+
+DEFAULT_QUOTA: Final = 0x0010_0000
+DEFAULT_RETRY_SECONDS: Final = 120
+
+
+class ServiceNotAvailable(WaypostError):
+    """The queue manager is not Ready: it has not started yet, or is stopping."""
+
+    hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """QueueManager.Identifier, ComputerName and QualifiedComputerName, and the other names that mean this computer."""
+
+    identifier: bytes
+    computer_name: str
+    qualified_computer_name: str
+    addresses: frozenset[str] = field(default_factory=frozenset)
+
+    def is_local(self, host: str) -> bool:
+        names = {self.computer_name.casefold(), self.qualified_computer_name.casefold(), "."}
+        return host.casefold() in names or host in self.addresses
+
+
+@dataclass(frozen=True, slots=True)
+class QueueManagerAttributes:
+    """The persistent attributes of MS-MQDMPR 3.1.1.1. Quotas are in kilobytes (readings MQDMPR 3.F).
+
+    `last_domain` is NULL_GUID for a computer that was in no domain when it last started.
+    """
+
+    create_time: int = 0
+    modify_time: int = 0
+    queue_manager_quota: int = DEFAULT_QUOTA
+    journal_quota: int = UNLIMITED
+    security: bytes = b""
+    last_domain: bytes = NULL_GUID
+    directory_server_list: tuple[str, ...] = ()
+    directory_integrated: bool = False
+    srmp_http_support: bool = False
+    srmp_pgm_support: bool = False
+    hardened_security: bool = False
+    initialization_retry_timer_duration: int = DEFAULT_RETRY_SECONDS
+
+
+class QueueManagerState(Enum):
+    """MS-MQDMPR 3.1.1.1. Only Ready works."""
+
+    STOPPED = auto()
+    INITIALIZING = auto()
+    READY = auto()
+    STOPPING = auto()
+
+
+class Step(Enum):
+    """What moves a queue manager from one state to another."""
+
+    START = auto()
+    INITIALIZED = auto()
+    FAILED = auto()
+    STOP = auto()
+    SHUT_DOWN = auto()
+
+
+# A pair that is absent is a mistake of the one who drives the queue manager.
+STATES: Final = {
+    (QueueManagerState.STOPPED, Step.START): QueueManagerState.INITIALIZING,
+    (QueueManagerState.INITIALIZING, Step.INITIALIZED): QueueManagerState.READY,
+    (QueueManagerState.INITIALIZING, Step.FAILED): QueueManagerState.STOPPED,
+    (QueueManagerState.READY, Step.STOP): QueueManagerState.STOPPING,
+    (QueueManagerState.STOPPING, Step.SHUT_DOWN): QueueManagerState.STOPPED,
+}

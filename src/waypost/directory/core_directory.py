@@ -1,0 +1,115 @@
+"""The directory as the core knows it: waypost.core.ports.Directory on top of the directory events."""
+
+from collections.abc import Callable
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core import queues
+from waypost.core.ports import PublicQueue
+from waypost.directory.events import DirectoryEvents
+from waypost.directory.names import expand_format_name
+from waypost.directory.objects import Queue, QueueManager
+from waypost.directory.queries import AttributeFilter, Operator, Query, by_identifier
+from waypost.directory.results import DirectoryOperationResult, directory_error
+from waypost.guid import NULL_GUID
+from waypost.wire.format_names import DistributionListFormatName, FormatName
+from waypost.wire.path_names import PathName
+from waypost.wire.security_descriptor import SecurityDescriptor
+
+
+def queue_object(queue: queues.Queue) -> Queue:
+    """A queue of the core as a directory object. Raises DecodeError and IllegalSecurityDescriptor."""
+    attributes = queue.attributes
+    return Queue(
+        identifier=queue.identifier,
+        label=attributes.label,
+        create_time=queue.create_time,
+        modify_time=queue.modify_time,
+        type_guid=attributes.type_guid,
+        pathname=str(queue.pathname),
+        qualified_pathname=str(queue.qualified_pathname),
+        private_queue_number=queue.private_queue_number,
+        journaling=attributes.journaling,
+        quota=attributes.quota,
+        journal_quota=attributes.journal_quota,
+        authentication=attributes.authentication,
+        privacy_level=attributes.privacy_level,
+        transactional=attributes.transactional,
+        multicast_address=attributes.multicast_address,
+        security=SecurityDescriptor.decode(attributes.security) if attributes.security else None,
+        base_priority=attributes.base_priority,
+        full_path=queue.full_path,
+        directory_path=queue.directory_path,
+        queue_type=queue.queue_type,
+    )
+
+
+def queue_attributes(item: Queue) -> queues.QueueAttributes:
+    """What a directory object says of a queue of this computer. Raises IllegalPathName."""
+    return queues.QueueAttributes(
+        pathname=PathName.parse(item.pathname),
+        label=item.label,
+        type_guid=item.type_guid,
+        journaling=item.journaling,
+        quota=item.quota,
+        journal_quota=item.journal_quota,
+        authentication=item.authentication,
+        privacy_level=item.privacy_level,
+        transactional=item.transactional,
+        multicast_address=item.multicast_address,
+        security=b"" if item.security is None else item.security.encode(),
+        base_priority=item.base_priority,
+    )
+
+
+class CoreDirectory:
+    """`now` gives the time of the event that the core is at."""
+
+    __slots__ = ("_events", "_now")
+
+    def __init__(self, events: DirectoryEvents, now: Callable[[], Now]) -> None:
+        self._events: Final = events
+        self._now: Final = now
+
+    def create_queue(self, queue: queues.Queue) -> bytes:
+        result = self._events.create_directory_object(queue_object(queue), self._now())
+        if result.value is None:
+            raise directory_error(result.status, f"create {queue.pathname}")
+        return result.value
+
+    def delete_queue(self, queue: queues.Queue) -> None:
+        status = self._events.delete_directory_object(queue_object(queue), self._now())
+        if status is not DirectoryOperationResult.SUCCESS:
+            raise directory_error(status, f"delete {queue.pathname}")
+
+    def paths_of(self, queue: queues.Queue) -> tuple[str, str] | None:
+        attributes = ("full_path", "directory_path")
+        query = Query(Queue, by_identifier(queue.identifier), attributes)
+        read = self._events.read_directory(query, self._now()).value
+        return None if read is None else (read.full_path, read.directory_path)
+
+    def find_queue(self, identifier: bytes) -> PublicQueue | None:
+        """A queue manager that the directory does not know has NULL_GUID as its identifier."""
+        queue = self._events.read_directory(Query(Queue, by_identifier(identifier)), self._now()).value
+        if queue is None:
+            return None
+        filters = (AttributeFilter("computer_name", Operator.EQUALS, queue.computer_name),)
+        manager = self._events.read_directory(Query(QueueManager, filters, ("computer_name",)), self._now()).value
+        return PublicQueue(
+            queue.pathname,
+            NULL_GUID if manager is None else manager.identifier,
+            queue.computer_name,
+            queue.base_priority,
+        )
+
+    def computer_name(self, queue_manager: bytes) -> str | None:
+        query = Query(QueueManager, by_identifier(queue_manager), ("computer_name",))
+        read = self._events.read_directory(query, self._now()).value
+        return None if read is None else read.computer_name
+
+    def expand_format_name(self, name: FormatName) -> FormatName:
+        """MS-MQDMPR 3.1.7.3.8. Raises UnsupportedFormatName."""
+        return expand_format_name(name, self.members)
+
+    def members(self, name: DistributionListFormatName) -> tuple[FormatName, ...] | None:
+        return self._events.resolve_distribution_list(name, self._now()).value

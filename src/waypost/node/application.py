@@ -1,0 +1,274 @@
+"""What an application can ask of a queue manager.
+
+Every operation comes with a Call, whose number is answered by a Reply or a Failure among the node's effects: at once,
+or when what was done is durable, or when a wait has ended. What cannot be done is raised at once, and has changed
+nothing unless the operation says so.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.cursors import Cursor
+from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
+from waypost.core.reading import MessageSeekAction, Read, Waiting
+from waypost.core.writing import EnqueueStatus
+from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter
+from waypost.hresult import HResult
+from waypost.node.failures import failure, not_enqueued, refused
+from waypost.node.node import Node
+from waypost.wire.format_names import FormatName
+from waypost.wire.message_class import MessageClass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request of an application: its number, which the caller chose, and when it came."""
+
+    request: int
+    now: Now
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read. `timeout_ms` is None to wait for ever; a transaction locks the message until its outcome."""
+
+    timeout_ms: int | None = 0
+    cursor: int | None = None
+    transaction: bytes | None = None
+
+
+class Application:
+    """The operations on one node."""
+
+    __slots__ = ("_handles", "_node")
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+        self._handles: dict[int, OpenQueueDescriptor] = {}
+
+    def create_queue(self, call: Call, attributes: QueueAttributes) -> None:
+        """The answer is the Queue."""
+        self._node.check_store()
+        with self._node.operation(call.now):
+            self._node.reply(call.request, self._node.manager.create_queue(attributes, call.now))
+
+    def modify_queue(self, call: Call, queue: Queue, attributes: QueueAttributes) -> None:
+        self._node.check_store()
+        with self._node.operation(call.now):
+            self._node.manager.modify_queue(queue, attributes, call.now)
+            self._node.reply(call.request, queue)
+
+    def delete_queue(self, call: Call, queue: Queue) -> None:
+        """Its messages go first, while others work, and the queue at last."""
+        node = self._node
+        node.check_store()
+
+        def delete() -> None:
+            if not queue.is_deleted:
+                node.manager.delete_queue(queue)
+            node.reply(call.request)
+
+        with node.operation(call.now):
+            node.manager.check_deletable(queue)
+            for part in (*queue.subqueues.values(), queue.journal, queue):
+                if part is not None:
+                    purge = node.manager.writing.begin_purge(part)
+                    purge.reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+                    node.purge(purge, delete if part is queue else _nothing)
+
+    def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
+        """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""
+        with self._node.operation(call.now):
+            descriptor = self._node.manager.open_queue(name, access, share, call.now)
+            self._handles[descriptor.handle] = descriptor
+            self._node.reply(call.request, descriptor.handle)
+
+    def close_queue(self, call: Call, handle: int) -> None:
+        """Reads that wait end; messages that were read with begin_receive and not ended are for others again."""
+        with self._node.operation(call.now):
+            self._node.manager.close_queue(self._descriptor(handle))
+            del self._handles[handle]
+            self._node.reply(call.request)
+
+    def purge(self, call: Call, handle: int) -> None:
+        """Over what the queue holds now. A long purge goes on while others work, and is answered at its end."""
+        self._node.check_store()
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            if not descriptor.access_type.can_receive:
+                raise AccessDenied("the queue was not opened for receiving")
+            purge = self._node.manager.writing.begin_purge(_queue(descriptor))
+            self._node.purge(purge, lambda: self._node.reply(call.request))
+
+    def send(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> None:
+        """The answer is the message with its identifier. It belongs to the node from now on.
+
+        Sent to several queues, it may have reached some of them when another refuses it (MS-MQDMPR 3.1.7.1.27).
+        """
+        node = self._node
+        descriptor = self._descriptor(handle)
+        if descriptor.access_type is not AccessType.SEND:
+            raise AccessDenied("the queue was not opened for sending")
+        message.identifier = node.manager.message_identifier()
+        message.destination_queue_format_name = descriptor.format_name
+        message.sent_time = int(call.now.wall)
+        if transaction is not None:
+            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
+            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+            message.transaction_identifier = node.manager.transactions.number(transaction)
+        elif message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
+            node.check_store()
+        for each in descriptor.multiple or (descriptor,):
+            refusal = node.delivery.refusal(_queue(each), message)
+            if refusal is not None:
+                raise refused(each, refusal)
+        with node.operation(call.now):
+            status = node.manager.enqueue_message_to_open_queue(descriptor, message, transaction, call.now)
+            if status is not EnqueueStatus.ACCEPTED:
+                raise not_enqueued(descriptor, status)
+            node.reply(call.request, message)
+
+    def receive(self, call: Call, handle: int, options: ReadOptions) -> None:
+        """Receive the first message, or that at the cursor. The answer is the message."""
+        if options.transaction is None:
+            self._node.check_store()
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            reading = self._node.manager.reading
+            self._answer(call, reading.dequeue_message(descriptor, _request(call, descriptor, options), call.now))
+
+    def begin_receive(self, call: Call, handle: int, options: ReadOptions) -> None:
+        """The first phase of a receive in two: the message is locked until end_receive."""
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            reading = self._node.manager.reading
+            self._answer(call, reading.dequeue_message_begin(descriptor, _request(call, descriptor, options), call.now))
+
+    def end_receive(self, call: Call, handle: int, lookup_id: int, *, delete_message: bool) -> None:
+        """The second phase: delete the message, or leave it to others."""
+        self._node.check_store()
+        with self._node.operation(call.now):
+            end = self._node.manager.reading.dequeue_message_end
+            self._answer_status(call, end(self._descriptor(handle), lookup_id, delete_message=delete_message))
+
+    def peek(self, call: Call, handle: int, options: ReadOptions) -> None:
+        """Show the first message, or that at the cursor."""
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            reading = self._node.manager.reading
+            self._answer(call, reading.peek_message(descriptor, _request(call, descriptor, options), call.now))
+
+    def peek_next(self, call: Call, handle: int, options: ReadOptions) -> None:
+        """Move the cursor on and show the message there."""
+        if options.cursor is None:
+            raise InvalidParameter("only a cursor has a next message")
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            reading = self._node.manager.reading
+            self._answer(call, reading.peek_next_message(descriptor, _request(call, descriptor, options), call.now))
+
+    def receive_by_lookup_id(
+        self, call: Call, handle: int, found: tuple[int, MessageSeekAction], options: ReadOptions
+    ) -> None:
+        """Receive the message that the action finds from the LookupIdentifier. Nothing waits here."""
+        if options.transaction is None:
+            self._node.check_store()
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            read = self._node.manager.reading.read_message_by_lookup_identifier
+            self._answer(call, read(descriptor, *found, _request(call, descriptor, options)))
+
+    def peek_by_lookup_id(self, call: Call, handle: int, found: tuple[int, MessageSeekAction]) -> None:
+        with self._node.operation(call.now):
+            read = self._node.manager.reading.read_message_by_lookup_identifier
+            self._answer(call, read(self._descriptor(handle), *found, None))
+
+    def cancel(self, now: Now, handle: int, request: int) -> None:
+        """End the read that waits under this number, which then fails. One that does not wait is left alone."""
+        with self._node.operation(now):
+            cancel = self._node.manager.reading.cancel_waiting_message_read_request
+            cancel(self._descriptor(handle), request, HResult.MQ_ERROR_OPERATION_CANCELLED)
+
+    def move(self, call: Call, handle: int, lookup_id: int, target: int, *, transaction: bytes | None = None) -> None:
+        """Move a message to the queue of the handle `target`, which was opened for that."""
+        if transaction is None:
+            self._node.check_store()
+        with self._node.operation(call.now):
+            source, destination = self._descriptor(handle), self._descriptor(target)
+            move = self._node.manager.move_to_open_queue
+            self._answer_status(call, move(source, lookup_id, destination, transaction, now=call.now))
+
+    def open_cursor(self, call: Call, handle: int) -> None:
+        """The answer is the number of the cursor."""
+        with self._node.operation(call.now):
+            cursor = self._node.manager.open_cursor(self._descriptor(handle))
+            if cursor is None:
+                raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+            self._node.reply(call.request, cursor.handle)
+
+    def close_cursor(self, call: Call, handle: int, cursor: int) -> None:
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            self._node.manager.close_cursor(descriptor, _cursor(descriptor, cursor))
+            self._node.reply(call.request)
+
+    def begin_transaction(self, call: Call, identifier: bytes) -> None:
+        """Start a transaction of this queue manager alone, under this GUID."""
+        with self._node.operation(call.now):
+            self._node.manager.transactions.create_transaction(identifier)
+            self._node.reply(call.request)
+
+    def commit(self, call: Call, identifier: bytes) -> None:
+        self._node.check_store()
+        with self._node.operation(call.now):
+            commit = self._node.manager.transactions.transaction_commit
+            self._answer_status(call, commit(identifier, call.now.wall))
+
+    def abort(self, call: Call, identifier: bytes) -> None:
+        with self._node.operation(call.now):
+            self._answer_status(call, self._node.manager.transactions.transaction_abort(identifier))
+
+    def _descriptor(self, handle: int) -> OpenQueueDescriptor:
+        descriptor = self._handles.get(handle)
+        if descriptor is None:
+            raise InvalidHandle("the queue is not open")
+        return descriptor
+
+    def _answer(self, call: Call, read: Read | Waiting) -> None:
+        if type(read) is Waiting:
+            self._node.await_read(call.request, read.wait_id)
+            return
+        assert type(read) is Read
+        if read.status is not HResult.MQ_OK:
+            raise failure(read.status)
+        self._node.reply(call.request, read.message)
+
+    def _answer_status(self, call: Call, status: HResult) -> None:
+        if status is not HResult.MQ_OK:
+            raise failure(status)
+        self._node.reply(call.request)
+
+
+def _nothing() -> None:
+    """When a part of a queue is empty."""
+
+
+def _queue(descriptor: OpenQueueDescriptor) -> Queue:
+    if descriptor.queue is None:
+        raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+    return descriptor.queue
+
+
+def _cursor(descriptor: OpenQueueDescriptor, number: int) -> Cursor:
+    cursor = descriptor.cursors.get(number)
+    if cursor is None:
+        raise InvalidHandle("the cursor is not open")
+    return cursor
+
+
+def _request(call: Call, descriptor: OpenQueueDescriptor, options: ReadOptions) -> ReadRequest:
+    cursor = None if options.cursor is None else _cursor(descriptor, options.cursor)
+    return ReadRequest(options.timeout_ms, cursor, call.request, options.transaction)

@@ -1,0 +1,63 @@
+"""From an HRESULT that the core returns to the error that an application gets."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from waypost import errors
+from waypost.core.queues import OpenQueueDescriptor
+from waypost.core.writing import EnqueueStatus
+from waypost.errors import WaypostError
+from waypost.hresult import HResult
+from waypost.wire.message_class import MessageClass, meaning
+
+# What the docstring of the class does not say of one case.
+_SENTENCES: Final = {
+    HResult.MQ_ERROR_IO_TIMEOUT: "no message came in time",
+    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "there is no such message",
+    HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "the message that the cursor stands on was received by somebody else",
+    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor waits, or has no current message to go on from",
+    HResult.MQ_ERROR_TRANSACTION_USAGE: "the message is held by a transaction, or the queue takes none",
+    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction is not under way",
+    HResult.MQ_ERROR_ACCESS_DENIED: "the queue was not opened for this",
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: "the handle's queue is gone",
+    HResult.MQ_ERROR_QUEUE_DELETED: "the queue was deleted",
+    HResult.MQ_ERROR_OPERATION_CANCELLED: "the wait was ended",
+}
+
+
+_REFUSALS: Final = {
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "is not transactional: send without a transaction",
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "is transactional: send in a transaction",
+}
+
+
+def failure(status: HResult) -> WaypostError:
+    """The narrowest error that has this status."""
+    return _CLASSES[status](_SENTENCES[status])
+
+
+def refused(descriptor: OpenQueueDescriptor, reason: MessageClass) -> WaypostError:
+    """Why a queue of this computer does not take a message."""
+    sentence = _REFUSALS.get(reason)
+    if sentence is not None:
+        return errors.TransactionUsage(f"{descriptor.format_name} {sentence}")
+    return errors.AccessDenied(f"{descriptor.format_name} refuses the message: {meaning(reason)}")
+
+
+def not_enqueued(descriptor: OpenQueueDescriptor, status: EnqueueStatus) -> WaypostError:
+    match status:
+        case EnqueueStatus.QUEUE_QUOTA_EXCEEDED:
+            return errors.InsufficientResources(f"{descriptor.format_name} has reached its quota")
+        case EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
+            return errors.InsufficientResources("the quota of this queue manager is reached")
+        case _:
+            return errors.Timeout("the message had no time left to reach its queue")
+
+
+def _tree(root: type[WaypostError]) -> Iterator[type[WaypostError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _tree(child)
+
+
+_CLASSES: Final = {cls.hresult: cls for cls in _tree(WaypostError) if cls.__module__ == errors.__name__}

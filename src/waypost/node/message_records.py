@@ -1,0 +1,85 @@
+"""A message of the core as a record of the store, and back: its packet, and what waypost.core.message calls local."""
+
+from typing import Final
+
+from waypost.core.message import Message
+from waypost.core.message_values import AuthenticationLevel
+from waypost.core.serialization import packet_of
+from waypost.core.stored_message import stored_message
+from waypost.errors import StoreDamaged
+from waypost.guid import NULL_GUID
+from waypost.store.records import ALLOW_PEEK_WHEN_LOCKED, MessageDetails, MessageRecord
+from waypost.wire.format_names import FormatName
+from waypost.wire.remote_packet import Origin
+from waypost.wire.remote_trailers import HostAddress
+
+_LEVELS: Final = {int(level): level for level in AuthenticationLevel}
+
+
+def record_of(message: Message) -> MessageRecord:
+    flags = ALLOW_PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
+    return MessageRecord(
+        packet_of(message),
+        flags,
+        message.authentication_level,
+        message.arrival_time,
+        message.abort_count,
+        message.move_count,
+        message.last_move_time,
+        _details_of(message),
+    )
+
+
+def message_of(record: MessageRecord, lookup_id: int) -> Message:
+    message = stored_message(record.packet)
+    message.lookup_identifier = lookup_id
+    message.allow_peek_when_locked = bool(record.flags & ALLOW_PEEK_WHEN_LOCKED)
+    message.arrival_time = record.arrival_time
+    message.abort_count = record.abort_count
+    message.move_count = record.move_count
+    message.last_move_time = record.last_move_time
+    if record.authentication_level:
+        message.authentication_level = _level(record.authentication_level)
+    if record.details is not None:
+        _add_details(message, record.details)
+    return message
+
+
+def _details_of(message: Message) -> MessageDetails | None:
+    if (
+        message.origin is None
+        and message.unit_of_work == NULL_GUID
+        and not message.target_subqueue_name
+        and not message.application_deadletter_queue
+        and message.transaction_status_queue_format_name is None
+    ):
+        return None
+    details = MessageDetails(
+        message.unit_of_work,
+        target_subqueue=message.target_subqueue_name,
+        application_deadletter_queue=message.application_deadletter_queue,
+        transaction_status_queue=str(message.transaction_status_queue_format_name or ""),
+    )
+    if message.origin is not None:
+        details.origin_queue_manager = message.origin.queue_manager
+        details.origin_address = message.origin.host.address
+        details.origin_scope = message.origin.host.scope
+    return details
+
+
+def _add_details(message: Message, details: MessageDetails) -> None:
+    message.unit_of_work = details.unit_of_work
+    message.target_subqueue_name = details.target_subqueue
+    message.application_deadletter_queue = details.application_deadletter_queue
+    if details.transaction_status_queue:
+        message.transaction_status_queue_format_name = FormatName.parse(details.transaction_status_queue)
+    if details.origin_queue_manager is not None:
+        host = HostAddress(details.origin_address, details.origin_scope)
+        message.origin = Origin(details.origin_queue_manager, host)
+
+
+def _level(number: int) -> AuthenticationLevel:
+    level = _LEVELS.get(number)
+    if level is None:
+        raise StoreDamaged(f"a message of the store has the unknown authentication level {number}")
+    return level

@@ -1,0 +1,209 @@
+"""One queue manager: the core on a store, with acknowledgments, journals and dead letters.
+
+Facts come in as method calls that carry `now`; what must happen outside comes out of `take_effects`. All that an
+operation changes goes into the batch that is being made, and its answer waits until this batch is durable. An answer
+that shows a message which is not yet durable waits for that one's batch. The shell takes the effects when it has
+nothing more to bring, so that what came together is one batch.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.delivery import Delivery
+from waypost.core.external_transactions import ExternalTransactions
+from waypost.core.ports import (
+    Event,
+    MessageArrived,
+    MessagePositionDeleted,
+    PurgePending,
+    QueueChanged,
+    QueueDeleted,
+    ReadEnded,
+    TransactionEnded,
+    TransactionPrepared,
+)
+from waypost.core.writing import Purge
+from waypost.errors import StoreError
+from waypost.hresult import HResult
+from waypost.limits import PURGE_PART
+from waypost.node import manager_store, queue_store, transaction_store
+from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
+from waypost.node.failures import failure
+from waypost.node.recovery import Settings, recover
+from waypost.node.reserves import Reserve
+from waypost.node.stored_messages import StoredMessages
+from waypost.store.keys import Counter
+from waypost.store.port import Reader
+
+
+class Node:
+    """See the module. waypost.node.application.Application has the operations of applications."""
+
+    __slots__ = (
+        "_durable",
+        "_effects",
+        "_held_back",
+        "_mark",
+        "_purges",
+        "_ready",
+        "_reserves",
+        "_waits",
+        "delivery",
+        "external",
+        "manager",
+        "messages",
+        "trouble",
+    )
+
+    # Why the store cannot write now: the shell says so, after every poll.
+    trouble: StoreError | None
+
+    def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
+        """Start on what the store has; an empty store becomes a new queue manager.
+
+        Raises a StoreError if the store holds what this queue manager cannot be made of.
+        """
+        self.trouble = None
+        self._durable = 0
+        self._effects: list[Effect] = []
+        self._ready: list[Effect] = []
+        self._held_back: dict[int, list[Effect]] = {}
+        self._waits: dict[int, int] = {}
+        self._purges: deque[tuple[Purge, Callable[[], None]]] = deque()
+        self.messages: Final = StoredMessages(reader)
+        self.begin()
+        self.manager: Final = recover(reader, self.messages, settings, new_guid, now)
+        self.delivery: Final = Delivery(self.manager)
+        self._reserves: Final = (
+            Reserve(Counter.SEQUENTIAL_ID, reader, lambda: self.manager.positions.sequential_id),
+            Reserve(Counter.MESSAGE_ID_ORDINAL, reader, lambda: self.manager.last_ordinal),
+        )
+        self.external: Final = ExternalTransactions(self.manager.transactions)
+        self.external.initialize(self.manager.identity.identifier)
+        self.end(now)
+
+    def persisted(self, token: int) -> None:
+        """A batch is durable, and with it all batches before it."""
+        assert token == self._durable + 1, f"batch {token} is durable before batch {self._durable + 1}"
+        self._durable = token
+        self.messages.persisted(token)
+        for reserve in self._reserves:
+            reserve.persisted(token)
+        self._effects += self._held_back.pop(token, ())
+
+    def tick(self, now: Now) -> None:
+        """Fire every timer that is due."""
+        with self.operation(now):
+            self.manager.tick(now)
+            if self._purges:
+                self._continue_purge()
+
+    def next_deadline(self, now: Now) -> float | None:
+        """The monotonic time at which `tick` has something to do, as the clocks stand now."""
+        return now.monotonic if self._purges else self.manager.next_deadline(now)
+
+    def take_effects(self) -> list[Effect]:
+        """What is to be done, in this order. The batch that is being made ends here."""
+        if self.messages.batch.operations:
+            self._effects.append(Commit(*self.messages.seal()))
+        effects, self._effects = self._effects, []
+        return effects
+
+    def operation(self, now: Now) -> "_Operation":
+        """To be entered for everything that can change something, at its time."""
+        return _Operation(self, now)
+
+    def begin(self) -> None:
+        """What an operation writes and reads from here decides what its answers wait for."""
+        self._mark = len(self.messages.batch.operations)
+        self.messages.read_token = 0
+
+    def end(self, now: Now) -> None:
+        """The operation is over: do what its events ask for, and give or hold back what was answered."""
+        while events := self.manager.take_events():
+            for event in events:
+                self._handle(event, now)
+        self._ready += map(ToCoordinator, self.external.take_messages())
+        messages = self.messages
+        for reserve in self._reserves:
+            reserve.extend(messages.batch, messages.token)
+        if not self._ready:
+            return
+        token = messages.token if len(messages.batch.operations) > self._mark else messages.read_token
+        for reserve in self._reserves:
+            token = max(token, reserve.awaited)
+        if token <= self._durable:
+            self._effects += self._ready
+        else:
+            self._held_back.setdefault(token, []).extend(self._ready)
+        self._ready.clear()
+
+    def purge(self, purge: Purge, then: Callable[[], None]) -> None:
+        """Purge a queue in parts, one with every tick, and do the rest when nothing is left."""
+        self._purges.append((purge, then))
+        if len(self._purges) == 1:
+            self._continue_purge()
+
+    def _continue_purge(self) -> None:
+        purge, then = self._purges[0]
+        if not self.manager.writing.continue_purge(purge, PURGE_PART):
+            self._purges.popleft()
+            then()
+
+    def check_store(self) -> None:
+        """Raise what keeps the store from writing, for what would have to wait for it."""
+        if self.trouble is not None:
+            raise self.trouble
+
+    def reply(self, request: int, value: object = None) -> None:
+        """Answer a request at the end of the operation."""
+        self._ready.append(Reply(request, value))
+
+    def await_read(self, request: int, wait_id: int) -> None:
+        """Answer a request when the read that waits has ended."""
+        self._waits[wait_id] = request
+
+    def _handle(self, event: Event, now: Now) -> None:
+        match event:
+            case MessagePositionDeleted(message=message) | MessageArrived(message=message):
+                if message.asks_for_attention:
+                    self.delivery.handle(event, now)
+            case ReadEnded():
+                self._end_read(event)
+            case PurgePending(queue, lookup_id):
+                self.messages.purge_pending(queue.number, lookup_id)
+            case QueueChanged(queue):
+                queue_store.write(self.messages.batch, queue)
+                manager_store.write_queue_numbers(self.messages.batch, self.manager)
+            case QueueDeleted(queue):
+                queue_store.delete(self.messages.batch, queue)
+                self.messages.delete_queue(queue.number)
+            case TransactionPrepared(transaction):
+                transaction_store.write(self.messages.batch, transaction)
+            case TransactionEnded(identifier):
+                transaction_store.delete(self.messages.batch, identifier)
+
+    def _end_read(self, ended: ReadEnded) -> None:
+        request = self._waits.pop(ended.wait_id)
+        if ended.status is HResult.MQ_OK:
+            self._ready.append(Reply(request, ended.message))
+        else:
+            self._ready.append(Failure(request, failure(ended.status)))
+
+
+class _Operation:
+    """Between `begin` and `end` of one operation. What it did before an error is settled all the same."""
+
+    __slots__ = ("_node", "_now")
+
+    def __init__(self, node: Node, now: Now) -> None:
+        self._node = node
+        self._now = now
+
+    def __enter__(self) -> None:
+        self._node.begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._node.end(self._now)

@@ -1,0 +1,144 @@
+"""The start of a queue manager on its store: MS-MQDMPR 3.1.3, and what persistent and volatile attributes mean.
+
+An empty store becomes a new queue manager. Else queues, recoverable messages in their places, prepared external
+transactions and counters come back as they were; a message that an unfinished transaction or two-phase read held is
+Available again, because nothing of that was written; one that was purged meanwhile goes. Express messages, handles,
+cursors and waits are gone. What the start itself changes is in the batch that is being made.
+"""
+
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.positions import PositionState
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import Queue
+from waypost.core.system import Identity
+from waypost.errors import StoreDamaged
+from waypost.node import manager_store, queue_store, transaction_store
+from waypost.node.reserves import stored_end
+from waypost.node.stored_messages import StoredMessages
+from waypost.store import keys
+from waypost.store.keys import Counter
+from waypost.store.port import Item, Reader, Table, after
+from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
+from waypost.wire.message_class import MessageClass
+
+_PAGE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a queue manager is told of itself. `quota` is in kilobytes; None leaves it as it is."""
+
+    computer_name: str
+    qualified_computer_name: str = ""
+    addresses: frozenset[str] = field(default_factory=frozenset)
+    quota: int | None = None
+
+
+def recover(
+    reader: Reader, messages: StoredMessages, settings: Settings, new_guid: Callable[[], bytes], now: Now
+) -> QueueManager:
+    record = manager_store.read(reader) or _provision(new_guid, now)
+    identity = Identity(
+        record.identifier,
+        settings.computer_name,
+        settings.qualified_computer_name or settings.computer_name,
+        settings.addresses,
+    )
+    attributes = manager_store.attributes_of(record, settings.quota)
+    manager = QueueManager(identity, messages, new_guid, attributes=attributes)
+    manager_store.write(messages.batch, manager)
+    _restore_queues(reader, manager)
+    for queue in manager.collection.by_number.values():
+        _restore_messages(reader, messages, manager, queue)
+    purged = dict(_restore_positions(reader, messages, manager))
+    _restore_transactions(reader, manager)
+    manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
+    manager.last_ordinal = stored_end(reader, Counter.MESSAGE_ID_ORDINAL)
+    manager.last_number = max(manager.last_number, stored_end(reader, Counter.QUEUE_ID))
+    manager.last_private_number = max(
+        manager.last_private_number, stored_end(reader, Counter.PRIVATE_QUEUE_NUMBER)
+    )  # fmt: skip
+    _finish_purges(manager, purged)
+    manager.queue_manager_started(now)
+    return manager
+
+
+def _provision(new_guid: Callable[[], bytes], now: Now) -> QueueManagerRecord:
+    return QueueManagerRecord(identifier=new_guid(), create_time=int(now.wall), modify_time=int(now.wall))
+
+
+def _restore_queues(reader: Reader, manager: QueueManager) -> None:
+    """In the order of their numbers: a journal and a subqueue are younger than their queue."""
+    for key, value in _all(reader, Table.QUEUES):
+        record = QueueRecord.decode(value)
+        queues = manager.collection.by_number
+        manager.restore_queue(queue_store.queue_of(keys.queue_id_of(key), record, manager.identity, queues))
+
+
+def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueManager, queue: Queue) -> None:
+    lookup_ids = _lookup_ids(reader, queue.number)
+    value = reader.get(Table.COUNTERS, keys.totals_key(queue.number))
+    totals = TotalsRecord() if value is None else TotalsRecord.decode(value)
+    if totals.message_count != len(lookup_ids):
+        raise StoreDamaged(f"{queue} holds {len(lookup_ids)} messages, and {totals.message_count} were counted")
+    messages.restore(queue.number, totals)
+    manager.positions.restore(queue, lookup_ids, totals.total_bytes)
+
+
+def _restore_positions(
+    reader: Reader, messages: StoredMessages, manager: QueueManager
+) -> Iterator[tuple[tuple[int, int], Queue]]:
+    """Timers start again. The positions that were purged and could not go are returned."""
+    for key, value in _all(reader, Table.POSITIONS):
+        record = PositionRecord.decode(value)
+        queue = manager.collection.by_number.get(keys.queue_id_of(key))
+        lookup_id = keys.lookup_id_of(key)
+        if queue is None or lookup_id not in queue.positions:
+            raise StoreDamaged(f"there is no message {lookup_id} in queue {keys.queue_id_of(key)}, but its position")
+        messages.restore_position(queue.number)
+        if record.flags & EXPIRES:
+            manager.positions.restore_timer(queue, lookup_id, record.expiry)
+        if record.flags & PURGE_PENDING:
+            yield (queue.number, lookup_id), queue
+
+
+def _restore_transactions(reader: Reader, manager: QueueManager) -> None:
+    for identifier, value in _all(reader, Table.TRANSACTIONS):
+        record = TransactionRecord.decode(value)
+        by_number = manager.collection.by_number
+        manager.transactions.restore(transaction_store.transaction_of(identifier, record, by_number))
+
+
+def _finish_purges(manager: QueueManager, purged: Mapping[tuple[int, int], Queue]) -> None:
+    """MS-MQDMPR 3.1.7.1.7 goes on where it was interrupted: what nobody holds any more is gone."""
+    for (_, lookup_id), queue in purged.items():
+        if queue.positions.state(lookup_id) is PositionState.LOCKED:
+            queue.positions.set_state(lookup_id, PositionState.PURGE_PENDING)
+        else:
+            manager.positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+
+
+def _lookup_ids(reader: Reader, queue: int) -> "array[int]":
+    """In bulk: a million of them have to be there in a second."""
+    found = array("Q")
+    start, stop = keys.message_range(queue)
+    while page := reader.keys(Table.MESSAGES, start, stop, _PAGE):
+        found.frombytes(b"".join([key[8:] for key in page]))
+        start = after(page[-1])
+    if sys.byteorder == "little":
+        found.byteswap()
+    return found
+
+
+def _all(reader: Reader, table: Table) -> Iterator[Item]:
+    start = b""
+    while page := reader.scan(table, start, None, _PAGE):
+        yield from page
+        start = after(page[-1][0])

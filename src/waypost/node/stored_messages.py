@@ -1,0 +1,166 @@
+"""Messages in memory and in the store: the MessageTable of the core, and the batch that is being made.
+
+An express message, and one that a transaction holds, is in memory only. A recoverable one is written with the batch and
+stays in memory until the batch is durable; then it is read from the store whenever it is wanted, so that a million
+waiting messages cost what their positions cost. The totals of a queue are written with every batch that changes them.
+"""
+
+from collections import deque
+from typing import Final
+
+from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
+from waypost.errors import StoreDamaged
+from waypost.node.message_records import message_of, record_of
+from waypost.store import keys
+from waypost.store.port import Batch, Reader, Table
+from waypost.store.queue_records import TotalsRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, MessageRecord, PositionRecord
+from waypost.wire.codec import INFINITE
+
+_Key = tuple[int, int]
+
+
+class StoredMessages:
+    """See waypost.core.ports.MessageTable. `batch` gets everything that is to be durable together, under `token`."""
+
+    __slots__ = (
+        "_pending",
+        "_positions",
+        "_puts",
+        "_reader",
+        "_submitted",
+        "_totals",
+        "_touched",
+        "_volatile",
+        "batch",
+        "read_token",
+        "token",
+    )
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader: Final = reader
+        self.batch = Batch()
+        self.token = 1
+        # The latest batch of those that have to become durable before what was read can be told to anybody.
+        self.read_token = 0
+        self._volatile: dict[_Key, Message] = {}
+        # What is written and not yet durable, with the token of its batch; the keys of each batch tell when to forget.
+        self._pending: dict[_Key, tuple[int, Message]] = {}
+        self._puts: list[_Key] = []
+        self._submitted: deque[tuple[int, list[_Key]]] = deque()
+        self._totals: dict[int, TotalsRecord] = {}
+        self._touched: set[int] = set()
+        # The queues that have or had PositionRecords.
+        self._positions: set[int] = set()
+
+    def put(self, queue: int, message: Message) -> None:
+        if message.delivery_guarantee is not DeliveryGuarantee.RECOVERABLE:
+            self._volatile[queue, message.lookup_identifier] = message
+            return
+        self._write(queue, message)
+        totals = self._count(queue)
+        totals.message_count += 1
+        totals.total_bytes += len(message.packet)
+        if message.time_to_be_received != INFINITE:
+            self._write_position(queue, message, EXPIRES)
+
+    def hold(self, queue: int, message: Message) -> None:
+        self._volatile[queue, message.lookup_identifier] = message
+
+    def publish(self, queue: int, lookup_id: int) -> None:
+        self.put(queue, self._volatile.pop((queue, lookup_id)))
+
+    def update(self, queue: int, message: Message) -> None:
+        if (queue, message.lookup_identifier) in self._volatile:
+            self._volatile[queue, message.lookup_identifier] = message
+        else:
+            self._write(queue, message)
+
+    def get(self, queue: int, lookup_id: int) -> Message:
+        message = self._volatile.get((queue, lookup_id))
+        if message is not None:
+            return message
+        pending = self._pending.get((queue, lookup_id))
+        if pending is not None:
+            self.read_token = max(self.read_token, pending[0])
+            return pending[1]
+        value = self._reader.get(Table.MESSAGES, keys.message_key(queue, lookup_id))
+        if value is None:
+            raise StoreDamaged(f"the store lacks message {lookup_id} of queue {queue}")
+        return message_of(MessageRecord.decode(value), lookup_id)
+
+    def delete(self, queue: int, message: Message) -> None:
+        lookup_id = message.lookup_identifier
+        if self._volatile.pop((queue, lookup_id), None) is not None:
+            return
+        self._pending.pop((queue, lookup_id), None)
+        key = keys.message_key(queue, lookup_id)
+        self.batch.delete(Table.MESSAGES, key)
+        if queue in self._positions:
+            self.batch.delete(Table.POSITIONS, key)
+        totals = self._count(queue)
+        totals.message_count -= 1
+        totals.total_bytes -= len(message.packet)
+
+    def purge_pending(self, queue: int, lookup_id: int) -> None:
+        """The message goes when its lock does, also after a restart."""
+        if (queue, lookup_id) not in self._volatile:
+            message = self.get(queue, lookup_id)
+            expires = 0 if message.time_to_be_received == INFINITE else EXPIRES
+            self._write_position(queue, message, PURGE_PENDING | expires)
+
+    def delete_queue(self, queue: int) -> None:
+        """Nothing of the queue's messages and totals stays. Its messages are deleted already."""
+        self.batch.delete(Table.COUNTERS, keys.totals_key(queue))
+        self._touched.discard(queue)
+        self._totals.pop(queue, None)
+        self._positions.discard(queue)
+
+    def restore(self, queue: int, totals: TotalsRecord) -> None:
+        self._totals[queue] = totals
+
+    def restore_position(self, queue: int) -> None:
+        """The queue has PositionRecords."""
+        self._positions.add(queue)
+
+    def seal(self) -> tuple[Batch, int]:
+        """End the batch, and start the next."""
+        for queue in sorted(self._touched):
+            self.batch.put(Table.COUNTERS, keys.totals_key(queue), self._totals[queue].encode())
+        sealed = self.batch, self.token
+        if self._puts:
+            self._submitted.append((self.token, self._puts))
+            self._puts = []
+        self._touched.clear()
+        self.batch = Batch()
+        self.token += 1
+        return sealed
+
+    def persisted(self, token: int) -> None:
+        """Messages that are durable with this batch are read from the store from now on."""
+        while self._submitted and self._submitted[0][0] <= token:
+            written, puts = self._submitted.popleft()
+            for key in puts:
+                pending = self._pending.get(key)
+                if pending is not None and pending[0] == written:
+                    del self._pending[key]
+
+    def _write(self, queue: int, message: Message) -> None:
+        key = queue, message.lookup_identifier
+        self.batch.put(Table.MESSAGES, keys.message_key(*key), record_of(message).encode())
+        self._pending[key] = self.token, message
+        self._puts.append(key)
+
+    def _write_position(self, queue: int, message: Message, flags: int) -> None:
+        self._positions.add(queue)
+        expiry = message.sent_time + message.time_to_be_received if flags & EXPIRES else 0
+        record = PositionRecord(flags, expiry)
+        self.batch.put(Table.POSITIONS, keys.message_key(queue, message.lookup_identifier), record.encode())
+
+    def _count(self, queue: int) -> TotalsRecord:
+        self._touched.add(queue)
+        totals = self._totals.get(queue)
+        if totals is None:
+            totals = self._totals[queue] = TotalsRecord()
+        return totals

@@ -1,0 +1,93 @@
+"""MS-MQDMPR 3.1.7.1.3.1: the security descriptor that a new queue gets.
+
+What the caller supplied holds: a DACL or SACL is taken over with its control bits, and the default DACL is only for a
+queue that came without one. readings MQDMPR 3.AA: the owner, which the text computes and then forgets, is part of the
+result. A group is not.
+
+Whether a SID is that of a domain user is for the directory to say. Without one nobody is, so every queue belongs to the
+anonymous user, and a default DACL is open to everyone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waypost.errors import DecodeError, IllegalSecurityDescriptor
+from waypost.wire.access_masks import QueueAccess, SecurityInformation
+from waypost.wire.path_names import PathName
+from waypost.wire.security_descriptor import ACCESS_ALLOWED_ACE_TYPE, AccessAce, Acl, SecurityDescriptor
+from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+
+LOOK: Final = QueueAccess.MQSEC_GET_QUEUE_PROPERTIES | QueueAccess.MQSEC_GET_QUEUE_PERMISSIONS
+
+# MS-SAMR 2.2.1.14.
+DOMAIN_USER_RID_GUEST: Final = 0x1F5
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCreation:
+    """What is known when a queue is created. `supplied` is Queue.Security as the caller gave it, empty for none."""
+
+    caller: Sid
+    is_domain_user: Callable[[Sid], bool]
+    supplied: bytes = b""
+    machine_sid: Sid | None = None
+    receives_srmp: bool = False
+
+
+def machine_sid(pathname: PathName, object_sid: Callable[[str], Sid | None] | None) -> Sid | None:
+    """The SID of the computer that a queue is on.
+
+    `object_sid` looks up the objectSid of a computer in the directory, and has None if that fails. In workgroup mode
+    there is no directory to ask.
+    """
+    return None if object_sid is None else object_sid(pathname.computer)
+
+
+def create_default_queue_security_descriptor(creation: QueueCreation) -> bytes:
+    """MS-MQDMPR 3.1.7.1.3.1, self-relative. Raises IllegalSecurityDescriptor if what was supplied is none."""
+    supplied = _supplied(creation.supplied)
+    owner = supplied.owner or creation.caller
+    if not creation.is_domain_user(owner):
+        owner = ANONYMOUS
+    lists = SecurityInformation.DACL_SECURITY_INFORMATION | SecurityInformation.SACL_SECURITY_INFORMATION
+    final = replace(supplied.select(lists), owner=owner)
+    if final.dacl is None:
+        final = replace(final, dacl=_default_dacl(creation, owner))
+    return final.encode()
+
+
+def _supplied(data: bytes) -> SecurityDescriptor:
+    if not data:
+        return SecurityDescriptor()
+    try:
+        return SecurityDescriptor.decode(data)
+    except DecodeError as error:
+        raise IllegalSecurityDescriptor(str(error)) from error
+
+
+def _default_dacl(creation: QueueCreation, owner: Sid) -> Acl:
+    is_nobody = owner == ANONYMOUS or _is_guest(owner)
+    world = QueueAccess.MQSEC_QUEUE_GENERIC_ALL if is_nobody else LOOK
+    if creation.receives_srmp:
+        world |= QueueAccess.MQSEC_WRITE_MESSAGE
+    aces = [_allow(EVERYONE, world)]
+    if creation.receives_srmp:
+        aces.append(_allow(ANONYMOUS, QueueAccess.MQSEC_WRITE_MESSAGE))
+    if creation.machine_sid is not None:
+        aces.append(_allow(creation.machine_sid, LOOK))
+    if not is_nobody:
+        aces.append(_allow(owner, QueueAccess.MQSEC_QUEUE_GENERIC_ALL))
+    return Acl(aces=tuple(aces))
+
+
+def _allow(sid: Sid, access: QueueAccess) -> AccessAce:
+    return AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, int(access), sid)
+
+
+def _is_guest(sid: Sid) -> bool:
+    """The accounts of a domain are S-1-5-21, its three numbers, and their own."""
+    match sid:
+        case Sid(5, (21, _, _, _, relative_identifier)):
+            return relative_identifier == DOMAIN_USER_RID_GUEST
+    return False

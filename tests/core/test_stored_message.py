@@ -1,0 +1,201 @@
+"""A message out of the store is decoded when somebody looks, and nobody can tell."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.messages import PRIVATE, plain, transactional
+from tests.core.strategies import DESTINATION, DIRECT, OTHER, messages
+from tests.wire.strategies import user_messages
+from tests.wire.vectors import frame
+from waypost.core.message import LOCAL_ATTRIBUTES, Message
+from waypost.core.message_values import AuthenticationLevel
+from waypost.core.serialization import (
+    deserialize_message_from_buffer,
+    packet_of,
+    serialize_message_to_buffer,
+    size_in_bytes,
+)
+from waypost.core.stored_message import stored_message
+from waypost.errors import DecodeError
+from waypost.guid import NULL_GUID
+from waypost.wire.format_names import PublicFormatName
+from waypost.wire.message_class import MessageClass
+from waypost.wire.user_message import UserMessage
+
+PROPERTIES = [name for name, value in vars(Message).items() if isinstance(value, property)]
+CARRIED = [field.name for field in fields(Message) if field.name not in (*LOCAL_ATTRIBUTES, "packet")]
+
+
+def decoded(packet: bytes) -> Message:
+    return deserialize_message_from_buffer(packet)
+
+
+packets = messages().map(serialize_message_to_buffer)
+
+
+@given(packets)
+def test_it_equals_the_message_that_the_packet_decodes_to(packet: bytes) -> None:
+    assert stored_message(packet) == decoded(packet)
+    assert decoded(packet) == stored_message(packet)
+    assert stored_message(packet) == stored_message(packet)
+    other = replace(decoded(packet), body=b"another body that no strategy makes, which is longer than 40 bytes")
+    assert stored_message(packet) != other
+    assert other != stored_message(packet)
+
+
+@given(packets)
+def test_it_looks_like_that_message(packet: bytes) -> None:
+    assert repr(stored_message(packet)) == repr(decoded(packet))
+    assert asdict(stored_message(packet)) == asdict(decoded(packet))
+    assert isinstance(stored_message(packet), Message)
+
+
+@given(packets)
+def test_every_attribute_and_property_is_that_of_the_message(packet: bytes) -> None:
+    message = decoded(packet)
+    for name in (*PROPERTIES, *CARRIED, *LOCAL_ATTRIBUTES, "packet"):
+        assert getattr(stored_message(packet), name) == getattr(message, name), name
+
+
+def pickled(message: Message) -> Message:
+    result = pickle.loads(pickle.dumps(message))
+    assert isinstance(result, Message)
+    return result
+
+
+@given(packets)
+def test_copies_are_copies_of_the_message(packet: bytes) -> None:
+    for copied in (replace, copy.copy, copy.deepcopy, pickled):
+        message = stored_message(packet)
+        message.abort_count = 4
+        result = copied(message)
+        assert result == message == replace(decoded(packet), abort_count=4)
+        assert result.packet == packet
+        result.label = "changed"
+        assert message.label == decoded(packet).label
+
+
+def test_replacing_an_attribute_keeps_the_others() -> None:
+    packet = packet_of(transactional())
+    copied = replace(stored_message(packet), label="other", move_count=3, packet=b"")
+    assert copied == replace(decoded(packet), label="other", move_count=3)
+    assert copied.packet == b""
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_an_attribute_that_is_set_first_stays_set_and_the_others_are_those_of_the_packet(name: str) -> None:
+    packet = packet_of(transactional())
+    value: Any = object()
+    message, expected = stored_message(packet), decoded(packet)
+    for each in (message, expected):
+        setattr(each, name, value)
+    assert message == expected
+    assert getattr(message, name) is value
+
+
+def test_a_packet_that_is_taken_away_leaves_the_attributes() -> None:
+    packet = packet_of(transactional())
+    message = stored_message(packet)
+    message.packet = b""
+    assert message == decoded(packet)
+    assert message.packet == b""
+    message.label = "other"
+    assert packet_of(message) != packet
+
+
+def test_the_local_attributes_are_those_of_a_new_message_until_they_are_set() -> None:
+    values = (7, True, "host\\dead", 99, AuthenticationLevel.SIG20, DIRECT, OTHER, 1, 2, 3, "sub", None)
+    message = stored_message(packet_of(plain()))
+    for name, value in zip(LOCAL_ATTRIBUTES, values, strict=True):
+        assert getattr(message, name) == getattr(Message(), name)
+        setattr(message, name, value)
+    assert message.label == plain().label
+    assert [getattr(message, name) for name in LOCAL_ATTRIBUTES] == list(values)
+
+
+def test_a_packet_that_cannot_be_decoded_is_an_error_only_for_who_looks_inside() -> None:
+    message = stored_message(b"junk")
+    message.lookup_identifier, message.abort_count = 7, 2
+    assert (message.lookup_identifier, message.abort_count, message.arrival_time) == (7, 2, 0)
+    assert (message.packet, size_in_bytes(message)) == (b"junk", 4)
+    assert not hasattr(message, "no_attribute")
+    for look in (
+        lambda: message.body,
+        lambda: message.source_machine_identifier,
+        lambda: message.asks_for_attention,
+        lambda: message == Message(),
+        lambda: repr(message),
+        lambda: replace(message),
+        lambda: setattr(message, "label", "label"),
+        lambda: setattr(message, "packet", b""),
+    ):
+        for _again in range(2):
+            with pytest.raises(DecodeError):
+                look()
+    assert message.packet == b"junk"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("positive_journaling_requested", True),
+        ("negative_journaling_requested", True),
+        ("tracing_requested", True),
+        ("final_ack_required", True),
+        ("acknowledgements_requested", 1),
+    ],
+)
+def test_a_message_asks_for_attention_by_any_of_five_attributes(attribute: str, value: object) -> None:
+    quiet, message = transactional(), transactional()
+    assert not quiet.asks_for_attention
+    assert not stored_message(packet_of(quiet)).asks_for_attention
+    setattr(message, attribute, value)
+    if attribute == "acknowledgements_requested":
+        message.administration_queue_format_name = DIRECT
+    assert message.asks_for_attention
+    assert stored_message(packet_of(message)).asks_for_attention
+
+
+def test_an_acknowledgment_without_a_queue_to_send_it_to_takes_no_attention() -> None:
+    """MS-MQQB 3.1.7.15. Frame 7 asks for one so."""
+    message = deserialize_message_from_buffer(frame(7))
+    assert message.acknowledgements_requested
+    assert not message.asks_for_attention
+    assert not stored_message(message.packet).asks_for_attention
+
+
+@given(packets | user_messages().map(UserMessage.encode))
+def test_a_stored_message_asks_for_attention_if_the_decoded_one_does(buffer: bytes) -> None:
+    try:
+        message = decoded(buffer)
+    except DecodeError:
+        return
+    assert stored_message(message.packet).asks_for_attention is message.asks_for_attention
+
+
+@pytest.mark.parametrize("make", [plain, transactional])
+@pytest.mark.parametrize("name", [DIRECT, PRIVATE, PublicFormatName(OTHER)])
+def test_that_a_message_asks_for_nothing_is_seen_without_decoding_it(make: Callable[[], Message], name: Any) -> None:
+    message = make()
+    message.destination_queue_format_name = name
+    message.destination_queue_manager_identifier = NULL_GUID if name is DIRECT else DESTINATION
+    cut_short = stored_message(packet_of(message)[:-1])
+    assert cut_short.asks_for_attention is False
+    with pytest.raises(DecodeError):
+        assert cut_short.message_class == MessageClass.MQMSG_CLASS_NORMAL
+
+
+@given(st.binary(max_size=90), st.binary(max_size=20))
+def test_any_bytes_ask_for_attention_or_not_or_are_an_error(start: bytes, flags: bytes) -> None:
+    for packet in (start, bytes(60) + flags):
+        try:
+            assert stored_message(packet).asks_for_attention is False
+        except DecodeError:
+            assert stored_message(packet).packet == packet
