@@ -315,8 +315,6 @@ class DirectoryNotConnected(DirectoryError):
 class DirectoryObjectNotFound(DirectoryError):
     """The directory has no such object."""
 
-    hresult = HResult.MQ_ERROR_QUEUE_NOT_FOUND
-
 
 class DirectoryAttributeNotFound(DirectoryError):
     """The object is there and an attribute that was asked for is not set."""

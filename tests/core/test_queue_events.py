@@ -10,7 +10,7 @@ from tests.core.engine import ME, START, Messages, Rig
 from waypost.core.ports import Event, QueueChanged, QueueDeleted
 from waypost.core.queue_manager import Identity, QueueManager
 from waypost.core.queues import AccessType, OutgoingQueue, Queue, QueueAttributes, ShareMode
-from waypost.errors import DirectoryError, DirectoryNotConnected, QueueNotFound, WaypostError
+from waypost.errors import AccessDenied, DirectoryError, DirectoryNotConnected, QueueNotFound, WaypostError
 from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
 from waypost.wire.management import SourceInfo
@@ -62,9 +62,24 @@ def test_a_queue_its_journal_and_its_subqueues_are_each_told_of(rig: Rig) -> Non
 
 
 def test_what_fails_is_not_told_of(rig: Rig) -> None:
-    for path in ("host\\private$\\orders", "host\\public", "far\\private$\\q", "host\\private$\\none;late"):
+    for path in (
+        *("host\\private$\\orders", "host\\public", "far\\private$\\q", "host\\private$\\none;late"),
+        *("host\\private$\\order_queue$;late", "host\\system$;journal;late"),
+    ):
         with pytest.raises(WaypostError):
             create(rig, path)
+    with pytest.raises(AccessDenied):
+        rig.open(AccessType.MOVE, name="DIRECT=OS:host\\private$\\notify_queue$;late")
+    assert rig.manager.take_events() == []
+
+
+def test_a_deleted_queue_does_not_come_back(rig: Rig) -> None:
+    rig.manager.delete_queue(rig.orders)
+    rig.manager.take_events()
+    with pytest.raises(QueueNotFound):
+        rig.manager.modify_queue(rig.orders, replace(rig.orders.attributes, label="new"), rig.now)
+    with pytest.raises(QueueNotFound):
+        rig.manager.delete_queue(rig.orders)
     assert rig.manager.take_events() == []
 
 

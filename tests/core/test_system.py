@@ -8,7 +8,7 @@ from tests.core.engine import ME, START, Messages, Rig
 from waypost.core import dispatch, opening, reading, transactions, writing
 from waypost.core.ports import QueueChanged
 from waypost.core.queue_manager import Identity, QueueManager
-from waypost.core.queues import UNLIMITED, AccessType, OutgoingQueue, QueueAttributes, ReadRequest, ShareMode
+from waypost.core.queues import UNLIMITED, AccessType, OutgoingQueue, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.system import (
     STATES,
     QueueManagerAttributes,
@@ -90,13 +90,12 @@ def test_the_queue_manager_is_taken_offline_and_brought_online(rig: Rig) -> None
     assert "connection_active" not in {each.name for each in fields(QueueManagerAttributes)}
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.1-22")
-def test_only_a_ready_queue_manager_works() -> None:
+def test_only_a_ready_queue_manager_opens_queues() -> None:
     manager = stopped()
     assert list(State) == [State.STOPPED, State.INITIALIZING, State.READY, State.STOPPING]
     assert {end for (start, _), end in STATES.items() if start is State.STOPPING} == {State.STOPPED}
-    orders = QueueAttributes(PathName.parse("host\\private$\\orders"))
-    manager.create_queue(orders, START)
+    path = PathName.parse("host\\private$\\orders")
+    manager.restore_queue(Queue(1, bytes(16), QueueAttributes(path), path))
     seen: list[tuple[State, bool]] = []
 
     def works(state: State) -> None:

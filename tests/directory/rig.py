@@ -1,6 +1,6 @@
 """A queue manager with the embedded directory behind a line that can be cut."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TypeVar
 
@@ -57,6 +57,7 @@ class Line:
         self.directory = embedded()
         self.is_cut = False
         self.calls: list[tuple[str, Access]] = []
+        self.on_call: Callable[[], None] = lambda: None
 
     def create(self, item: DirectoryObject, attributes: Attributes, access: Access) -> DirectoryResult[bytes]:
         if self._is_lost("create", access):
@@ -88,6 +89,7 @@ class Line:
 
     def _is_lost(self, call: str, access: Access) -> bool:
         self.calls.append((call, access))
+        self.on_call()
         return self.is_cut
 
     def took(self) -> list[str]:

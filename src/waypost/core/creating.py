@@ -15,6 +15,7 @@ from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes
 from waypost.core.reading import Reading
 from waypost.core.writing import Writing
 from waypost.errors import (
+    AccessDenied,
     DirectoryNotConnected,
     InvalidParameter,
     PropertyNotAllowed,
@@ -75,10 +76,15 @@ class Creating:
         return queue
 
     def create_subqueue(self, path: PathName, now: Now) -> Queue:
-        """The subqueue with this path. Raises QueueNotFound without its queue, and QueueExists."""
+        """The subqueue with this path.
+
+        Raises QueueNotFound without its queue, QueueExists, and AccessDenied if the queue is the queue manager's own.
+        """
         parent = self._queues.by_path.get(replace(path, subqueue=""))
         if parent is None:
             raise QueueNotFound(f"there is no queue for the subqueue {path}")
+        if parent.queue_type is QueueKind.SYSTEM:
+            raise AccessDenied(f"{parent} has no subqueues")
         if path.subqueue.casefold() in parent.subqueues:
             raise QueueExists(f"there is already a subqueue {path}")
         attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
@@ -88,7 +94,11 @@ class Creating:
         return queue
 
     def modify_queue(self, queue: Queue, attributes: QueueAttributes, now: Now) -> None:
-        """Give a queue other attributes. Raises PropertyNotAllowed for those that it has for life."""
+        """Give a queue other attributes.
+
+        Raises QueueNotFound if it is gone, and PropertyNotAllowed for attributes that it has for life.
+        """
+        _check_presence(queue)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
             raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
         queue.attributes = replace(attributes)
@@ -101,8 +111,9 @@ class Creating:
     def delete_queue(self, queue: Queue, *, skip_directory: bool = False) -> None:
         """MS-MQDMPR 3.1.7.1.4. Its subqueues and its journal go with it (readings MQDMPR 3.AA).
 
-        Raises InvalidParameter for a journal or a queue of the queue manager itself, and DirectoryError if a public
-        queue cannot be withdrawn from the directory: then it is gone all the same.
+        Raises QueueNotFound if it is gone already, InvalidParameter for a journal or a queue of the queue manager
+        itself, and DirectoryError if a public queue cannot be withdrawn from the directory: then it is gone all the
+        same.
         """
         self.check_deletable(queue)
         for part in (*queue.subqueues.values(), queue.journal):
@@ -114,8 +125,7 @@ class Creating:
 
     def check_deletable(self, queue: Queue) -> None:
         """Raise what delete_queue would raise before it does anything."""
-        if queue.is_deleted:
-            raise QueueNotFound(f"{queue} was deleted")
+        _check_presence(queue)
         if queue.is_journal or queue.queue_type is QueueKind.SYSTEM:
             raise InvalidParameter(f"{queue} is not deleted alone")
 
@@ -139,6 +149,11 @@ class Creating:
             descriptor.queue = None
         queue.descriptors.clear()
         self._queues.remove(queue)
+
+
+def _check_presence(queue: Queue) -> None:
+    if queue.is_deleted:
+        raise QueueNotFound(f"{queue} was deleted")
 
 
 def _is_published(queue: Queue) -> bool:

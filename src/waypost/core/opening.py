@@ -2,7 +2,7 @@
 
 To send to a queue of another computer, an outgoing queue is opened: one for each format name, without regard to case,
 made when it is wanted first and kept like every other queue (readings MQDMPR 3.N). Only sending and the accesses for
-administrators see it; what another queue holds for other accesses is read remotely, not here.
+administrators see it; every other access means the queue on the other computer, which is read remotely.
 """
 
 from collections.abc import Callable

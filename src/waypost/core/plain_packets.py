@@ -177,7 +177,7 @@ def _queues(message: Message) -> tuple[int, bytes, bytes]:
     return flags, address, names
 
 
-# Most messages go to few queues, and a name costs more to print and pack than all numbers of the packet.
+# Most messages go to few queues, and to pack a name takes 0.7 us. By its text: equal names may differ in their letters.
 @lru_cache(maxsize=128)
 def _direct_name(text: str) -> bytes:
     return DirectQueueFormatName(text).encode()

@@ -1,9 +1,8 @@
 """A message as the store gives it back: its packet and its local attributes, and the rest when somebody looks.
 
-Most messages go through a queue as bytes, and nobody there looks at what their packet carries. To decode 1 KiB takes
-10 us, longer than all else that is done to receive a message; stored_message takes 0.4 us, and the first use of an
-attribute that the packet carries decodes it. To all who use it, it is a Message. Other messages pay nothing for this: a
-`__getattr__` in Message would double the time of every access to every attribute of every message.
+A queue needs of most messages no more than that. To decode a packet with a body of 1 KiB takes 13 us, stored_message
+takes 0.4 us, and the first use of an attribute that the packet carries decodes it. To all who use it, it is a Message.
+Other messages pay nothing for this: with a `__getattr__` in Message, a function of ten reads took twice as long.
 """
 
 from collections.abc import Callable

@@ -19,6 +19,7 @@ from waypost.directory.attributes import codecs_of
 from waypost.directory.objects import DirectoryObject, Queue, QueueManager
 from waypost.directory.topology import ConnectedNetwork, DistributionList, Enterprise, RoutingLink, Site, User
 from waypost.errors import StoreDamaged, StoreTooNew, WaypostError
+from waypost.guid import NULL_GUID
 
 VERSION: Final = 1
 _LENGTH: Final = Struct("<I")
@@ -91,7 +92,7 @@ class Entry:
             entry = cls(kind(identifier=identifier, **values), frozenset({"identifier", *values}))
         except (KeyError, TypeError, ValueError, struct.error, WaypostError):
             raise _damaged() from None
-        if len(identifier) != len(kind().identifier) or entry.encode() != value:
+        if len(identifier) != len(NULL_GUID) or entry.encode() != value:
             raise _damaged()
         return entry
 

@@ -1,0 +1,55 @@
+"""Bodies: bytes and text on our side, BodyType and bytes in the message.
+
+Text travels as VT_BSTR, UTF-16 without an end mark: the one type that both the ActiveXMessageFormatter of .NET and the
+COM objects of MSMQ read as a string. Bytes travel as VT_VECTOR | VT_UI1, which both read as an array of bytes.
+The XmlMessageFormatter, which .NET uses unless told otherwise, reads UTF-8 text of type 0: `xml_body` makes it. What
+the BinaryMessageFormatter of .NET writes stays bytes; nothing here ever makes objects of a body.
+"""
+
+from typing import Final, TypeAlias
+from xml.sax.saxutils import escape
+
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.wire.variant_types import VT_VECTOR, VarType
+
+Body: TypeAlias = str | bytes | bytearray | memoryview
+
+VT_BSTR: Final = 8
+VT_LPSTR: Final = 30
+VT_LPWSTR: Final = int(VarType.VT_LPWSTR)
+BYTES: Final = VT_VECTOR | VarType.VT_UI1
+
+_WIDE: Final = frozenset({VT_BSTR, VT_LPWSTR})
+
+
+def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
+    """The bytes and the BodyType. Text is UTF-16 in the types that say so, and UTF-8 in every other."""
+    if type(body) is bytes:
+        return body, BYTES if body_type is None else body_type
+    if isinstance(body, str):
+        number = VT_BSTR if body_type is None else body_type
+        try:
+            return body.encode("utf-16-le" if number in _WIDE else "utf-8"), number
+        except UnicodeEncodeError as error:
+            raise InvalidParameter(f"the body is no text that can be encoded: {error.reason}") from None
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body), BYTES if body_type is None else body_type
+    raise InvalidParameter(f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example")
+
+
+def decode_text(body: bytes, body_type: int) -> str:
+    """The text of a body. Raises DecodeError if it is none."""
+    try:
+        if body_type in _WIDE:
+            return body.decode("utf-16-le").removesuffix("\0")
+        return body.decode("utf-8").removesuffix("\0" if body_type == VT_LPSTR else "")
+    except UnicodeDecodeError as error:
+        if body_type == VT_LPSTR:
+            return body.decode("latin-1").removesuffix("\0")
+        reason = f"{len(body)} bytes of type {body_type:#x} are not text; take them as bytes"
+        raise DecodeError("MS-MQMQ 2.2.19.3", "MessageBody", error.start, reason) from None
+
+
+def xml_body(text: str) -> bytes:
+    """Text as the XmlMessageFormatter of .NET writes and reads a string; send it with `body_type=0`."""
+    return f'<?xml version="1.0"?>\r\n<string>{escape(text)}</string>'.encode()

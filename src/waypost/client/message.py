@@ -1,0 +1,258 @@
+"""Message: what a reader gets and a sender gets back."""
+
+from base64 import b64encode
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from waypost.client.bodies import decode_text
+from waypost.client.sending import acknowledge_text
+from waypost.core.message import NO_IDENTIFIER
+from waypost.core.message import Message as CoreMessage
+from waypost.core.message_values import DeliveryGuarantee, SenderIdentifierType
+from waypost.core.serialization import size_in_bytes
+from waypost.errors import DecodeError
+from waypost.guid import NULL_GUID, guid_text
+from waypost.wire.codec import INFINITE
+from waypost.wire.format_names import FormatName, PublicFormatName
+from waypost.wire.message_class import MessageClass, meaning
+from waypost.wire.sid import Sid
+
+_CLASSES: Final = {int(each): each.name for each in MessageClass}
+
+
+class Message:
+    """A message that was sent, peeked at or received. It is a snapshot: nothing that happens later changes it.
+
+    Its attributes are looked up when they are asked for, so a message that is only passed on costs next to nothing.
+    Every name of a queue is a format name, which `manager.queue` and `manager.send` take.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: CoreMessage) -> None:
+        self._core: Final = core
+
+    def __repr__(self) -> str:
+        label = f" {self.label!r}" if self.label else ""
+        return f"<Message {self.id}{label}, {len(self.body)} bytes>"
+
+    @property
+    def id(self) -> str:
+        """The identifier, ``{guid}\\number``: the same wherever the message goes, also in its acknowledgments."""
+        return str(self._core.identifier)
+
+    @property
+    def lookup_id(self) -> int:
+        """Its place in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
+
+        0 in what comes back from a send to several queues at once.
+        """
+        return self._core.lookup_identifier
+
+    @property
+    def label(self) -> str:
+        return self._core.label
+
+    @property
+    def body(self) -> bytes:
+        return self._core.body
+
+    @property
+    def text(self) -> str:
+        """The body as text: of the types VT_BSTR, VT_LPSTR and VT_LPWSTR as such, else as UTF-8.
+
+        Raises DecodeError if it is no text.
+        """
+        return decode_text(self._core.body, self._core.body_type)
+
+    @property
+    def body_type(self) -> int:
+        """What the sender says that the body is: a VARTYPE such as 8 for text and 0x1011 for bytes, 0 for unknown."""
+        return self._core.body_type
+
+    @property
+    def message_class(self) -> int:
+        """0 for a message of an application; acknowledgments, reports and dead letters have others."""
+        return self._core.message_class
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class, such as MQMSG_CLASS_NORMAL; "" if the application made it up."""
+        return _CLASSES.get(self._core.message_class, "")
+
+    @property
+    def class_meaning(self) -> str:
+        """What the class says, in half a sentence: of a dead letter, why it could not be delivered."""
+        return meaning(self._core.message_class)
+
+    @property
+    def priority(self) -> int:
+        """0 to 7; messages of a transaction have 0."""
+        return self._core.effective_priority
+
+    @property
+    def delivery(self) -> str:
+        """"recoverable" if the message survives that the queue manager stops, else "express"."""
+        return "recoverable" if self._core.delivery_guarantee is DeliveryGuarantee.RECOVERABLE else "express"
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it was sent in a transaction."""
+        return self._core.is_transactional
+
+    @property
+    def sent_time(self) -> datetime:
+        """When it was sent, in UTC, to the second."""
+        return datetime.fromtimestamp(self._core.sent_time, UTC)
+
+    @property
+    def arrived_time(self) -> datetime:
+        """When it came to this queue manager, in UTC, to the second."""
+        return datetime.fromtimestamp(self._core.arrival_time, UTC)
+
+    @property
+    def source_machine(self) -> str:
+        """The GUID of the queue manager that it was sent from."""
+        return guid_text(self._core.source_machine_identifier)
+
+    @property
+    def sender_sid(self) -> str | None:
+        """Who sent it, as the sender's queue manager says, in the form S-1-5-...; None if it does not say."""
+        core = self._core
+        if core.sender_identifier_type is SenderIdentifierType.SID and core.sender_identifier:
+            with suppress(DecodeError):
+                return str(Sid.decode(core.sender_identifier, 0)[0])
+        return None
+
+    @property
+    def correlation_id(self) -> str | None:
+        """The identifier of the message that this one answers: that of a request, or of what is acknowledged."""
+        identifier = self._core.correlation_identifier
+        return None if identifier == NO_IDENTIFIER else str(identifier)
+
+    @property
+    def app_tag(self) -> int:
+        return self._core.application_tag
+
+    @property
+    def extension(self) -> bytes:
+        return self._core.extension
+
+    @property
+    def acknowledge(self) -> str:
+        """Which acknowledgments were asked for, in the words of `send`."""
+        return acknowledge_text(self._core.acknowledgements_requested)
+
+    @property
+    def admin_queue(self) -> str | None:
+        """Where acknowledgments go."""
+        return _text(self._core.administration_queue_format_name)
+
+    @property
+    def response_queue(self) -> str | None:
+        """Where the sender waits for an answer."""
+        return _text(self._core.response_queue_format_name)
+
+    @property
+    def destination_queue(self) -> str | None:
+        """Where it was sent to."""
+        return _text(self._core.destination_queue_format_name)
+
+    @property
+    def journal(self) -> bool:
+        """Whether its sender keeps a copy of it in system$;journal."""
+        return self._core.positive_journaling_requested
+
+    @property
+    def dead_letter(self) -> bool:
+        """Whether its sender keeps it as a dead letter if it cannot be delivered."""
+        return self._core.negative_journaling_requested
+
+    @property
+    def trace(self) -> str | None:
+        """The queue that gets reports on its way; "" if it is traced and no queue is named."""
+        guid = self._core.tracing_queue_identifier
+        if guid != NULL_GUID:
+            return str(PublicFormatName(guid))
+        return "" if self._core.tracing_requested else None
+
+    @property
+    def time_to_reach_queue(self) -> int | None:
+        """Seconds that it had to reach its queue; None for ever."""
+        return _span(self._core.time_to_reach_queue)
+
+    @property
+    def time_to_be_received(self) -> int | None:
+        """Seconds that it had to be received, from its sending; None for ever."""
+        return _span(self._core.time_to_be_received)
+
+    @property
+    def first_in_transaction(self) -> bool:
+        """Whether it is the first that its transaction sent to its queue."""
+        return self._core.first_in_transaction
+
+    @property
+    def last_in_transaction(self) -> bool:
+        return self._core.last_in_transaction
+
+    @property
+    def abort_count(self) -> int:
+        """How many transactions have received it and then aborted."""
+        return self._core.abort_count
+
+    @property
+    def move_count(self) -> int:
+        """How often it was moved between a queue and its subqueues."""
+        return self._core.move_count
+
+    @property
+    def size(self) -> int:
+        """Bytes that it counts in quotas: headers and body."""
+        return size_in_bytes(self._core)
+
+    def to_dict(self) -> dict[str, object]:
+        """The message object of the command line and HTTP, ready for json."""
+        try:
+            body_text = self.text
+        except DecodeError:
+            body_text = None
+        return {
+            "id": self.id,
+            "lookup_id": str(self.lookup_id),
+            "label": self.label,
+            "body_base64": b64encode(self.body).decode("ascii"),
+            "body_text": body_text,
+            "body_type": self.body_type,
+            "class": f"{self.message_class:#06x}",
+            "class_name": self.class_name,
+            "priority": self.priority,
+            "delivery": self.delivery,
+            "transactional": self.transactional,
+            "sent_time": iso_8601(self.sent_time),
+            "arrived_time": iso_8601(self.arrived_time),
+            "source_machine": self.source_machine,
+            "sender_sid": self.sender_sid,
+            "correlation_id": self.correlation_id,
+            "app_tag": self.app_tag,
+            "admin_queue": self.admin_queue,
+            "response_queue": self.response_queue,
+            "destination_queue": self.destination_queue,
+            "first_in_transaction": self.first_in_transaction,
+            "last_in_transaction": self.last_in_transaction,
+            "abort_count": self.abort_count,
+            "move_count": self.move_count,
+            "size": self.size,
+        }
+
+
+def iso_8601(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _text(name: FormatName | None) -> str | None:
+    return None if name is None else str(name)
+
+
+def _span(seconds: int) -> int | None:
+    return None if seconds == INFINITE else seconds

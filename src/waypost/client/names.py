@@ -1,0 +1,84 @@
+"""NAME, the one way in which people name queues everywhere: what they type, as a format name or a path.
+
+    orders                  the private queue of this computer, also private$\\orders or .\\private$\\orders
+    orders;retry            its subqueue
+    orders;journal          its journal
+    system$;deadletter      a queue of the queue manager itself, also system$;deadxact and system$;journal
+    HOST\\private$\\orders    a path name, on this computer or another
+    DIRECT=..., PUBLIC=...  any format name
+"""
+
+import re
+from typing import Final, Protocol, TypeAlias
+
+from waypost.errors import IllegalFormatName, InvalidParameter
+from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
+from waypost.wire.path_names import PathName, QueueKind
+
+_FORMAT_NAME: Final = re.compile("(?:direct|public|private|dl|machine|connector|multicast)=", re.IGNORECASE)
+_LOCAL: Final = re.compile(r"private\$\\|system\$;", re.IGNORECASE)
+
+
+class HasFormatName(Protocol):
+    """A queue object, or what is told of one."""
+
+    @property
+    def format_name(self) -> str: ...
+
+
+Name: TypeAlias = str | HasFormatName
+
+
+def format_name(name: Name, computer: str) -> FormatName:
+    """The queue that `name` means on this computer. Raises IllegalFormatName, or InvalidParameter for what is no text."""
+    text = name if isinstance(name, str) else getattr(name, "format_name", None)
+    if not isinstance(text, str):
+        raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
+    if _FORMAT_NAME.match(text):
+        return FormatName.parse(text)
+    return _direct_name(text, computer)
+
+
+def path_name(name: Name, computer: str) -> PathName:
+    """The path of a queue that is to be created under this name. Raises what `format_name` does."""
+    found = format_name(name, computer)
+    if not isinstance(found, DirectFormatName) or found.is_read_only or found.kind is QueueKind.SYSTEM:
+        raise InvalidParameter(f"no queue can be created under the name {name}; give it one like 'orders'")
+    return PathName(found.host, found.kind, found.queue, found.subqueue)
+
+
+def queue_name(path: PathName) -> str:
+    """The shortest NAME of a queue of this computer."""
+    subqueue = f";{path.subqueue}" if path.subqueue else ""
+    return f"{path.queue}{subqueue}" if path.kind is QueueKind.PRIVATE else f"{path.computer}\\{path.queue}{subqueue}"
+
+
+def journal_name(name: FormatName) -> FormatName:
+    """The journal that belongs to the queue. Raises InvalidParameter if its kind of name has none."""
+    if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE:
+        return DirectFormatName(name.protocol, name.address, name.kind, name.queue, suffix=Suffix.JOURNAL)
+    raise InvalidParameter(f"{name} has no journal")
+
+
+def subqueue_name(name: FormatName, subqueue: str) -> FormatName:
+    """The subqueue of that name. Raises IllegalFormatName, and InvalidParameter if the queue can have none."""
+    if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE and isinstance(subqueue, str):
+        return FormatName.parse(f"{name};{subqueue}")
+    raise InvalidParameter(f"{name} has no subqueue {subqueue!r}")
+
+
+def _direct_name(text: str, computer: str) -> DirectFormatName:
+    if _LOCAL.match(text):
+        prefix = f"OS:{computer}\\"
+    elif "\\" not in text:
+        prefix = f"OS:{computer}\\private$\\"
+    elif text.startswith(".\\"):
+        prefix = f"OS:{computer}"
+        text = text[1:]
+    else:
+        prefix = "OS:"
+    try:
+        return DirectFormatName.parse_direct(prefix + text)
+    except IllegalFormatName as error:
+        at = max(error.offset - len(prefix), 0)
+        raise IllegalFormatName(error.section, error.field, at, f"{error.reason}, in {text[:80]!r}") from None

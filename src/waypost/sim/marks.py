@@ -1,0 +1,67 @@
+"""`sometimes`: rare branches that many seeds together must have reached, or the simulation proves less than it seems."""
+
+from typing import Final
+
+SOMETIMES: Final = (
+    "an answer held back for a read of a pending message",
+    "an answer that waited for its batch",
+    "a crash between durable and reported",
+    "a crash with batches that are not durable",
+    "a crash right after an answer",
+    "a crash while clients wait",
+    "a clean stop",
+    "a disk full with pending batches",
+    "an operation refused because the disk is full",
+    "a purge of a locked message",
+    "a purged message that its lock kept over a restart",
+    "a purge in parts",
+    "a queue deleted with messages in transactions",
+    "a queue deleted under a waiting reader",
+    "a transaction recovered in doubt",
+    "a transaction in doubt committed",
+    "a transaction in doubt aborted",
+    "a coordinator that asks again",
+    "a commit over several queues",
+    "an abort that returns a message",
+    "an abort that serves a waiting reader",
+    "a message that expires in its queue",
+    "a message that expires while it is locked",
+    "a message that expires while the machine is down",
+    "a quota of a queue reached",
+    "the quota of the machine reached",
+    "a copy in a journal",
+    "a copy that no journal has room for",
+    "a copy in the source journal",
+    "a dead letter",
+    "a dead letter of a transaction",
+    "a positive acknowledgment",
+    "a negative acknowledgment",
+    "a peek and a receive served by one message",
+    "a wait that ends with its transaction gone",
+    "a wait that times out",
+    "a wait that is cancelled",
+    "a cursor on a message that is gone",
+    "a cursor that waits at the end",
+    "a locked message shown to a peek",
+    "a message moved in a transaction",
+    "a move to a queue that was deleted",
+    "a two-phase read taken back",
+    "a wall clock that went back",
+    "a counter that passed its durable end",
+)
+
+
+class Marks:
+    """How often each was reached."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts: Final = dict.fromkeys(SOMETIMES, 0)
+
+    def sometimes(self, name: str) -> None:
+        self.counts[name] += 1
+
+    @property
+    def missing(self) -> list[str]:
+        return [name for name, count in self.counts.items() if not count]

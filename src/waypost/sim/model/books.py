@@ -1,0 +1,282 @@
+"""The letters of the model: how they come, wait, go and are written, and what follows for those who asked to be told."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queues import UNLIMITED
+from waypost.sim.marks import Marks
+from waypost.sim.model.disk import Disk, SavedBox, SavedLetter
+from waypost.sim.model.letters import BEFORE_ALL, KILOBYTE, SEQUENCE, Answer, Box, Key, Letter, State
+from waypost.sim.words import Plan
+from waypost.wire.message_class import MessageClass
+
+RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+DELETED: Final = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+
+
+@dataclass(slots=True)
+class Purge:
+    """A purge under way: over what was there, in parts of `Books.purge_part`; `then` is done at its end."""
+
+    box: Box
+    last_sequential_id: int
+    reason: MessageClass
+    then: Callable[[], None]
+    at: int = BEFORE_ALL
+
+
+class Books:
+    """Everything that a queue manager knows of its messages.
+
+    `touched` are the boxes that changed since somebody looked; `events` what the post has to act on: a letter that left
+    its box for a reason, or arrived, where the reason is None.
+    """
+
+    def __init__(self, disk: Disk, marks: Marks, quota: int, purge_part: int) -> None:
+        self.disk: Final = disk
+        self.marks: Final = marks
+        self.quota: Final = quota
+        self.purge_part: Final = purge_part
+        self.now = Now(0.0, 0.0)
+        self.sequential_id = 0
+        self.last_number = 0
+        self.offer: Callable[[Box, Letter], None] = _nobody_waits
+        self.expected: dict[Key, Answer] = {}
+        self._ready: list[tuple[Key, Answer]] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """The process is gone, and all that was only in memory."""
+        self.boxes: dict[str, Box] = {}
+        self.by_number: dict[int, Box] = {}
+        self.total_bytes = 0
+        self.volatile = 0
+        self.touched: dict[int, Box] = {}
+        self.events: list[tuple[Letter, Box, MessageClass | None]] = []
+        self.purges: deque[Purge] = deque()
+        self._timers: list[tuple[int, int, int, Letter]] = []
+        self.expected.clear()
+        self._ready.clear()
+        self._mark = 0
+
+    def begin(self, now: Now) -> None:
+        self.now = now
+        self._mark = self.disk.changes
+
+    def answer(self, key: Key, answer: Answer) -> None:
+        """The request has its answer at the end of the operation, and gets it when that is durable."""
+        self._ready.append((key, answer))
+
+    def end(self) -> None:
+        """Everything of the operation is in the batch that is being made."""
+        wrote = self.disk.changes > self._mark
+        for key, answer in self._ready:
+            if wrote:
+                answer.needs = self.disk.token
+            elif answer.letter is not None:
+                answer.needs = answer.letter.written
+                if answer.needs > self.disk.durable:
+                    self.marks.sometimes("an answer held back for a read of a pending message")
+            self.expected[key] = answer
+        self._ready.clear()
+
+    def add_box(self, box: Box) -> None:
+        self.boxes[box.key] = box
+        self.by_number[box.number] = box
+
+    def new_box(self, key: str, plan: Plan, parent: Box | None) -> Box:
+        self.last_number += 1
+        box = Box(self.last_number, key, plan, parent)
+        self.add_box(box)
+        self.save_box(box)
+        return box
+
+    def save_box(self, box: Box) -> None:
+        self.disk.write(box.number, SavedBox(box.key, box.plan, box.parent.number if box.parent is not None else 0))
+
+    def parts(self, box: Box) -> Iterator[Box]:
+        """The subqueues and the journal of a queue."""
+        return (part for part in self.boxes.values() if part.parent is box)
+
+    def remove_box(self, box: Box) -> None:
+        for letter in list(box.following(BEFORE_ALL)):
+            self.deleted(letter, DELETED)
+        box.is_deleted = True
+        del self.boxes[box.key]
+        del self.by_number[box.number]
+        self.touched.pop(box.number, None)
+        self.disk.write(box.number, None)
+
+    def has_room(self, size: int) -> bool:
+        return self.quota == UNLIMITED or self.total_bytes + size <= self.quota * KILOBYTE
+
+    def identify(self, letter: Letter) -> None:
+        self.sequential_id += 1
+        priority = 0 if letter.transactional else 3 if letter.is_acknowledgment else letter.draft.priority
+        letter.lookup_id = (7 - priority) << 56 | self.sequential_id
+
+    def place(self, box: Box, letter: Letter) -> None:
+        """A held letter is locked, another one written and available."""
+        box.put(letter)
+        self.touched[box.number] = box
+        self.total_bytes += letter.size
+        letter.state = State.LOCKED if letter.is_held else State.AVAILABLE
+        if letter.is_volatile:
+            self.volatile += 1
+        else:
+            self.save(letter)
+        self.start_timer(letter)
+
+    def start_timer(self, letter: Letter) -> None:
+        box = letter.box
+        assert box is not None
+        if letter.expiry is not None and box.lets_expire:
+            heappush(self._timers, (letter.expiry, box.number, letter.lookup_id, letter))
+
+    def save(self, letter: Letter) -> None:
+        assert letter.box is not None
+        is_purged = letter.state is State.PURGE_PENDING
+        saved = SavedLetter(letter, letter.abort_count, letter.move_count, is_purged)
+        self.disk.write((letter.box.number, letter.lookup_id), saved)
+        letter.written = self.disk.token
+
+    def publish(self, letter: Letter) -> None:
+        """A held letter is for good."""
+        letter.is_held = False
+        self.volatile -= 1
+        self.save(letter)
+
+    def accept(self, box: Box, letter: Letter) -> bool:
+        """Put a letter into a box for all, if there is room."""
+        if not self.has_room(letter.size) or not box.has_room(letter.size):
+            return False
+        self.identify(letter)
+        self.place(box, letter)
+        self.expire()
+        if letter.box is not None:
+            self.arrived(letter)
+        return True
+
+    def arrived(self, letter: Letter) -> None:
+        letter.is_uncertain = False
+        assert letter.box is not None
+        if letter.asks and not letter.is_expired:
+            self.events.append((letter, letter.box, None))
+        self.available(letter)
+
+    def available(self, letter: Letter) -> None:
+        if letter.is_expired:
+            self.deleted(letter, EXPIRED)
+            return
+        box = letter.box
+        assert box is not None
+        self.touched[box.number] = box
+        letter.state = State.AVAILABLE
+        letter.is_shown = False
+        if box.waiting:
+            self.offer(box, letter)
+
+    def lock(self, letter: Letter) -> None:
+        letter.state = State.LOCKED
+        letter.is_shown = letter.draft.allow_peek_when_locked and not letter.is_acknowledgment
+        assert letter.box is not None
+        self.touched[letter.box.number] = letter.box
+
+    def received(self, letter: Letter) -> None:
+        box = letter.box
+        assert box is not None
+        self.deleted(letter, RECEIVED)
+        journal = self.boxes.get(f"{box.key};journal") if box.plan.journaling else None
+        if journal is None:
+            return
+        if not self.has_room(letter.size) or not journal.has_room(letter.size):
+            self.marks.sometimes("a copy that no journal has room for")
+            return
+        self.marks.sometimes("a copy in a journal")
+        copy = letter.copy()
+        self.identify(copy)
+        self.place(journal, copy)
+        self.available(copy)
+
+    def deleted(self, letter: Letter, reason: MessageClass) -> None:
+        """Nobody is told of a letter that, as its transaction has no outcome, was never sent."""
+        box = letter.box
+        assert box is not None
+        self.remove(letter)
+        if letter.asks and not letter.is_uncertain:
+            self.events.append((letter, box, reason))
+
+    def remove(self, letter: Letter) -> None:
+        box = letter.box
+        assert box is not None
+        box.take(letter)
+        self.touched[box.number] = box
+        self.total_bytes -= letter.size
+        letter.is_expired = False
+        if letter.is_volatile:
+            self.volatile -= 1
+        else:
+            self.disk.write((box.number, letter.lookup_id), None)
+
+    def expire(self) -> None:
+        while self._timers and self._timers[0][0] <= self.now.wall:
+            letter = heappop(self._timers)[3]
+            if not _can_expire(letter):
+                continue
+            if letter.state is State.AVAILABLE:
+                self.marks.sometimes("a message that expires in its queue")
+                self.deleted(letter, EXPIRED)
+            else:
+                self.marks.sometimes("a message that expires while it is locked")
+                letter.is_expired = True
+
+    @property
+    def next_expiry(self) -> int | None:
+        while self._timers and not _can_expire(self._timers[0][3]):
+            heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def purge(self, box: Box, reason: MessageClass, then: Callable[[], None]) -> None:
+        self.purges.append(Purge(box, self.sequential_id, reason, then))
+        if len(self.purges) == 1:
+            self.continue_purge()
+        else:
+            self.marks.sometimes("a purge in parts")
+
+    def continue_purge(self) -> None:
+        purge = self.purges[0]
+        for letter in list(purge.box.following(purge.at))[: self.purge_part]:
+            purge.at = letter.lookup_id
+            if letter.lookup_id & SEQUENCE <= purge.last_sequential_id:
+                self._purge(letter, purge.reason)
+        if purge.box.order and purge.box.order[-1] > purge.at:
+            self.marks.sometimes("a purge in parts")
+            return
+        self.purges.popleft()
+        purge.then()
+
+    def _purge(self, letter: Letter, reason: MessageClass) -> None:
+        assert letter.box is not None
+        if letter.state is State.AVAILABLE:
+            self.deleted(letter, reason)
+            return
+        self.marks.sometimes("a purge of a locked message")
+        self.touched[letter.box.number] = letter.box
+        letter.state = State.PURGE_PENDING
+        letter.is_shown = False
+        if not letter.is_volatile:
+            self.save(letter)
+
+
+def _can_expire(letter: Letter) -> bool:
+    return letter.box is not None and letter.box.lets_expire and not letter.is_expired
+
+
+def _nobody_waits(_box: Box, _letter: Letter) -> None:
+    """As long as there are no readers."""

@@ -1,0 +1,92 @@
+"""What has to be durable: the model's own batches beside those of the engine."""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from waypost.sim.model.letters import Letter
+from waypost.sim.words import Plan
+
+
+class Operation(Enum):
+    SEND = auto()
+    RECEIVE = auto()
+    MOVE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class SavedBox:
+    key: str
+    plan: Plan
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLetter:
+    letter: Letter
+    abort_count: int
+    move_count: int
+    is_purged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStep:
+    """One operation of a transaction: on the letter at `place`, to the box `target` if it is a move."""
+
+    operation: Operation
+    place: tuple[int, int]
+    target: int = 0
+
+
+# The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier) or the GUID of a transaction.
+Key = int | tuple[int, int] | bytes
+Saved = SavedBox | SavedLetter | tuple[SavedStep, ...]
+Change = tuple[Key, Saved | None]
+
+
+class Disk:
+    """`durable` counts the batches of this life that are on the disk; `token` is the number of the one being made."""
+
+    __slots__ = ("_making", "_sealed", "boxes", "durable", "letters", "token", "works")
+
+    def __init__(self) -> None:
+        self.boxes: Final[dict[int, SavedBox]] = {}
+        self.letters: Final[dict[tuple[int, int], SavedLetter]] = {}
+        self.works: Final[dict[bytes, tuple[SavedStep, ...]]] = {}
+        self.token = 1
+        self.durable = 0
+        self._making: list[Change] = []
+        self._sealed: deque[list[Change]] = deque()
+
+    @property
+    def changes(self) -> int:
+        """How many changes the batch has that is being made."""
+        return len(self._making)
+
+    def write(self, key: Key, saved: Saved | None) -> None:
+        self._making.append((key, saved))
+
+    def seal(self) -> None:
+        self._sealed.append(self._making)
+        self._making = []
+        self.token += 1
+
+    def complete(self, count: int) -> None:
+        for _ in range(count):
+            self.durable += 1
+            for key, saved in self._sealed.popleft():
+                self._apply(key, saved)
+
+    def crash(self) -> None:
+        self._making = []
+        self._sealed.clear()
+        self.token, self.durable = 1, 0
+
+    def _apply(self, key: Key, saved: Saved | None) -> None:
+        table: dict[Key, Saved]
+        table = self.boxes if type(key) is int else self.letters if type(key) is tuple else self.works  # type: ignore[assignment]
+        if saved is None:
+            table.pop(key, None)
+        else:
+            table[key] = saved

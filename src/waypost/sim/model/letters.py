@@ -1,0 +1,176 @@
+"""The records of the model: letters in boxes, which are messages in queues."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from waypost.core.queues import UNLIMITED, AccessType, ShareMode
+from waypost.hresult import HResult
+from waypost.sim.words import Draft, Plan
+from waypost.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from waypost.sim.model.pointer import Pointer
+
+KILOBYTE: Final = 1024
+BEFORE_ALL: Final = -1
+BEHIND_ALL: Final = 8 << 56
+SEQUENCE: Final = (1 << 56) - 1
+
+
+class State(Enum):
+    AVAILABLE = auto()
+    LOCKED = auto()
+    PURGE_PENDING = auto()
+
+
+class Refused(Exception):
+    """The operation fails at once with this status."""
+
+    def __init__(self, status: HResult) -> None:
+        super().__init__(status.name)
+        self.status = status
+
+
+@dataclass(slots=True, eq=False)
+class Letter:
+    """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are letters too.
+
+    `is_uncertain` is a letter whose sender's transaction has no outcome yet; while nothing of it is written, it is also
+    `is_held`. `written` is the batch that it was written with last.
+    """
+
+    draft: Draft
+    size: int
+    recoverable: bool
+    transactional: bool
+    lookup_id: int = 0
+    expiry: int | None = None
+    message_class: int = MessageClass.MQMSG_CLASS_NORMAL
+    is_acknowledgment: bool = False
+    abort_count: int = 0
+    move_count: int = 0
+    is_first: bool = False
+    is_last: bool = False
+    box: "Box | None" = None
+    state: State = State.AVAILABLE
+    is_shown: bool = False
+    is_expired: bool = False
+    is_uncertain: bool = False
+    is_held: bool = False
+    written: int = 0
+
+    @property
+    def asks(self) -> bool:
+        draft = self.draft
+        return not self.is_acknowledgment and bool(
+            draft.positive_journaling or draft.negative_journaling or (draft.acknowledgements and draft.administration)
+        )
+
+    @property
+    def is_volatile(self) -> bool:
+        return self.is_held or not self.recoverable
+
+    def copy(self) -> "Letter":
+        """The same letter for another place."""
+        return replace(
+            self, box=None, state=State.AVAILABLE, is_shown=False, is_expired=False, is_uncertain=False, written=0
+        )
+
+    def __str__(self) -> str:
+        kind = "acknowledgment of " if self.is_acknowledgment else ""
+        return f"{kind}<{self.draft.uid}> {self.lookup_id:#x}"
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    """A queue: `order` has the LookupIdentifiers of `letters`, ascending."""
+
+    number: int
+    key: str
+    plan: Plan
+    parent: "Box | None" = None
+    order: list[int] = field(default_factory=list)
+    letters: dict[int, Letter] = field(default_factory=dict)
+    total_bytes: int = 0
+    is_deleted: bool = False
+    handles: dict[int, "Handle"] = field(default_factory=dict)
+    waiting: dict[int, "Handle"] = field(default_factory=dict)
+
+    @property
+    def is_journal(self) -> bool:
+        return self.key.endswith(";journal")
+
+    @property
+    def is_system(self) -> bool:
+        return self.key.startswith(";") or self.key.endswith("$")
+
+    @property
+    def lets_expire(self) -> bool:
+        return not self.is_journal and not self.is_system
+
+    def has_room(self, size: int) -> bool:
+        return self.plan.quota == UNLIMITED or self.total_bytes + size <= self.plan.quota * KILOBYTE
+
+    def put(self, letter: Letter) -> None:
+        insort(self.order, letter.lookup_id)
+        self.letters[letter.lookup_id] = letter
+        self.total_bytes += letter.size
+        letter.box = self
+
+    def take(self, letter: Letter) -> None:
+        del self.order[bisect_left(self.order, letter.lookup_id)]
+        del self.letters[letter.lookup_id]
+        self.total_bytes -= letter.size
+        letter.box = None
+
+    def following(self, after: int) -> Iterator[Letter]:
+        return (self.letters[lookup_id] for lookup_id in self.order[bisect_right(self.order, after) :])
+
+    def preceding(self, before: int) -> Iterator[Letter]:
+        return (self.letters[lookup_id] for lookup_id in reversed(self.order[: bisect_left(self.order, before)]))
+
+
+@dataclass(slots=True, eq=False)
+class Handle:
+    """`opened_by` is the request that opened it: a number for life, which the client learns later."""
+
+    opened_by: int
+    box: Box | None
+    access: AccessType
+    share: ShareMode
+    pointers: "dict[int, Pointer]" = field(default_factory=dict)
+    waits: "dict[int, Wait]" = field(default_factory=dict)
+    two_phase: dict[int, Letter] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Wait:
+    """A read that waits, under the number of its request."""
+
+    request: int
+    handle: Handle
+    takes: bool
+    two_phase: bool
+    transaction: bytes | None
+    pointer: "Pointer | None"
+    deadline: float | None
+
+
+# A request by its number, or what is promised to the coordinator of a transaction.
+Key = int | tuple[str, bytes]
+
+
+@dataclass(slots=True, eq=False)
+class Answer:
+    """What a request has to be answered with, and the batch that must be durable before.
+
+    `learn` is told the value, where only the engine knows it: the number of a handle or a cursor.
+    """
+
+    status: HResult = HResult.MQ_OK
+    letter: Letter | None = None
+    learn: Callable[[int], None] | None = None
+    needs: int = 0

@@ -1,0 +1,274 @@
+"""A node on a store whose disk the test drives, with a virtual clock, and the words that tests talk to it with.
+
+Every operation gives the number of its request. `settle` lets the shell and the disk work until nothing happens; what is
+asked for between two `turn`s goes into one batch. A handle is opened when it is used first, which takes a turn: a test
+that looks at batches opens its handles before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from tests.store.engines import Engine, MemoryEngine
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.queues import AccessType, Queue, QueueAttributes, ShareMode
+from waypost.errors import WaypostError
+from waypost.node.application import Application, Call, ReadOptions
+from waypost.node.effects import Commit, Failure, Reply, ToCoordinator
+from waypost.node.node import Node
+from waypost.node.recovery import Settings
+from waypost.store.memory import MemoryStore
+from waypost.store.port import Batch, Store
+from waypost.wire.format_names import FormatName, Suffix
+from waypost.wire.path_names import PathName
+
+TX = b"\x71" * 16
+OTHER_TX = b"\x72" * 16
+START = Now(monotonic=100.0, wall=1_000_000.0)
+SETTINGS = Settings("host", "host.example.org")
+NO_WAIT = ReadOptions()
+IN_TX = ReadOptions(transaction=TX)
+
+EXPRESS = DeliveryGuarantee.EXPRESS
+RECOVERABLE = DeliveryGuarantee.RECOVERABLE
+SEND, RECEIVE = AccessType.SEND, AccessType.RECEIVE
+
+
+def guids() -> Iterator[bytes]:
+    return (number.to_bytes(16, "big") for number in count(1))
+
+
+def path(name: str) -> PathName:
+    return PathName.parse(f"host\\private$\\{name}")
+
+
+def direct(name: str) -> FormatName:
+    return FormatName.parse(name if "=" in name else f"DIRECT=OS:host\\private$\\{name}")
+
+
+def letter(label: str, /, **changes: object) -> Message:
+    """A recoverable message."""
+    return replace(Message(label=label, delivery_guarantee=RECOVERABLE), **changes)  # type: ignore[arg-type]
+
+
+class Rig:
+    """One queue manager with a private queue `orders`, settled."""
+
+    def __init__(self, engine: Engine | None = None, settings: Settings = SETTINGS) -> None:
+        self.engine: Engine = engine or MemoryEngine()
+        self.settings = settings
+        self.now = START
+        self._guids = guids()
+        self._requests = count(1)
+        self._start()
+        if path("orders") not in self.node.manager.queues:
+            self.create("orders")
+        self.settle()
+
+    @property
+    def store(self) -> Store:
+        return self.engine.store
+
+    @property
+    def memory(self) -> MemoryStore:
+        assert isinstance(self.engine, MemoryEngine)
+        return self.engine.memory
+
+    def _start(self) -> None:
+        self.node = Node(self.store, self.settings, lambda: next(self._guids), self.now)
+        self.application = Application(self.node)
+        self.disk_is_held = False
+        self.answers: dict[int, object] = {}
+        self.told: list[object] = []
+        self.submitted: list[Batch] = []
+        self.pending = 0
+        self._handles: dict[tuple[str, AccessType], int] = {}
+
+    # The shell and the disk.
+
+    def turn(self) -> None:
+        """Carry out the effects that are there now."""
+        for effect in self.node.take_effects():
+            match effect:
+                case Commit(batch, token):
+                    self.submitted.append(batch)
+                    self.store.submit(batch, token)
+                    self.pending += 1
+                case Reply(request, value):
+                    assert request not in self.answers, "answered twice"
+                    self.answers[request] = value
+                case Failure(request, error):
+                    assert request not in self.answers, "answered twice"
+                    self.answers[request] = error
+                case ToCoordinator(message):
+                    self.told.append(message)
+
+    def settle(self) -> None:
+        """Turn until it is quiet. Batches stay pending while the disk is held."""
+        self.turn()
+        while self.pending and not self.disk_is_held:
+            self.write(self.pending)
+
+    def hold_disk(self) -> None:
+        """Nothing becomes durable from now on, but by `write` and `release_disk`."""
+        self.settle()
+        self.disk_is_held = True
+
+    def release_disk(self) -> None:
+        self.disk_is_held = False
+        self.settle()
+
+    def write(self, batches: int = 1) -> None:
+        """These many of the pending batches become durable, and the node is told."""
+        for token in self.engine.finish(batches):
+            self.pending -= 1
+            self.node.persisted(token)
+        self.turn()
+
+    def crash(self, *, written: int = 0) -> None:
+        """The process dies. Of the pending batches these many are durable all the same, though nobody was told."""
+        self.memory.complete(written)
+        self.memory.crash()
+        self._start()
+
+    def stop(self) -> None:
+        """Stop in order, and start again."""
+        self.release_disk()
+        self.node.manager.queue_manager_stopped()
+        self.engine.restart()
+        self._start()
+
+    def advance(self, seconds: float) -> None:
+        self.now = Now(self.now.monotonic + seconds, self.now.wall + seconds)
+        self.node.tick(self.now)
+
+    # Operations.
+
+    def call(self) -> Call:
+        return Call(next(self._requests), self.now)
+
+    def ask(self, name: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) -> int:
+        """Open a queue. Its name is that of a private queue, or a whole format name."""
+        call = self.call()
+        self.application.open_queue(call, direct(name), access, share)
+        return call.request
+
+    def open(self, name: str = "orders", access: AccessType = RECEIVE) -> int:
+        """The handle with which operations on this queue are done."""
+        if (name, access) not in self._handles:
+            handle = self.done(self.ask(name, access))
+            assert isinstance(handle, int)
+            self._handles[name, access] = handle
+        return self._handles[name, access]
+
+    def create(self, name: str, /, **attributes: object) -> Queue:
+        call = self.call()
+        self.application.create_queue(call, QueueAttributes(path(name), **attributes))  # type: ignore[arg-type]
+        queue = self.done(call.request)
+        assert isinstance(queue, Queue)
+        return queue
+
+    def modify(self, name: str, /, **changes: object) -> None:
+        queue, call = self.queue(name), self.call()
+        self.application.modify_queue(call, queue, replace(queue.attributes, **changes))  # type: ignore[arg-type]
+        self.done(call.request)
+
+    def send(self, message: Message | str, name: str = "orders", tx: bytes | None = None) -> int:
+        handle, call = self.open(name, SEND), self.call()
+        self.application.send(call, handle, letter(message) if isinstance(message, str) else message, tx)
+        return call.request
+
+    def receive(self, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:
+        handle, call = self.open(name), self.call()
+        self.application.receive(call, handle, options)
+        return call.request
+
+    def begin_receive(self, name: str = "orders") -> int:
+        handle, call = self.open(name), self.call()
+        self.application.begin_receive(call, handle, NO_WAIT)
+        return call.request
+
+    def end_receive(self, lookup_id: int, *, delete: bool) -> int:
+        handle, call = self.open(), self.call()
+        self.application.end_receive(call, handle, lookup_id, delete_message=delete)
+        return call.request
+
+    def peek(self, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:
+        handle, call = self.open(name), self.call()
+        self.application.peek(call, handle, options)
+        return call.request
+
+    def purge(self, name: str = "orders", access: AccessType = RECEIVE) -> int:
+        handle, call = self.open(name, access), self.call()
+        self.application.purge(call, handle)
+        return call.request
+
+    def move(self, lookup_id: int, target: str, tx: bytes | None = None) -> int:
+        handle, to = self.open(), self.open(target, AccessType.MOVE)
+        call = self.call()
+        self.application.move(call, handle, lookup_id, to, transaction=tx)
+        return call.request
+
+    def begin(self, tx: bytes = TX) -> int:
+        call = self.call()
+        self.application.begin_transaction(call, tx)
+        return call.request
+
+    def commit(self, tx: bytes = TX) -> int:
+        call = self.call()
+        self.application.commit(call, tx)
+        return call.request
+
+    def abort(self, tx: bytes = TX) -> int:
+        call = self.call()
+        self.application.abort(call, tx)
+        return call.request
+
+    def enlist(self, tx: bytes = TX) -> None:
+        """A transaction of an outside coordinator."""
+        with self.node.operation(self.now):
+            self.node.external.enlist(tx)
+
+    def prepare(self, tx: bytes = TX) -> None:
+        with self.node.operation(self.now):
+            self.node.external.dtc_transaction_prepare(tx, 0, self.now.wall)
+
+    # What came of it.
+
+    def done(self, request: int) -> object:
+        """The answer, once it is quiet."""
+        self.settle()
+        assert request in self.answers, "not answered"
+        value = self.answers[request]
+        if isinstance(value, WaypostError):
+            raise value
+        return value
+
+    def message(self, request: int) -> Message:
+        message = self.done(request)
+        assert isinstance(message, Message)
+        return message
+
+    def is_answered(self, request: int) -> bool:
+        """Whether it is answered as far as the disk has come."""
+        self.settle()
+        return request in self.answers
+
+    def queue(self, name: str = "orders") -> Queue:
+        return self.node.manager.queues[path(name)]
+
+    def contents(self, queue: Queue | None = None) -> list[Message]:
+        return contents(self.node, queue or self.queue())
+
+    def labels(self, queue: Queue | None = None) -> list[str]:
+        return [message.label for message in self.contents(queue)]
+
+    def system(self, suffix: Suffix) -> Queue:
+        return self.node.manager.system_queues[suffix]
+
+
+def contents(node: Node, queue: Queue) -> list[Message]:
+    """All messages of a queue in list order, whatever their state."""
+    return [node.messages.get(queue.number, lookup_id) for lookup_id in queue.positions]
