@@ -68,6 +68,8 @@ CONDITIONS = {
     0xC00E0045: "UnsupportedAccessMode",
     # A read failed because its queue is out of reach.
     0xC00E004B: "QueueNotAvailable",
+    # The coordinator of transactions cannot be reached.
+    0xC00E004C: "CoordinatorNotConnected",
     0xC00E004E: "TransactionImportFailed",
     0xC00E0050: "TransactionUsage",
     0xC00E0051: "TransactionSequence",

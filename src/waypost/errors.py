@@ -96,6 +96,12 @@ class InvalidHandle(WaypostError):
     hresult = HResult.MQ_ERROR_INVALID_HANDLE
 
 
+class ServiceNotAvailable(WaypostError):
+    """The queue manager is not Ready: it has not started yet, or is stopping."""
+
+    hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+
+
 class AccessDenied(WaypostError):
     """The caller lacks the right, or the queue was not opened for this."""
 
@@ -262,6 +268,12 @@ class TransactionEnlistFailed(TransactionError):
     hresult = HResult.MQ_ERROR_TRANSACTION_ENLIST
 
 
+class CoordinatorNotConnected(TransactionError):
+    """The coordinator does not say how a transaction in doubt ended, so the queue manager cannot start."""
+
+    hresult = HResult.MQ_ERROR_DTC_CONNECT
+
+
 class StoreError(WaypostError):
     """The store cannot keep what it was given."""
 
@@ -322,5 +334,3 @@ class DirectoryAttributeNotFound(DirectoryError):
 
 class DirectoryObjectExists(DirectoryError):
     """The directory has an object with this name or identifier already."""
-
-    hresult = HResult.MQ_ERROR_QUEUE_EXISTS

@@ -1,6 +1,6 @@
 """A queue manager of the core with nothing around it: a table of messages in a dictionary, and a clock that stands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import TypeVar
@@ -42,11 +42,15 @@ class Messages:
 
     hold = update = put
 
-    def publish(self, queue: int, lookup_id: int) -> None:
-        assert (queue, lookup_id) in self.held
+    def publish(self, queue: int, lookup_id: int) -> Message:
+        return self.get(queue, lookup_id)
 
     def get(self, queue: int, lookup_id: int) -> Message:
         return replace(self.held[queue, lookup_id])
+
+    def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
+        for lookup_id in lookup_ids:
+            self.publish(queue, lookup_id)
 
     def delete(self, queue: int, message: Message) -> None:
         del self.held[queue, message.lookup_identifier]

@@ -1,5 +1,6 @@
 """Whose message it is, and whose queue: what MS-MQMQ says of identifiers in a packet, shown through the core."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -25,10 +26,13 @@ class Nowhere:
 
     hold = update = put
 
-    def publish(self, queue: int, lookup_id: int) -> None: ...
+    def publish(self, queue: int, lookup_id: int) -> Message:
+        raise KeyError(queue, lookup_id)
 
     def get(self, queue: int, lookup_id: int) -> Message:
         raise KeyError(queue, lookup_id)
+
+    def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None: ...
 
     def delete(self, queue: int, message: Message) -> None: ...
 

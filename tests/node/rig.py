@@ -1,8 +1,8 @@
 """A node on a store whose disk the test drives, with a virtual clock, and the words that tests talk to it with.
 
-Every operation gives the number of its request. `settle` lets the shell and the disk work until nothing happens; what is
-asked for between two `turn`s goes into one batch. A handle is opened when it is used first, which takes a turn: a test
-that looks at batches opens its handles before.
+Every operation gives the number of its request. `settle` lets the shell and the disk work until nothing happens. What
+is asked for between two `turn`s goes into one batch. A handle is opened when it is used first, which takes a turn: a
+test that looks at batches opens its handles before.
 """
 
 from collections.abc import Iterator

@@ -34,7 +34,9 @@ def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
             raise InvalidParameter(f"the body is no text that can be encoded: {error.reason}") from None
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body), BYTES if body_type is None else body_type
-    raise InvalidParameter(f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example")
+    raise InvalidParameter(
+        f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example"
+    )
 
 
 def decode_text(body: bytes, body_type: int) -> str:

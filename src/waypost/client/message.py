@@ -22,7 +22,7 @@ _CLASSES: Final = {int(each): each.name for each in MessageClass}
 
 
 class Message:
-    """A message that was sent, peeked at or received. It is a snapshot: nothing that happens later changes it.
+    """A message that was sent, peeked at or received.
 
     Its attributes are looked up when they are asked for, so a message that is only passed on costs next to nothing.
     Every name of a queue is a format name, which `manager.queue` and `manager.send` take.
@@ -93,7 +93,7 @@ class Message:
 
     @property
     def delivery(self) -> str:
-        """"recoverable" if the message survives that the queue manager stops, else "express"."""
+        """ "recoverable" if the message survives that the queue manager stops, else "express"."""
         return "recoverable" if self._core.delivery_guarantee is DeliveryGuarantee.RECOVERABLE else "express"
 
     @property

@@ -1,11 +1,11 @@
 """NAME, the one way in which people name queues everywhere: what they type, as a format name or a path.
 
-    orders                  the private queue of this computer, also private$\\orders or .\\private$\\orders
-    orders;retry            its subqueue
-    orders;journal          its journal
-    system$;deadletter      a queue of the queue manager itself, also system$;deadxact and system$;journal
-    HOST\\private$\\orders    a path name, on this computer or another
-    DIRECT=..., PUBLIC=...  any format name
+orders                  the private queue of this computer, also private$\\orders or .\\private$\\orders
+orders;retry            its subqueue
+orders;journal          its journal
+system$;deadletter      a queue of the queue manager itself, also system$;deadxact and system$;journal
+HOST\\private$\\orders    a path name, on this computer or another
+DIRECT=..., PUBLIC=...  any format name
 """
 
 import re
@@ -47,10 +47,15 @@ def path_name(name: Name, computer: str) -> PathName:
     return PathName(found.host, found.kind, found.queue, found.subqueue)
 
 
-def queue_name(path: PathName) -> str:
-    """The shortest NAME of a queue of this computer."""
-    subqueue = f";{path.subqueue}" if path.subqueue else ""
-    return f"{path.queue}{subqueue}" if path.kind is QueueKind.PRIVATE else f"{path.computer}\\{path.queue}{subqueue}"
+def short_name(name: FormatName, computer: str) -> str:
+    """The shortest NAME that means the same on this computer."""
+    text = str(name)
+    for prefix in (f"DIRECT=OS:{computer}\\PRIVATE$\\", f"DIRECT=OS:{computer}\\"):
+        if text.lower().startswith(prefix.lower()):
+            rest = text[len(prefix) :]
+            is_short = "PRIVATE$" in prefix or rest.startswith("SYSTEM$;")
+            return rest.lower() if rest.startswith("SYSTEM$;") else rest if is_short else f".\\{rest}"
+    return text
 
 
 def journal_name(name: FormatName) -> FormatName:

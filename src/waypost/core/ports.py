@@ -1,7 +1,8 @@
 """What the core needs of those around it, and what it tells them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from waypost.core.message import Message
 from waypost.core.queues import Queue
@@ -23,8 +24,11 @@ class MessageTable(Protocol):
     def hold(self, queue: int, message: Message) -> None:
         """Keep a message that a transaction has sent and may take back: nothing is written of it."""
 
-    def publish(self, queue: int, lookup_id: int) -> None:
-        """A message that was held is there for good: it is kept as by `put`."""
+    def publish(self, queue: int, lookup_id: int) -> Message:
+        """A message that was held is there for good: it is kept as by `put`. It is recoverable."""
+
+    def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
+        """The same for several messages."""
 
     def update(self, queue: int, message: Message) -> None:
         """Another state of a message that was put. Its packet is the same."""
@@ -87,8 +91,7 @@ class MessageArrived:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePositionDeleted:
+class MessagePositionDeleted(NamedTuple):
     """MS-MQDMPR 3.1.7.2.1, for those who acknowledge and journal: why the message left its queue."""
 
     queue: Queue
@@ -96,9 +99,8 @@ class MessagePositionDeleted:
     reason: MessageClass
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePositionAvailable:
-    """MS-MQDMPR 3.1.7.2.2, for those who transfer."""
+class MessagePositionAvailable(NamedTuple):
+    """MS-MQDMPR 3.1.7.2.2, for those who transfer. A tuple, because there is one for each message."""
 
     queue: Queue
     lookup_id: int

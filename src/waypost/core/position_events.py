@@ -53,12 +53,12 @@ class PositionEvents:
         self._queues: dict[int, Queue] = {}
         self._expired: set[int] = set()
 
-    def fits(self, queue: Queue, message: Message) -> bool:
+    def fits(self, queue: Queue, size: int) -> bool:
         """Whether the queue's own quota has room. Exactly full is not exceeded (readings MQDMPR 3.F)."""
-        return _has_room(queue.attributes.quota, queue.total_bytes, message)
+        return _has_room(queue.attributes.quota, queue.total_bytes, size)
 
-    def fits_machine(self, message: Message) -> bool:
-        return _has_room(self.quota, self.total_bytes, message)
+    def fits_machine(self, size: int) -> bool:
+        return _has_room(self.quota, self.total_bytes, size)
 
     def identify(self, message: Message) -> int:
         """Give the message its LookupIdentifier."""
@@ -82,6 +82,29 @@ class PositionEvents:
             self._timers.start(
                 message.sent_time + message.time_to_be_received, _timer(queue, message.lookup_identifier)
             )
+
+    def place_all(
+        self, queue: Queue, messages: Sequence[Message], like: Message, state: PositionState, *, size: int
+    ) -> None:
+        """Identify messages and put them at their places, which differ from `like` in identifiers and bodies alone.
+
+        The same as `identify` and `place` for each of them, in a third of the time. `size` is that of all together.
+        """
+        number = queue.number
+        keep = self.messages.hold if state is PositionState.LOCKED else self.messages.put
+        first = lookup_identifier(like.effective_priority, self.sequential_id + 1)
+        lookup_ids = range(first, first + len(messages))
+        self.sequential_id += len(messages)
+        for lookup_id, message in zip(lookup_ids, messages, strict=True):
+            message.lookup_identifier = lookup_id
+            keep(number, message)
+        queue.positions.insert_all(lookup_ids, state)
+        queue.total_bytes += size
+        self.total_bytes += size
+        if like.time_to_be_received != INFINITE and queue.lets_messages_expire:
+            self._queues[number] = queue
+            for lookup_id in lookup_ids:
+                self._timers.start(like.sent_time + like.time_to_be_received, _timer(queue, lookup_id))
 
     def restore(self, queue: Queue, lookup_ids: Sequence[int], total_bytes: int) -> None:
         """The messages of a queue that outlived the process, all Available, in list order."""
@@ -112,44 +135,60 @@ class PositionEvents:
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message that was sent is Available for the first time."""
         lookup_id = message.lookup_identifier
-        if message.asks_for_attention and _timer(queue, lookup_id) not in self._expired:
+        if message.asks_for_attention and not self._is_expired(queue, lookup_id):
             self.events.append(MessageArrived(queue, message))
         self.available(queue, lookup_id)
+
+    def arrived_all(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
+        """Messages that ask for no attention are Available for the first time."""
+        if self._expired or queue.waiting:
+            for lookup_id in lookup_ids:
+                self.available(queue, lookup_id)
+            return
+        queue.positions.release_all(lookup_ids)
+        self.events += [MessagePositionAvailable(queue, lookup_id) for lookup_id in lookup_ids]
 
     def available(self, queue: Queue, lookup_id: int) -> None:
         """MS-MQDMPR 3.1.7.2.2 for a position that was locked, or that is in the list as Available for the first time.
 
         readings MQDMPR 3.O: a message that expired while it was locked leaves instead.
         """
-        if _timer(queue, lookup_id) in self._expired:
+        if self._expired and self._is_expired(queue, lookup_id):
             self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
             return
         queue.positions.set_state(lookup_id, PositionState.AVAILABLE)
         self.events.append(MessagePositionAvailable(queue, lookup_id))
         self.offer(queue, lookup_id)
 
-    def received(self, queue: Queue, lookup_id: int) -> Message:
+    def received(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message:
         """The message goes to an application: it leaves its queue, and the journal gets a copy."""
-        message = self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        message = self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE, message)
         if queue.attributes.journaling and queue.journal is not None:
             self._copy_to_journal(queue.journal, message)
         return message
 
-    def deleted(self, queue: Queue, lookup_id: int, reason: MessageClass) -> Message:
+    def deleted(
+        self, queue: Queue, lookup_id: int, reason: MessageClass, message: Message | None = None
+    ) -> Message:  # fmt: skip
         """MS-MQDMPR 3.1.7.2.1."""
-        message = self.remove(queue, lookup_id)
+        message = self.remove(queue, lookup_id, message)
         self.events.append(MessagePositionDeleted(queue, message, reason))
         return message
 
-    def remove(self, queue: Queue, lookup_id: int) -> Message:
-        """Take a position and its message away without a word, as the abort of a send does."""
-        message = self.messages.get(queue.number, lookup_id)
+    def remove(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message:
+        """Take a position and its message away without a word, as the abort of a send does.
+
+        Who has the message in hand saves a look for it.
+        """
+        if message is None:
+            message = self.messages.get(queue.number, lookup_id)
         size = size_in_bytes(message)
         queue.positions.remove(lookup_id)
         queue.total_bytes -= size
         self.total_bytes -= size
         self.messages.delete(queue.number, message)
-        self._expired.discard(_timer(queue, lookup_id))
+        if self._expired:
+            self._expired.discard(_timer(queue, lookup_id))
         return message
 
     def forget_queue(self, queue: Queue) -> None:
@@ -170,13 +209,17 @@ class PositionEvents:
         """The time of the wall clock at which `expire` has something to do."""
         return self._timers.next_deadline()
 
+    def _is_expired(self, queue: Queue, lookup_id: int) -> bool:
+        return _timer(queue, lookup_id) in self._expired
+
     def _is_in_queue(self, timer: int) -> bool:
         queue = self._queues.get(timer >> _LOOKUP_BITS)
         return queue is not None and timer & _LOOKUP_MASK in queue.positions
 
     def _copy_to_journal(self, journal: Queue, message: Message) -> None:
         """readings MQDMPR 3.Y: if the quotas allow it."""
-        if self.fits(journal, message) and self.fits_machine(message):
+        size = size_in_bytes(message)
+        if self.fits(journal, size) and self.fits_machine(size):
             copy = replace(message)
             self.identify(copy)
             self.place(journal, copy, PositionState.AVAILABLE)
@@ -191,5 +234,5 @@ def _timer(queue: Queue, lookup_id: int) -> int:
     return queue.number << _LOOKUP_BITS | lookup_id
 
 
-def _has_room(quota: int, taken: int, message: Message) -> bool:
-    return quota == UNLIMITED or taken + size_in_bytes(message) <= quota * KILOBYTE
+def _has_room(quota: int, taken: int, size: int) -> bool:
+    return quota == UNLIMITED or taken + size <= quota * KILOBYTE

@@ -8,7 +8,7 @@ of numbers, and only those that are not Available have an entry of their own. Wh
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -31,6 +31,9 @@ class PositionState(Enum):
     LOCKED = auto()
     PURGE_PENDING = auto()
     DELETED = auto()
+
+
+_AVAILABLE: Final = PositionState.AVAILABLE
 
 
 def lookup_identifier(priority: int, sequential_id: int) -> int:
@@ -66,11 +69,15 @@ class PositionList:
             return self._states.get(lookup_id, PositionState.AVAILABLE)
         return PositionState.DELETED
 
+    def is_held(self, lookup_id: int) -> bool:
+        """Whether it is in the list and not Available."""
+        return lookup_id in self._states
+
     def insert(self, lookup_id: int, state: PositionState) -> None:
         """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
         band = self._bands[lookup_id >> SEQUENCE_BITS]
         band.insert(lookup_id & SEQUENCE_MASK)
-        if state is not PositionState.AVAILABLE:
+        if state is not _AVAILABLE:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
 
@@ -88,12 +95,31 @@ class PositionList:
         band = self._bands[lookup_id >> SEQUENCE_BITS]
         if self._shown:
             self._hide(lookup_id)
-        if state is PositionState.AVAILABLE:
+        if state is _AVAILABLE:
             if self._states.pop(lookup_id, None) is not None:
                 band.release(lookup_id & SEQUENCE_MASK)
         else:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
+
+    def insert_all(self, lookup_ids: Sequence[int], state: PositionState) -> None:
+        """The same for positions of one priority, ascending and behind all of that priority."""
+        band = self._bands[lookup_ids[0] >> SEQUENCE_BITS]
+        sequential_ids = [lookup_id & SEQUENCE_MASK for lookup_id in lookup_ids]
+        band.extend(sequential_ids)
+        if state is not _AVAILABLE:
+            self._states.update(dict.fromkeys(lookup_ids, state))
+            band.occupy_all(sequential_ids)
+
+    def release_all(self, lookup_ids: Iterable[int]) -> None:
+        """Make positions Available that are in the list."""
+        if self._shown:
+            for lookup_id in lookup_ids:
+                self.set_state(lookup_id, _AVAILABLE)
+            return
+        for lookup_id in lookup_ids:
+            if self._states.pop(lookup_id, None) is not None:
+                self._bands[lookup_id >> SEQUENCE_BITS].release(lookup_id & SEQUENCE_MASK)
 
     def remove(self, lookup_id: int) -> None:
         """Take a position out of the list: it is Deleted from now on."""
@@ -212,6 +238,10 @@ class _Band:
         else:
             self._ids.insert(at, sequential_id)
 
+    def extend(self, sequential_ids: Sequence[int]) -> None:
+        self.count += len(sequential_ids)
+        self._ids.extend(sequential_ids)
+
     def remove(self, sequential_id: int) -> None:
         self.count -= 1
         self._busy.discard(sequential_id)
@@ -230,9 +260,13 @@ class _Band:
     def occupy(self, sequential_id: int) -> None:
         self._busy.add(sequential_id)
 
+    def occupy_all(self, sequential_ids: Iterable[int]) -> None:
+        self._busy.update(sequential_ids)
+
     def release(self, sequential_id: int) -> None:
         self._busy.discard(sequential_id)
-        self._free = min(self._free, bisect_left(self._ids, sequential_id, self._head))
+        if self._free >= len(self._ids) or self._ids[self._free] > sequential_id:
+            self._free = bisect_left(self._ids, sequential_id, self._head)
 
     def next_free(self, after: int) -> int:
         """The first Available number above `after`, or -1."""

@@ -84,6 +84,7 @@ class QueueManager:
         self.machine_domain_id = NULL_GUID
         self.connection_active = True
         self.state = QueueManagerState.STOPPED
+        # It counts on when the 32 bits of an ordinal are used up, so that it only grows.
         self.last_ordinal = 0
         self._subscribers: list[Subscriber] = []
 
@@ -180,8 +181,16 @@ class QueueManager:
 
     def message_identifier(self) -> MessageIdentifier:
         """The identifier of a new message. Ordinals begin again when 32 bits are used up; there is no 0."""
-        self.last_ordinal = self.last_ordinal % _MAX_ORDINAL + 1
-        return MessageIdentifier(self.identity.identifier, self.last_ordinal)
+        return MessageIdentifier(self.identity.identifier, self.first_ordinal(1))
+
+    def first_ordinal(self, count: int) -> int:
+        """The first of the ordinals of `count` new messages, which have the following ones."""
+        ordinal = self.last_ordinal % _MAX_ORDINAL + 1
+        if ordinal + count - 1 > _MAX_ORDINAL:
+            self.last_ordinal += _MAX_ORDINAL - ordinal + 1
+            ordinal = 1
+        self.last_ordinal += count
+        return ordinal
 
     def open_queue(self, name: FormatName, access: AccessType, share: ShareMode, now: Now) -> OpenQueueDescriptor:
         """See Opening. Whatever is done with messages begins here, so a queue manager that is not Ready does nothing.

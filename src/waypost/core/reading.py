@@ -85,15 +85,31 @@ class Reading:
         if request.cursor is not None:
             found = request.cursor.get_next_message_for_dequeue(no_wait=request.timeout_ms == 0)
             if found is Found.SUCCEEDED:
-                return self._take(descriptor, queue, request.cursor.position, request)
+                return self._took(descriptor, queue, request.cursor.position, request)
             if found is not Found.WAITING:
                 return Read(_CURSOR_STATUS[found])
         else:
             # readings MQDMPR 3.B: from Start; behind Head the first message would be passed over.
             position = queue.positions.next_available(START)
             if position != END:
-                return self._take(descriptor, queue, position, request)
+                return self._took(descriptor, queue, position, request)
         return self._wait(descriptor, request, now, destructive_read=True)
+
+    def dequeue_messages(self, descriptor: OpenQueueDescriptor, count: int, request: ReadRequest) -> list[Message]:
+        """Dequeue Message for up to `count` messages that are Available now, in list order. The request has no cursor.
+
+        What Dequeue Message would refuse leads to none.
+        """
+        queue = descriptor.queue
+        if queue is None or not descriptor.access_type.can_receive or not self._is_possible(request):
+            return []
+        found: list[Message] = []
+        while len(found) < count:
+            position = queue.positions.next_available(START)
+            if position == END:
+                break
+            found.append(self._take(descriptor, queue, position, request))
+        return found
 
     def dequeue_message_begin(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
         """MS-MQDMPR 3.1.7.1.11."""
@@ -157,7 +173,7 @@ class Reading:
         status, found = _seek(descriptor, queue, lookup_id, action, is_peek=request is None)
         if status is not HResult.MQ_OK:
             return Read(status)
-        return self._show(queue, found) if request is None else self._take(descriptor, queue, found, request)
+        return self._show(queue, found) if request is None else self._took(descriptor, queue, found, request)
 
     def cancel_waiting_message_read_request(
         self, descriptor: OpenQueueDescriptor, tag: int, status: HResult
@@ -204,25 +220,28 @@ class Reading:
             if wait.request.cursor is not None:
                 wait.request.cursor.message_available(lookup_id)
             if wait.destructive_read:
-                read = self._take(descriptor, queue, lookup_id, wait.request)
+                read = self._took(descriptor, queue, lookup_id, wait.request)
             else:
                 read = self._show(queue, lookup_id)
             self._positions.events.append(ReadEnded(wait.wait_id, read.status, read.message))
             if wait.destructive_read:
                 return
 
-    def _take(self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest) -> Read:
+    def _took(self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest) -> Read:
+        return Read(HResult.MQ_OK, self._take(descriptor, queue, lookup_id, request))
+
+    def _take(self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest) -> Message:
         """A transaction locks the message until its outcome, a two-phase read until its end; else it is gone."""
         if request.transaction is not None:
             message = self._positions.lock(queue, lookup_id)
-            operation = TransactionalOperation(OperationType.DEQUEUE, queue, lookup_id)
+            operation = TransactionalOperation(OperationType.DEQUEUE, queue, lookup_id, message=message)
             self._transactions.record(request.transaction, operation)
         elif request.two_phase_read:
             message = self._positions.lock(queue, lookup_id)
             descriptor.two_phase_reads.add(lookup_id)
         else:
             message = self._positions.received(queue, lookup_id)
-        return Read(HResult.MQ_OK, message)
+        return message
 
     def _show(self, queue: Queue, lookup_id: int) -> Read:
         return Read(HResult.MQ_OK, self._positions.messages.get(queue.number, lookup_id))

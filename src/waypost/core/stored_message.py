@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Any, Final
 
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
-from waypost.core.message_values import AuthenticationLevel, QueueType
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
 from waypost.core.serialization import message_from_packet
 from waypost.guid import NULL_GUID
 from waypost.wire import base_header, transaction_header, user_header
@@ -19,6 +19,11 @@ from waypost.wire.user_message import UserMessage
 
 # BaseHeader.Flags, UserHeader.Flags, and what is the Count of a direct name if DestinationQueue is one.
 _FLAGS: Final = Struct("<2xH56xIH")
+_TIME_TO_BE_RECEIVED: Final = Struct(f"<{base_header.SIZE + 32}xI")
+_USER_FLAGS: Final = Struct(f"<{base_header.SIZE + 44}xI")
+_RECOVERABLE_FLAG: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
+_EXPRESS: Final = DeliveryGuarantee.EXPRESS
+_RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
 _DESTINATION_AT: Final = base_header.SIZE + user_header.FIXED_SIZE
 _QUEUES: Final = user_header.DQ | user_header.AQ | user_header.RQ | user_header.CQ
 _ATTENTION: Final = user_header.JN | user_header.JP | user_header.AQ
@@ -109,8 +114,35 @@ class _Carried:
         setattr(message, self._name, value)
 
 
+class _Fixed(_Carried):
+    """The same for one whose place in the packet is fixed, so that no decoding is needed to read it."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, name: str, read: Callable[[bytes], object]) -> None:
+        super().__init__(name)
+        self._read = read
+
+    def __get__(self, message: Message, _owner: type[Message]) -> object:
+        packet = _packet_of(message)
+        if len(packet) < _FLAGS.size:
+            _decode(message)
+        return self._read(packet)
+
+
+def _delivery_guarantee(packet: bytes) -> DeliveryGuarantee:
+    (flags,) = _USER_FLAGS.unpack_from(packet)
+    return _RECOVERABLE if flags & _RECOVERABLE_FLAG else _EXPRESS
+
+
+def _time_to_be_received(packet: bytes) -> int:
+    return int(_TIME_TO_BE_RECEIVED.unpack_from(packet)[0])
+
+
 for _name in _CARRIED:
     setattr(_StoredMessage, _name, _Carried(_name))
+for _name, _read in (("delivery_guarantee", _delivery_guarantee), ("time_to_be_received", _time_to_be_received)):
+    setattr(_StoredMessage, _name, _Fixed(_name, _read))
 
 
 def _decode(message: Message) -> None:

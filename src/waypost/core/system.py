@@ -9,9 +9,8 @@ from enum import Enum, auto
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
-from waypost.errors import WaypostError
+from waypost.errors import ServiceNotAvailable as ServiceNotAvailable
 from waypost.guid import NULL_GUID
-from waypost.hresult import HResult
 from waypost.wire.format_names import Suffix
 
 # MS-MQDMPR 3.1.3: the system queues that applications can open, by the suffix that names them.
@@ -23,12 +22,6 @@ SYSTEM_QUEUES: Final = {
 
 DEFAULT_QUOTA: Final = 0x0010_0000
 DEFAULT_RETRY_SECONDS: Final = 120
-
-
-class ServiceNotAvailable(WaypostError):
-    """The queue manager is not Ready: it has not started yet, or is stopping."""
-
-    hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from waypost.core.message import Message
 from waypost.core.queues import Queue
 from waypost.wire.message_class import MessageClass
 
@@ -15,13 +16,24 @@ class OperationType(Enum):
 
 @dataclass(slots=True)
 class TransactionalOperation:
-    """MS-MQDMPR 3.1.1.13. A Move has a target, a Dequeue the reason that its acknowledgment will tell."""
+    """MS-MQDMPR 3.1.1.13. A Move has a target, a Dequeue the reason that its acknowledgment will tell.
+
+    `message` is what was read with the operation, so that its commit need not read it again. A quiet Enqueue is of a
+    message that is known to ask for no attention.
+    """
 
     operation_type: OperationType
     queue: Queue
     lookup_id: int
     dequeue_reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE
     target_queue: Queue | None = None
+    message: Message | None = None
+    is_quiet: bool = False
+
+    @property
+    def is_send(self) -> bool:
+        """An Enqueue whose queue was not deleted meanwhile."""
+        return self.operation_type is OperationType.ENQUEUE and self.queue.positions.is_held(self.lookup_id)
 
 
 @dataclass(slots=True)

@@ -6,9 +6,12 @@ first and the last message that the transaction sends to one queue, at prepare o
 MQDMPR 3.P).
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, groupby
 from typing import Final
 
+from waypost.core.message import Message
 from waypost.core.ports import TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
@@ -71,6 +74,15 @@ class Transactions:
         """Append an operation on a position that is Locked for it."""
         self.collection[identifier].operations[operation.queue.number, operation.lookup_id] = operation
 
+    def record_all(self, identifier: bytes, queue: Queue, messages: Sequence[Message], *, is_quiet: bool) -> None:
+        """Append the sending of these messages, which are Locked for it."""
+        operations, number = self.collection[identifier].operations, queue.number
+        for message in messages:
+            lookup_id = message.lookup_identifier
+            operations[number, lookup_id] = TransactionalOperation(
+                OperationType.ENQUEUE, queue, lookup_id, is_quiet=is_quiet
+            )
+
     def holds(self, identifier: bytes, queue: Queue, lookup_id: int) -> bool:
         """Whether the transaction has received this message."""
         transaction = self.collection.get(identifier)
@@ -104,10 +116,14 @@ class Transactions:
             self._mark(transaction)
         self._forget(transaction)
         self._positions.expire(wall)
-        for operation in transaction.operations.values():
-            # A queue that was deleted meanwhile took its positions along.
-            if operation.lookup_id in operation.queue.positions:
-                self._commit(operation, wall, is_kept=transaction.is_kept)
+        for is_quiet_send, operations in groupby(transaction.operations.values(), _is_quiet_send):
+            if is_quiet_send and not transaction.is_kept:
+                self._commit_quiet_sends(operations)
+                continue
+            for operation in operations:
+                # A queue that was deleted meanwhile took its positions along.
+                if operation.queue.positions.is_held(operation.lookup_id):
+                    self._commit(operation, wall, is_kept=transaction.is_kept)
         return HResult.MQ_OK
 
     def transaction_abort(self, identifier: bytes) -> HResult:
@@ -117,7 +133,7 @@ class Transactions:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         self._forget(transaction)
         for operation in transaction.operations.values():
-            if operation.lookup_id in operation.queue.positions:
+            if operation.queue.positions.is_held(operation.lookup_id):
                 self._abort(operation)
         return HResult.MQ_OK
 
@@ -125,7 +141,7 @@ class Transactions:
         """MS-MQDMPR 3.1.1.14: an external transaction and what it sends outlive the process."""
         messages = self._positions.messages
         for operation in transaction.operations.values():
-            if operation.operation_type is OperationType.ENQUEUE and operation.lookup_id in operation.queue.positions:
+            if operation.is_send:
                 messages.publish(operation.queue.number, operation.lookup_id)
         self._positions.events.append(TransactionPrepared(transaction))
 
@@ -136,7 +152,7 @@ class Transactions:
     def _mark(self, transaction: Transaction) -> None:
         sends: dict[int, list[TransactionalOperation]] = {}
         for operation in transaction.operations.values():
-            if operation.operation_type is OperationType.ENQUEUE and operation.lookup_id in operation.queue.positions:
+            if operation.is_send:
                 sends.setdefault(operation.queue.number, []).append(operation)
         for operations in sends.values():
             for operation in (operations[0], operations[-1]):
@@ -147,17 +163,26 @@ class Transactions:
                 message.packet = b""
                 self._positions.messages.hold(operation.queue.number, message)
 
+    def _commit_quiet_sends(self, operations: Iterable[TransactionalOperation]) -> None:
+        """The same as _commit for each of them, in a third of the time."""
+        for number, sends in groupby(operations, lambda operation: operation.queue.number):
+            first = next(sends)
+            held = first.queue.positions.is_held
+            lookup_ids = [each.lookup_id for each in chain((first,), sends) if held(each.lookup_id)]
+            self._positions.messages.publish_all(number, lookup_ids)
+            self._positions.arrived_all(first.queue, lookup_ids)
+
     def _commit(self, operation: TransactionalOperation, wall: float, *, is_kept: bool) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id
         match operation.operation_type:
             case OperationType.ENQUEUE:
-                if not is_kept:
-                    self._positions.messages.publish(queue.number, lookup_id)
-                self._positions.arrived(queue, self._positions.messages.get(queue.number, lookup_id))
+                messages = self._positions.messages
+                keep = messages.get if is_kept else messages.publish
+                self._positions.arrived(queue, keep(queue.number, lookup_id))
             case OperationType.DEQUEUE if operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
-                self._positions.received(queue, lookup_id)
+                self._positions.received(queue, lookup_id, operation.message)
             case OperationType.DEQUEUE:
-                self._positions.deleted(queue, lookup_id, operation.dequeue_reason)
+                self._positions.deleted(queue, lookup_id, operation.dequeue_reason, operation.message)
             case OperationType.MOVE:
                 assert operation.target_queue is not None
                 move(self._positions, operation.queue, lookup_id, operation.target_queue, wall)
@@ -182,6 +207,10 @@ class Transactions:
             self._positions.deleted(queue, lookup_id, reason_if_purged)
         else:
             self._positions.available(queue, lookup_id)
+
+
+def _is_quiet_send(operation: TransactionalOperation) -> bool:
+    return operation.is_quiet
 
 
 def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue, wall: float) -> None:

@@ -3,6 +3,7 @@
 The flow control of 3.1.7.2.5 and 3.1.7.2.6 is here too, because all it does is refuse messages.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -13,6 +14,7 @@ from waypost.core.ports import PurgePending
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, SEQUENCE_MASK, START, PositionState
 from waypost.core.queues import Queue
+from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.core.transactions import Transactions, move
 from waypost.errors import TransactionSequence
@@ -62,24 +64,59 @@ class Writing:
 
     def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
         """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if there is no such transaction to send in."""
+        status = self._check(queue, message, size_in_bytes(message), transaction, now)
+        if status is not EnqueueStatus.ACCEPTED:
+            return status
         positions = self._positions
+        message.arrival_time = int(now.wall)
+        lookup_id = positions.identify(message)
+        if transaction is not None:
+            positions.place(queue, message, PositionState.LOCKED)
+            is_quiet = not message.asks_for_attention
+            operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id, is_quiet=is_quiet)
+            self._transactions.record(transaction, operation)
+        elif positions.place_for_all(queue, message, now.wall):
+            positions.arrived(queue, message)
+        return EnqueueStatus.ACCEPTED
+
+    def enqueue_messages(
+        self, queue: Queue, messages: Sequence[Message], like: Message, transaction: bytes | None, now: Now
+    ) -> EnqueueStatus:
+        """Enqueue Message for all of these or none. They have packets, and differ from `like` in what is theirs alone:
+        identifiers and bodies.
+        """
+        size = sum([len(message.packet) for message in messages])
+        status = self._check(queue, like, size, transaction, now)
+        if status is not EnqueueStatus.ACCEPTED:
+            return status
+        positions = self._positions
+        arrival_time = int(now.wall)
+        for message in messages:
+            message.arrival_time = arrival_time
+        if transaction is not None:
+            positions.place_all(queue, messages, like, PositionState.LOCKED, size=size)
+            self._transactions.record_all(transaction, queue, messages, is_quiet=not like.asks_for_attention)
+            return EnqueueStatus.ACCEPTED
+        positions.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
+        positions.expire(now.wall)
+        for message in messages:
+            # A time to be received that is over on arrival has taken it away.
+            if message.lookup_identifier in queue.positions:
+                positions.arrived(queue, message)
+        return EnqueueStatus.ACCEPTED
+
+    def _check(
+        self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now
+    ) -> EnqueueStatus:  # fmt: skip
         if transaction is not None and not self._transactions.is_open(transaction):
             raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.
         if queue.lets_messages_expire and has_expired(message.sent_time, message.time_to_reach_queue, now.wall):
             return EnqueueStatus.TIMED_OUT
-        if self.throttled or not positions.fits_machine(message):
+        if self.throttled or not self._positions.fits_machine(size):
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
-        if not positions.fits(queue, message):
+        if not self._positions.fits(queue, size):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
-        message.arrival_time = int(now.wall)
-        lookup_id = positions.identify(message)
-        if transaction is not None:
-            positions.place(queue, message, PositionState.LOCKED)
-            operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id)
-            self._transactions.record(transaction, operation)
-        elif positions.place_for_all(queue, message, now.wall):
-            positions.arrived(queue, message)
         return EnqueueStatus.ACCEPTED
 
     def move_message(

@@ -81,6 +81,10 @@ def _read_enterprise(events: DirectoryEvents, now: Now) -> Enterprise:
         enterprise = Enterprise(non_ldap_capable_queue_manager_notification=True)
     else:
         raise directory_error(read.status, "give the enterprise")
-    # 3.1.1.6 needs it for every access to the directory, though 3.1.3 does not ask for it.
-    security = events.read_directory(Query(Enterprise, attribute_list=("weakened_security",)), now).value
-    return replace(enterprise, weakened_security=security is not None and security.weakened_security)
+    # 3.1.1.6 needs the first for every access to the directory and 3.1.1.12 the second for every message, though 3.1.3
+    # does not ask for them. One that is not set has its default.
+    for name in ("weakened_security", "default_time_to_live"):
+        known = events.read_directory(Query(Enterprise, attribute_list=(name,)), now).value
+        if known is not None:
+            enterprise = replace(enterprise, **{name: getattr(known, name)})
+    return enterprise

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 
 from waypost.core.queues import UNLIMITED, QueueType
 from waypost.directory.attributes import FLAG, GUID, GUIDS, NUMBER, PUBLIC_KEYS, SECURITY, TEXT, closed_set
-from waypost.directory.rights import check_rights
 from waypost.guid import NULL_GUID
+from waypost.security.rights import check_rights
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.keys import MqDsPublicKeys
 from waypost.wire.path_names import QueueKind

@@ -17,9 +17,9 @@ from waypost.directory.attributes import (
     TEXT,
 )
 from waypost.directory.objects import NO_KEYS, DirectoryObject, QueueManager
-from waypost.directory.rights import check_rights
 from waypost.errors import InvalidParameter
 from waypost.guid import NULL_GUID, guid_text
+from waypost.security.rights import check_rights
 from waypost.wire.access_masks import ConnectedNetworkAccess, EnterpriseAccess, SiteAccess
 from waypost.wire.certificates import MqUserSignCerts, digest_of
 from waypost.wire.format_names import FormatName

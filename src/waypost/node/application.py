@@ -5,21 +5,26 @@ or when what was done is durable, or when a wait has ended. What cannot be done 
 nothing unless the operation says so.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.message import Message
-from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
+from waypost.core.plain_packets import plain_packets
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
+from waypost.core.serialization import packet_of
+from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, refused
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
+from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass
 
 
@@ -38,6 +43,14 @@ class ReadOptions:
     timeout_ms: int | None = 0
     cursor: int | None = None
     transaction: bytes | None = None
+
+
+def _as_it_is(message: Message) -> Message:
+    return message
+
+
+def _as_list(message: Message) -> list[Message]:
+    return [message]
 
 
 class Application:
@@ -109,27 +122,32 @@ class Application:
         Sent to several queues, it may have reached some of them when another refuses it (MS-MQDMPR 3.1.7.1.27).
         """
         node = self._node
-        descriptor = self._descriptor(handle)
-        if descriptor.access_type is not AccessType.SEND:
-            raise AccessDenied("the queue was not opened for sending")
+        descriptor = self._prepare(call, handle, message, transaction)
         message.identifier = node.manager.message_identifier()
-        message.destination_queue_format_name = descriptor.format_name
-        message.sent_time = int(call.now.wall)
-        if transaction is not None:
-            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
-            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-            message.transaction_identifier = node.manager.transactions.number(transaction)
-        elif message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
-            node.check_store()
-        for each in descriptor.multiple or (descriptor,):
-            refusal = node.delivery.refusal(_queue(each), message)
-            if refusal is not None:
-                raise refused(each, refusal)
         with node.operation(call.now):
             status = node.manager.enqueue_message_to_open_queue(descriptor, message, transaction, call.now)
             if status is not EnqueueStatus.ACCEPTED:
                 raise not_enqueued(descriptor, status)
             node.reply(call.request, message)
+
+    def send_many(
+        self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], *, transaction: bytes | None = None
+    ) -> None:
+        """Send messages that differ in their bodies alone: all of them or none. The answer is their list, in order.
+
+        `like` belongs to the node from now on.
+        """
+        node = self._node
+        descriptor = self._prepare(call, handle, like, transaction)
+        if descriptor.multiple:
+            raise InvalidParameter("only single messages can be sent to several queues")
+        messages = self._messages_like(like, bodies)
+        with node.operation(call.now):
+            enqueue = node.manager.writing.enqueue_messages
+            status = enqueue(_queue(descriptor), messages, like, transaction, call.now)
+            if status is not EnqueueStatus.ACCEPTED:
+                raise not_enqueued(descriptor, status)
+            node.reply(call.request, messages)
 
     def receive(self, call: Call, handle: int, options: ReadOptions) -> None:
         """Receive the first message, or that at the cursor. The answer is the message."""
@@ -139,6 +157,20 @@ class Application:
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
             self._answer(call, reading.dequeue_message(descriptor, _request(call, descriptor, options), call.now))
+
+    def receive_many(self, call: Call, handle: int, count: int, options: ReadOptions) -> None:
+        """Receive up to `count` messages that are there, or wait for one. The answer is their list."""
+        if options.transaction is None:
+            self._node.check_store()
+        with self._node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            reading = self._node.manager.reading
+            request = _request(call, descriptor, options)
+            messages = reading.dequeue_messages(descriptor, count, request)
+            if messages:
+                self._node.reply(call.request, messages)
+            else:
+                self._answer(call, reading.dequeue_message(descriptor, request, call.now), _as_list)
 
     def begin_receive(self, call: Call, handle: int, options: ReadOptions) -> None:
         """The first phase of a receive in two: the message is locked until end_receive."""
@@ -237,14 +269,52 @@ class Application:
             raise InvalidHandle("the queue is not open")
         return descriptor
 
-    def _answer(self, call: Call, read: Read | Waiting) -> None:
+    def _prepare(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> OpenQueueDescriptor:
+        """Give a message what its sending decides, and make sure that its queues accept it."""
+        node = self._node
+        descriptor = self._descriptor(handle)
+        if descriptor.access_type is not AccessType.SEND:
+            raise AccessDenied("the queue was not opened for sending")
+        message.destination_queue_format_name = descriptor.format_name
+        message.sent_time = int(call.now.wall)
+        # Nobody has signed it.
+        message.authentication_level = AuthenticationLevel.NONE
+        if transaction is not None:
+            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
+            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+            message.transaction_identifier = node.manager.transactions.number(transaction)
+        elif message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
+            node.check_store()
+        for each in descriptor.multiple or (descriptor,):
+            refusal = node.delivery.refusal(_queue(each), message)
+            if refusal is not None:
+                raise refused(each, refusal)
+        return descriptor
+
+    def _messages_like(self, like: Message, bodies: Sequence[bytes]) -> list[Message]:
+        manager = self._node.manager
+        ordinal = manager.first_ordinal(len(bodies))
+        like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)
+        packets = plain_packets(like, bodies, ordinal)
+        if packets is not None:
+            return [stored_message(packet) for packet in packets]
+        messages = []
+        for number, body in enumerate(bodies, ordinal):
+            identifier = MessageIdentifier(manager.identity.identifier, number)
+            message = replace(like, identifier=identifier, body=body, packet=b"")
+            packet_of(message)
+            messages.append(message)
+        return messages
+
+    def _answer(self, call: Call, read: Read | Waiting, form: Callable[[Message], object] = _as_it_is) -> None:
         if type(read) is Waiting:
-            self._node.await_read(call.request, read.wait_id)
+            self._node.await_read(call.request, read.wait_id, form)
             return
         assert type(read) is Read
         if read.status is not HResult.MQ_OK:
             raise failure(read.status)
-        self._node.reply(call.request, read.message)
+        assert read.message is not None
+        self._node.reply(call.request, form(read.message))
 
     def _answer_status(self, call: Call, status: HResult) -> None:
         if status is not HResult.MQ_OK:

@@ -8,7 +8,7 @@ from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
 from waypost.errors import StoreDamaged
 from waypost.guid import NULL_GUID
-from waypost.store.records import ALLOW_PEEK_WHEN_LOCKED, MessageDetails, MessageRecord
+from waypost.store.records import ALLOW_PEEK_WHEN_LOCKED, MessageDetails, MessageRecord, encode_message
 from waypost.wire.format_names import FormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.remote_trailers import HostAddress
@@ -16,11 +16,11 @@ from waypost.wire.remote_trailers import HostAddress
 _LEVELS: Final = {int(level): level for level in AuthenticationLevel}
 
 
-def record_of(message: Message) -> MessageRecord:
-    flags = ALLOW_PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
-    return MessageRecord(
-        packet_of(message),
-        flags,
+def value_of(message: Message) -> bytes:
+    """What the store keeps: a MessageRecord."""
+    return encode_message(
+        message.packet or packet_of(message),
+        ALLOW_PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
         message.authentication_level,
         message.arrival_time,
         message.abort_count,
@@ -30,7 +30,9 @@ def record_of(message: Message) -> MessageRecord:
     )
 
 
-def message_of(record: MessageRecord, lookup_id: int) -> Message:
+def message_of(value: bytes, lookup_id: int) -> Message:
+    """The message of such a value. What its packet carries is decoded when somebody looks."""
+    record = MessageRecord.decode(value)
     message = stored_message(record.packet)
     message.lookup_identifier = lookup_id
     message.allow_peek_when_locked = bool(record.flags & ALLOW_PEEK_WHEN_LOCKED)

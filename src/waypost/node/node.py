@@ -13,9 +13,11 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
 from waypost.core.external_transactions import ExternalTransactions
+from waypost.core.message import Message
 from waypost.core.ports import (
     Event,
     MessageArrived,
+    MessagePositionAvailable,
     MessagePositionDeleted,
     PurgePending,
     QueueChanged,
@@ -26,7 +28,6 @@ from waypost.core.ports import (
 )
 from waypost.core.writing import Purge
 from waypost.errors import StoreError
-from waypost.hresult import HResult
 from waypost.limits import PURGE_PART
 from waypost.node import manager_store, queue_store, transaction_store
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
@@ -70,7 +71,7 @@ class Node:
         self._effects: list[Effect] = []
         self._ready: list[Effect] = []
         self._held_back: dict[int, list[Effect]] = {}
-        self._waits: dict[int, int] = {}
+        self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
         self._purges: deque[tuple[Purge, Callable[[], None]]] = deque()
         self.messages: Final = StoredMessages(reader)
         self.begin()
@@ -124,7 +125,9 @@ class Node:
         """The operation is over: do what its events ask for, and give or hold back what was answered."""
         while events := self.manager.take_events():
             for event in events:
-                self._handle(event, now)
+                # Most are of this kind, and concern only those who transfer.
+                if type(event) is not MessagePositionAvailable:
+                    self._handle(event, now)
         self._ready += map(ToCoordinator, self.external.take_messages())
         messages = self.messages
         for reserve in self._reserves:
@@ -161,9 +164,9 @@ class Node:
         """Answer a request at the end of the operation."""
         self._ready.append(Reply(request, value))
 
-    def await_read(self, request: int, wait_id: int) -> None:
-        """Answer a request when the read that waits has ended."""
-        self._waits[wait_id] = request
+    def await_read(self, request: int, wait_id: int, form: Callable[[Message], object]) -> None:
+        """Answer a request with the message in this form when the read that waits has ended."""
+        self._waits[wait_id] = request, form
 
     def _handle(self, event: Event, now: Now) -> None:
         match event:
@@ -186,9 +189,9 @@ class Node:
                 transaction_store.delete(self.messages.batch, identifier)
 
     def _end_read(self, ended: ReadEnded) -> None:
-        request = self._waits.pop(ended.wait_id)
-        if ended.status is HResult.MQ_OK:
-            self._ready.append(Reply(request, ended.message))
+        request, form = self._waits.pop(ended.wait_id)
+        if ended.message is not None:
+            self._ready.append(Reply(request, form(ended.message)))
         else:
             self._ready.append(Failure(request, failure(ended.status)))
 

@@ -6,19 +6,22 @@ waiting messages cost what their positions cost. The totals of a queue are writt
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import StoreDamaged
-from waypost.node.message_records import message_of, record_of
+from waypost.node.message_records import message_of, value_of
 from waypost.store import keys
-from waypost.store.port import Batch, Reader, Table
+from waypost.store.keys import message_key
+from waypost.store.port import Action, Batch, Reader, Table
 from waypost.store.queue_records import TotalsRecord
-from waypost.store.records import EXPIRES, PURGE_PENDING, MessageRecord, PositionRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord
 from waypost.wire.codec import INFINITE
 
 _Key = tuple[int, int]
+_RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
 
 
 class StoredMessages:
@@ -55,9 +58,12 @@ class StoredMessages:
         self._positions: set[int] = set()
 
     def put(self, queue: int, message: Message) -> None:
-        if message.delivery_guarantee is not DeliveryGuarantee.RECOVERABLE:
+        if message.delivery_guarantee is _RECOVERABLE:
+            self._put(queue, message)
+        else:
             self._volatile[queue, message.lookup_identifier] = message
-            return
+
+    def _put(self, queue: int, message: Message) -> None:
         self._write(queue, message)
         totals = self._count(queue)
         totals.message_count += 1
@@ -68,8 +74,30 @@ class StoredMessages:
     def hold(self, queue: int, message: Message) -> None:
         self._volatile[queue, message.lookup_identifier] = message
 
-    def publish(self, queue: int, lookup_id: int) -> None:
-        self.put(queue, self._volatile.pop((queue, lookup_id)))
+    def publish(self, queue: int, lookup_id: int) -> Message:
+        message = self._volatile.pop((queue, lookup_id))
+        self._put(queue, message)
+        return message
+
+    def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
+        volatile, pending, token = self._volatile, self._pending, self.token
+        operations = self.batch.operations
+        size = total_size = 0
+        for lookup_id in lookup_ids:
+            key = queue, lookup_id
+            message = volatile.pop(key)
+            value = value_of(message)
+            operations.append((Action.PUT, Table.MESSAGES, message_key(queue, lookup_id), value))
+            pending[key] = token, message
+            self._puts.append(key)
+            size += len(message.packet)
+            total_size += len(value)
+            if message.time_to_be_received != INFINITE:
+                self._write_position(queue, message, EXPIRES)
+        self.batch.size += total_size
+        totals = self._count(queue)
+        totals.message_count += len(lookup_ids)
+        totals.total_bytes += size
 
     def update(self, queue: int, message: Message) -> None:
         if (queue, message.lookup_identifier) in self._volatile:
@@ -88,7 +116,7 @@ class StoredMessages:
         value = self._reader.get(Table.MESSAGES, keys.message_key(queue, lookup_id))
         if value is None:
             raise StoreDamaged(f"the store lacks message {lookup_id} of queue {queue}")
-        return message_of(MessageRecord.decode(value), lookup_id)
+        return message_of(value, lookup_id)
 
     def delete(self, queue: int, message: Message) -> None:
         lookup_id = message.lookup_identifier
@@ -148,7 +176,7 @@ class StoredMessages:
 
     def _write(self, queue: int, message: Message) -> None:
         key = queue, message.lookup_identifier
-        self.batch.put(Table.MESSAGES, keys.message_key(*key), record_of(message).encode())
+        self.batch.put(Table.MESSAGES, keys.message_key(*key), value_of(message))
         self._pending[key] = self.token, message
         self._puts.append(key)
 

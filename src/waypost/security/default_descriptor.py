@@ -2,7 +2,7 @@
 
 What the caller supplied holds: a DACL or SACL is taken over with its control bits, and the default DACL is only for a
 queue that came without one. readings MQDMPR 3.AA: the owner, which the text computes and then forgets, is part of the
-result. A group is not.
+result. A group is not. No queue gets an ACE with other rights than those of a queue.
 
 Whether a SID is that of a domain user is for the directory to say. Without one nobody is, so every queue belongs to the
 anonymous user, and a default DACL is open to everyone.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from waypost.errors import DecodeError, IllegalSecurityDescriptor
+from waypost.security.rights import check_rights
 from waypost.wire.access_masks import QueueAccess, SecurityInformation
 from waypost.wire.path_names import PathName
 from waypost.wire.security_descriptor import ACCESS_ALLOWED_ACE_TYPE, AccessAce, Acl, SecurityDescriptor
@@ -45,7 +46,7 @@ def machine_sid(pathname: PathName, object_sid: Callable[[str], Sid | None] | No
 
 
 def create_default_queue_security_descriptor(creation: QueueCreation) -> bytes:
-    """MS-MQDMPR 3.1.7.1.3.1, self-relative. Raises IllegalSecurityDescriptor if what was supplied is none."""
+    """MS-MQDMPR 3.1.7.1.3.1, self-relative. Raises IllegalSecurityDescriptor if what was supplied is not for a queue."""
     supplied = _supplied(creation.supplied)
     owner = supplied.owner or creation.caller
     if not creation.is_domain_user(owner):
@@ -61,9 +62,11 @@ def _supplied(data: bytes) -> SecurityDescriptor:
     if not data:
         return SecurityDescriptor()
     try:
-        return SecurityDescriptor.decode(data)
+        supplied = SecurityDescriptor.decode(data)
     except DecodeError as error:
         raise IllegalSecurityDescriptor(str(error)) from error
+    check_rights(supplied, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
+    return supplied
 
 
 def _default_dacl(creation: QueueCreation, owner: Sid) -> Acl:

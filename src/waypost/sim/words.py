@@ -107,7 +107,7 @@ class Draft(Word):
     @property
     def mark(self) -> bytes:
         """What is found in its packet and in no other."""
-        return b"<%d>" % self.uid
+        return b"<uid %d>" % self.uid
 
     @property
     def size(self) -> int:

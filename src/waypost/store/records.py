@@ -87,6 +87,28 @@ class MessageDetails:
         return b"".join((head, *parts))
 
 
+def encode_message(
+    packet: bytes,
+    flags: int,
+    authentication_level: int,
+    arrival_time: int,
+    abort_count: int,
+    move_count: int,
+    last_move_time: int,
+    details: MessageDetails | None,
+) -> bytes:
+    """The value of a MessageRecord with these fields, without making one: there are a hundred thousand a second."""
+    if details is None:
+        return (
+            _MESSAGE.pack(VERSION, flags, authentication_level, arrival_time, abort_count, move_count, last_move_time)
+            + packet
+        )
+    head = _MESSAGE.pack(
+        VERSION, flags | _HAS_DETAILS, authentication_level, arrival_time, abort_count, move_count, last_move_time
+    )
+    return b"".join((head, details.encode(), packet))
+
+
 @dataclass(slots=True)
 class MessageRecord:
     """A recoverable message in its place (MS-MQDMPR 3.1.1.11, 3.1.1.12): what its packet does not say, and its packet.
@@ -118,16 +140,16 @@ class MessageRecord:
         return cls(value[at:], flags & ~_HAS_DETAILS, level, arrived, aborts, moves, moved, details)
 
     def encode(self) -> bytes:
-        head = _MESSAGE.pack(
-            VERSION,
-            self.flags if self.details is None else self.flags | _HAS_DETAILS,
+        return encode_message(
+            self.packet,
+            self.flags,
             self.authentication_level,
             self.arrival_time,
             self.abort_count,
             self.move_count,
             self.last_move_time,
+            self.details,
         )
-        return head + self.packet if self.details is None else b"".join((head, self.details.encode(), self.packet))
 
 
 _POSITION: Final = Struct("<BBQ")

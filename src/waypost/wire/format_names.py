@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from ipaddress import IPv4Address
 from typing import Final
@@ -131,10 +131,13 @@ class DirectFormatName(FormatName):
     queue: str
     subqueue: str = ""
     suffix: Suffix = Suffix.NONE
+    # The text without DIRECT=. It is made once, because every message that is sent needs it.
+    direct_text: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.subqueue and self.suffix is Suffix.NONE:
             object.__setattr__(self, "suffix", Suffix.SUBQUEUE)
+        object.__setattr__(self, "direct_text", self._text())
 
     @classmethod
     def parse_direct(cls, text: str) -> "DirectFormatName":
@@ -142,9 +145,7 @@ class DirectFormatName(FormatName):
         _check_length(text)
         return _parse_direct(text, 0)
 
-    @property
-    def direct_text(self) -> str:
-        """The text without DIRECT=."""
+    def _text(self) -> str:
         separator = separators_of(self.protocol)[0]
         start = f"{self.protocol.value}:{self.address}{separator}"
         if self.kind is QueueKind.SYSTEM:

@@ -1,7 +1,7 @@
 """The letters of the model: how they come, wait, go and are written, and what follows for those who asked to be told."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
@@ -18,6 +18,9 @@ RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 DELETED: Final = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
 EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+
+# When, the place, the number of the timer, which makes it different from every other, and the letter.
+Timer = tuple[int, int, int, int, Letter]
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class Books:
         self.offer: Callable[[Box, Letter], None] = _nobody_waits
         self.expected: dict[Key, Answer] = {}
         self._ready: list[tuple[Key, Answer]] = []
+        self._timers_started = 0
         self.forget()
 
     def forget(self) -> None:
@@ -60,7 +64,7 @@ class Books:
         self.touched: dict[int, Box] = {}
         self.events: list[tuple[Letter, Box, MessageClass | None]] = []
         self.purges: deque[Purge] = deque()
-        self._timers: list[tuple[int, int, int, Letter]] = []
+        self._timers: list[Timer] = []
         self.expected.clear()
         self._ready.clear()
         self._mark = 0
@@ -100,9 +104,10 @@ class Books:
     def save_box(self, box: Box) -> None:
         self.disk.write(box.number, SavedBox(box.key, box.plan, box.parent.number if box.parent is not None else 0))
 
-    def parts(self, box: Box) -> Iterator[Box]:
-        """The subqueues and the journal of a queue."""
-        return (part for part in self.boxes.values() if part.parent is box)
+    def parts(self, box: Box) -> list[Box]:
+        """The subqueues of a queue, then its journal."""
+        parts = [part for part in self.boxes.values() if part.parent is box]
+        return sorted(parts, key=lambda part: part.is_journal)
 
     def remove_box(self, box: Box) -> None:
         for letter in list(box.following(BEFORE_ALL)):
@@ -137,7 +142,9 @@ class Books:
         box = letter.box
         assert box is not None
         if letter.expiry is not None and box.lets_expire:
-            heappush(self._timers, (letter.expiry, box.number, letter.lookup_id, letter))
+            self._timers_started += 1
+            timer = letter.expiry, box.number, letter.lookup_id, self._timers_started, letter
+            heappush(self._timers, timer)
 
     def save(self, letter: Letter) -> None:
         assert letter.box is not None
@@ -226,9 +233,10 @@ class Books:
 
     def expire(self) -> None:
         while self._timers and self._timers[0][0] <= self.now.wall:
-            letter = heappop(self._timers)[3]
-            if not _can_expire(letter):
+            timer = heappop(self._timers)
+            if not _is_running(timer):
                 continue
+            letter = timer[4]
             if letter.state is State.AVAILABLE:
                 self.marks.sometimes("a message that expires in its queue")
                 self.deleted(letter, EXPIRED)
@@ -238,7 +246,7 @@ class Books:
 
     @property
     def next_expiry(self) -> int | None:
-        while self._timers and not _can_expire(self._timers[0][3]):
+        while self._timers and not _is_running(self._timers[0]):
             heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
@@ -274,8 +282,9 @@ class Books:
             self.save(letter)
 
 
-def _can_expire(letter: Letter) -> bool:
-    return letter.box is not None and letter.box.lets_expire and not letter.is_expired
+def _is_running(timer: Timer) -> bool:
+    _, number, _, _, letter = timer
+    return letter.box is not None and letter.box.number == number and not letter.is_expired
 
 
 def _nobody_waits(_box: Box, _letter: Letter) -> None:

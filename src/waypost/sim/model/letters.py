@@ -76,7 +76,14 @@ class Letter:
     def copy(self) -> "Letter":
         """The same letter for another place."""
         return replace(
-            self, box=None, state=State.AVAILABLE, is_shown=False, is_expired=False, is_uncertain=False, written=0
+            self,
+            box=None,
+            state=State.AVAILABLE,
+            is_shown=False,
+            is_expired=False,
+            is_uncertain=False,
+            is_held=False,
+            written=0,
         )
 
     def __str__(self) -> str:
@@ -153,10 +160,10 @@ class Wait:
     request: int
     handle: Handle
     takes: bool
-    two_phase: bool
-    transaction: bytes | None
-    pointer: "Pointer | None"
-    deadline: float | None
+    two_phase: bool = False
+    transaction: bytes | None = None
+    pointer: "Pointer | None" = None
+    deadline: float | None = None
 
 
 # A request by its number, or what is promised to the coordinator of a transaction.
@@ -167,10 +174,11 @@ Key = int | tuple[str, bytes]
 class Answer:
     """What a request has to be answered with, and the batch that must be durable before.
 
-    `learn` is told the value, where only the engine knows it: the number of a handle or a cursor.
+    `counts` are how often the letter was given back and moved until then. `learn` is told the value, where only the engine knows it: the number of a handle or a cursor.
     """
 
     status: HResult = HResult.MQ_OK
     letter: Letter | None = None
+    counts: tuple[int, int] = (0, 0)
     learn: Callable[[int], None] | None = None
     needs: int = 0

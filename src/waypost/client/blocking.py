@@ -1,0 +1,161 @@
+"""Waiting in threads: whoever calls runs the engine, and one of those who wait serves the others.
+
+One lock guards the engine; nobody holds it while waiting. Every thread that waits sleeps on a lock of its own. One of
+them is the leader: the commit thread wakes it when something has become durable, and the clock when a timer is due; it
+then lets the engine go on, which wakes exactly those whose answers are there. A leader that leaves names another.
+Because the commit thread writes whatever is pending, threads that send at the same time share one flush to disk.
+"""
+
+import os
+import time
+from _thread import LockType, allocate_lock
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from pathlib import Path
+from threading import TIMEOUT_MAX
+from typing import Any, Final, TypeVar
+
+from waypost.client.engine import Answer, Engine, Operation
+from waypost.core.system import ServiceNotAvailable
+from waypost.node.recovery import Settings
+
+R = TypeVar("R")
+
+
+class Blocking:
+    """A shell around an engine, for threads."""
+
+    __slots__ = ("_alarm", "_has_news", "_is_closed", "_leader", "_lock", "_process", "_waiting", "engine")
+
+    def __init__(self, path: str | Path, settings: Settings, *, max_size: int | None) -> None:
+        self._lock: Final = allocate_lock()
+        self._process: Final = os.getpid()
+        self._is_closed = False
+        # The commit thread sets it and then looks for the leader; a leader looks at it before it sleeps.
+        self._has_news = False
+        self._leader: LockType | None = None
+        self._waiting: dict[LockType, None] = {}
+        # When the leader wakes by itself, on the monotonic clock.
+        self._alarm = inf
+        self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size)
+
+    def do(self, operation: Operation, *args: Any) -> list[Any]:
+        """Have something done, and wait until it is durable."""
+        return self._wait(self._start(operation, args, None))
+
+    def read(self, operation: Operation, handle: int, *args: Any) -> list[Any]:
+        """Read through a handle, and wait until there is something to read or its time is over."""
+        return self._wait(self._start(operation, (handle, *args), handle))
+
+    def start(self, operation: Operation, *args: Any) -> None:
+        """Have something done that nobody needs to wait for."""
+        self._start(operation, args, None)
+
+    def look(self, function: Callable[..., R], *args: Any) -> R:
+        """Look at the queue manager while nobody changes it."""
+        self._check_process()
+        with self._lock:
+            self.engine.check()
+            self.engine.tick()
+            return function(*args)
+
+    def close(self) -> None:
+        """End what waits, write what is pending and let the folder go. A second time it does nothing."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self.engine.stop()
+        tokens: list[int] = []
+        try:
+            # Without the lock: the commit thread, which has to end, may be about to wake somebody.
+            tokens = self.engine.close_store()
+        finally:
+            with self._lock:
+                self.engine.finish(tokens)
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise ServiceNotAvailable(
+                f"the queue manager belongs to process {self._process}, which forked this one; open another here"
+            )
+
+    def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
+        self._check_process()
+        with self._lock:
+            try:
+                answer = self.engine.start(operation, args, handle)
+            finally:
+                self.engine.settle()
+            if self._leader is not None:
+                self._hurry(self._leader)
+        return answer
+
+    def _wait(self, answer: Answer) -> list[Any]:
+        if answer.is_done:
+            return answer.result()
+        sleep = allocate_lock()
+        sleep.acquire()
+        try:
+            while True:
+                with self._lock:
+                    seconds = self._serve(answer, sleep)
+                if answer.is_done:
+                    return answer.result()
+                sleep.acquire(timeout=seconds)
+        except BaseException:
+            with self._lock:
+                self.engine.cancel(answer)
+            raise
+        finally:
+            with self._lock:
+                self._leave(sleep)
+
+    def _serve(self, answer: Answer, sleep: LockType) -> float:
+        """Do what a leader does, if this is one. How long to sleep; -1 until somebody wakes us."""
+        answer.wake = partial(_wake, sleep)
+        self._waiting[sleep] = None
+        if self._leader is None:
+            self._leader = sleep
+        if self._leader is not sleep or self._is_closed:
+            return -1
+        if self._has_news:
+            self._has_news = False
+            self.engine.poll()
+        deadline = self.engine.tick()
+        if deadline is None:
+            self._alarm = inf
+            return -1
+        self._alarm = deadline
+        return min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)
+
+    def _leave(self, sleep: LockType) -> None:
+        self._waiting.pop(sleep, None)
+        if self._leader is sleep:
+            self._leader = next(iter(self._waiting), None)
+            if self._leader is not None:
+                _wake(self._leader)
+
+    def _hurry(self, leader: LockType) -> None:
+        """Wake a leader that would oversleep a timer which has just been started."""
+        deadline = self.engine.next_deadline()
+        if deadline is not None and deadline < self._alarm:
+            _wake(leader)
+
+    def _notify(self) -> None:
+        """Called by the commit thread, which must not wait for the lock."""
+        self._has_news = True
+        leader = self._leader
+        if leader is not None:
+            _wake(leader)
+
+
+def _wake(sleep: LockType) -> None:
+    try:
+        sleep.release()
+    except RuntimeError:
+        # Somebody else has woken it.
+        pass

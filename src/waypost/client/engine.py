@@ -1,0 +1,300 @@
+"""The queue manager and its store, driven by whoever calls, and the answers that are awaited.
+
+An engine has one caller at a time and never waits: `start` asks for something, `settle` carries out what that led to,
+`poll` takes in what has become durable. How to wait for an Answer is the business of a shell (blocking, looping).
+
+When anything but a WaypostError interrupts the queue manager in the middle of its work, such as Ctrl-C, nobody can tell
+what is half done. Then nothing more is written, and it has to be opened anew: what was answered is durable.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from waypost.clock import Now
+from waypost.core.system import ServiceNotAvailable
+from waypost.errors import InvalidHandle, StoreError, WaypostError
+from waypost.limits import MAX_STORE_SIZE
+from waypost.node.application import Application, Call
+from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.node import Node
+from waypost.node.recovery import Settings
+from waypost.store.lmdb import LmdbStore
+
+_INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
+_OPEN_OUTCOME: Final = (
+    "; what was asked for is kept in memory and stored when there is room, unless the process ends before, "
+    "so do not ask again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """An operation that did a part of its work: how many answers will come, and why there are no more."""
+
+    done: int
+    error: WaypostError
+
+
+# What an operation gets is a Call and its arguments; it says how many answers there will be, one unless it does.
+Operation: TypeAlias = Callable[..., int | Partly | None]
+
+
+class Answer:
+    """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
+
+    __slots__ = ("awaited", "error", "handle", "is_done", "request", "values", "wake")
+
+    def __init__(self, request: int, handle: int | None) -> None:
+        self.request: Final = request
+        # Of a read: the handle under which it may wait.
+        self.handle: Final = handle
+        self.awaited = 1
+        self.values: list[Any] = []
+        self.error: WaypostError | None = None
+        self.is_done = False
+        self.wake: Callable[[], None] | None = None
+
+    def result(self) -> list[Any]:
+        if self.error is not None:
+            raise self.error
+        return self.values
+
+    def end(self) -> None:
+        self.is_done = True
+        if self.wake is not None:
+            self.wake()
+
+
+class Engine:
+    """One queue manager on one store."""
+
+    __slots__ = (
+        "_answers",
+        "_ended",
+        "_last_request",
+        "_store",
+        "application",
+        "is_broken",
+        "node",
+        "transactions",
+        "unwritten",
+    )
+
+    def __init__(self, store: LmdbStore, node: Node) -> None:
+        self._store: Final = store
+        self.node: Final = node
+        self.application: Final = Application(node)
+        # Those under way, which end when the queue manager does.
+        self.transactions: set[bytes] = set()
+        # How many batches are not durable yet.
+        self.unwritten = 0
+        self._answers: dict[int, Answer] = {}
+        self._last_request = 0
+        # Why nothing more can be asked for.
+        self._ended: WaypostError | None = None
+        # Whether the node must not even be touched.
+        self.is_broken = False
+
+    @classmethod
+    def open(
+        cls, path: str | Path, settings: Settings, notify: Callable[[], None], *, max_size: int | None
+    ) -> "Engine":  # fmt: skip
+        """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it."""
+        store = LmdbStore(path, notify, max_size=MAX_STORE_SIZE if max_size is None else max_size)
+        try:
+            engine = cls(store, Node(store, settings, new_guid, _now()))
+            engine.settle()
+            while engine.unwritten and engine.node.trouble is None:
+                store.wait()
+                engine.poll()
+            engine.check()
+        except BaseException:
+            store.close()
+            raise
+        return engine
+
+    def check(self) -> None:
+        """Raise why nothing can be asked for any more, if that is so."""
+        if self._ended is not None:
+            raise _again(self._ended)
+
+    def start(self, operation: Operation, args: tuple[Any, ...], handle: int | None = None) -> Answer:
+        """Ask for something. What the operation refuses is raised; `settle` has to follow in either case.
+
+        `handle` marks a read, which waits rather than fails while the disk is full, and can be cancelled.
+        """
+        if self._ended is not None:
+            raise _again(self._ended)
+        now = _now()
+        self._last_request = request = self._last_request + 1
+        answer = self._answers[request] = Answer(request, handle)
+        try:
+            if handle is not None:
+                self._tick(now)
+            awaited = operation(Call(request, now), *args)
+            if awaited is not None:
+                self._expect(answer, awaited)
+        except WaypostError:
+            del self._answers[request]
+            raise
+        except BaseException:
+            self._break(ServiceNotAvailable(_INTERRUPTED))
+            raise
+        return answer
+
+    @property
+    def has_something_to_write(self) -> bool:
+        """Whether `settle` would end a batch that others might share."""
+        return bool(self.node.messages.batch.operations)
+
+    def settle(self) -> None:
+        """Carry out what was asked for so far, as one batch."""
+        if self.is_broken:
+            return
+        answers = self._answers
+        try:
+            for effect in self.node.take_effects():
+                if type(effect) is Reply:
+                    answer = answers.get(effect.request)
+                    if answer is not None:
+                        answer.values.append(effect.value)
+                        if len(answer.values) == answer.awaited:
+                            del answers[answer.request]
+                            answer.end()
+                elif type(effect) is Commit:
+                    self._store.submit(effect.batch, effect.token)
+                    self.unwritten += 1
+                elif type(effect) is Failure:
+                    self._end(effect.request, effect.error)
+        except BaseException:
+            self._break(ServiceNotAvailable(_INTERRUPTED))
+            raise
+
+    def poll(self) -> None:
+        """Take in what has become durable, or why it cannot."""
+        if self.is_broken:
+            return
+        try:
+            self._persisted(self._store.poll())
+        except StoreError as error:
+            self._break(error)
+            return
+        self.node.trouble = trouble = self._store.trouble
+        self.settle()
+        if trouble is not None:
+            for answer in tuple(self._answers.values()):
+                if answer.handle is None:
+                    self._end(answer.request, type(trouble)(f"{trouble}{_OPEN_OUTCOME}"))
+
+    def tick(self) -> float | None:
+        """Fire the timers that are due. The time of the monotonic clock at which the next one is."""
+        if self.is_broken:
+            return None
+        now = _now()
+        try:
+            deadline = self._tick(now)
+        except BaseException:
+            self._break(ServiceNotAvailable(_INTERRUPTED))
+            raise
+        self.settle()
+        return deadline
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do."""
+        return None if self.is_broken else self.node.next_deadline(_now())
+
+    def cancel(self, answer: Answer) -> None:
+        """Nobody waits for the answer any more. A read that waits for a message ends."""
+        if self._answers.pop(answer.request, None) is not None and answer.handle is not None and not self.is_broken:
+            with suppress(InvalidHandle):
+                self.application.cancel(_now(), answer.handle, answer.request)
+            self.settle()
+
+    def stop(self) -> None:
+        """End the reads that wait and the transactions, and let nothing more be asked for."""
+        self._ended = ServiceNotAvailable("the queue manager is closed")
+        if not self.is_broken:
+            now = _now()
+            for answer in tuple(self._answers.values()):
+                if answer.handle is not None:
+                    with suppress(InvalidHandle):
+                        self.application.cancel(now, answer.handle, answer.request)
+            for identifier in self.transactions:
+                self.application.abort(Call(0, now), identifier)
+            self.settle()
+
+    def close_store(self) -> list[int]:
+        """After `stop`: wait until all is written, and let the folder go. For `finish`: what has become durable.
+
+        It touches nothing else, so that others may look at their answers meanwhile.
+        """
+        return self._store.close()
+
+    def finish(self, tokens: list[int]) -> None:
+        """Give the last answers. Who gets none hears that the queue manager is closed."""
+        if not self.is_broken:
+            self._persisted(tokens)
+            self.settle()
+        assert self._ended is not None
+        self._break(self._ended)
+
+    def _persisted(self, tokens: list[int]) -> None:
+        try:
+            for token in tokens:
+                self.node.persisted(token)
+        except BaseException:
+            self._break(ServiceNotAvailable(_INTERRUPTED))
+            raise
+        self.unwritten -= len(tokens)
+
+    def _tick(self, now: Now) -> float | None:
+        deadline = self.node.next_deadline(now)
+        if deadline is None or deadline > now.monotonic:
+            return deadline
+        self.node.tick(now)
+        return self.node.next_deadline(now)
+
+    def _expect(self, answer: Answer, awaited: int | Partly) -> None:
+        if isinstance(awaited, Partly):
+            answer.error = awaited.error
+            answer.awaited = awaited.done
+        else:
+            answer.awaited = awaited
+        if not answer.awaited:
+            del self._answers[answer.request]
+            answer.end()
+
+    def _end(self, request: int, error: WaypostError) -> None:
+        answer = self._answers.pop(request, None)
+        if answer is not None:
+            answer.error = error
+            answer.end()
+
+    def _break(self, error: WaypostError) -> None:
+        """Nothing can be done any more but to close."""
+        self._ended = error
+        self.is_broken = True
+        for request in tuple(self._answers):
+            self._end(request, _again(error))
+
+
+def new_guid() -> bytes:
+    """A random GUID (RFC 4122 version 4), in packet form."""
+    data = bytearray(os.urandom(16))
+    data[7] = data[7] & 0x0F | 0x40
+    data[8] = data[8] & 0x3F | 0x80
+    return bytes(data)
+
+
+def _now() -> Now:
+    return Now(time.monotonic(), time.time())
+
+
+def _again(error: WaypostError) -> WaypostError:
+    """An error of one's own for everybody who gets it, so that tracebacks do not mix."""
+    return type(error)(*error.args)

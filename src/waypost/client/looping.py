@@ -1,0 +1,120 @@
+"""Waiting in an event loop: the engine runs in the loop's thread, and takes what came in one turn as one batch."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from waypost.client.engine import Answer, Engine, Operation
+from waypost.node.recovery import Settings
+
+R = TypeVar("R")
+
+
+class Looping:
+    """A shell around an engine, for one event loop. It has the methods of Blocking, with coroutines for what waits."""
+
+    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine")
+
+    def __init__(self, path: str | Path, settings: Settings, *, max_size: int | None) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._is_closed = False
+        self._is_settling = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = inf
+        # Whoever closes waits for it.
+        self._written: asyncio.Future[None] | None = None
+        self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size)
+
+    async def do(self, operation: Operation, *args: Any) -> list[Any]:
+        return await self._wait(self._start(operation, args, None))
+
+    async def read(self, operation: Operation, handle: int, *args: Any) -> list[Any]:
+        return await self._wait(self._start(operation, (handle, *args), handle))
+
+    def start(self, operation: Operation, *args: Any) -> None:
+        self._start(operation, args, None)
+
+    def look(self, function: Callable[..., R], *args: Any) -> R:
+        self._check_loop()
+        self.engine.check()
+        self.engine.tick()
+        return function(*args)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._check_loop()
+        self._is_closed = True
+        self.engine.stop()
+        tokens: list[int] = []
+        try:
+            while self.engine.unwritten and self.engine.node.trouble is None and not self.engine.is_broken:
+                self._written = self._loop.create_future()
+                await self._written
+        finally:
+            try:
+                tokens = self.engine.close_store()
+            finally:
+                self.engine.finish(tokens)
+                if self._timer is not None:
+                    self._timer.cancel()
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("the queue manager belongs to another event loop; open one in each loop")
+
+    def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
+        self._check_loop()
+        try:
+            return self.engine.start(operation, args, handle)
+        finally:
+            if not self.engine.has_something_to_write:
+                self._settle()
+            elif not self._is_settling:
+                self._is_settling = True
+                self._loop.call_soon(self._settle)
+
+    async def _wait(self, answer: Answer) -> list[Any]:
+        if not answer.is_done:
+            future = self._loop.create_future()
+            answer.wake = lambda: future.done() or future.set_result(None)
+            try:
+                await future
+            except BaseException:
+                self.engine.cancel(answer)
+                raise
+        return answer.result()
+
+    def _settle(self) -> None:
+        self._is_settling = False
+        self.engine.settle()
+        self._set_timer(self.engine.next_deadline())
+
+    def _set_timer(self, deadline: float | None) -> None:
+        if deadline is None or (self._timer is not None and deadline >= self._alarm):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._alarm = deadline
+        self._timer = self._loop.call_later(max(deadline - time.monotonic(), 0.0), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._set_timer(self.engine.tick())
+
+    def _poll(self) -> None:
+        self.engine.poll()
+        self._set_timer(self.engine.next_deadline())
+        if self._written is not None and not self._written.done():
+            self._written.set_result(None)
+
+    def _notify(self) -> None:
+        """Called by the commit thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._poll)
+        except RuntimeError:
+            # The loop has ended without closing the queue manager, and nobody waits any more.
+            pass

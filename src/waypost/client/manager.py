@@ -1,0 +1,211 @@
+"""Manager, Transaction and open, for programs that wait in threads. waypost.aio has the same as coroutines."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Self, Unpack
+
+from waypost.client.bases import BaseTransaction
+from waypost.client.blocking import Blocking
+from waypost.client.bodies import Body
+from waypost.client.calls import Calls
+from waypost.client.engine import new_guid
+from waypost.client.message import Message
+from waypost.client.names import Name
+from waypost.client.queue import Queue
+from waypost.client.queue_info import QueueProperties
+from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.settings import settings
+from waypost.wire.format_names import FormatName
+
+
+def open(  # noqa: A001, the name that people look for
+    path: str | Path, *, name: str | None = None, quota_kb: int | None = None, max_size: int | None = None
+) -> "Manager":
+    """Open the queue manager in the folder `path`, or make a new one there, and start it in this process.
+
+        with waypost.open("./data") as manager:
+            orders = manager.create_queue("orders")
+            orders.send("42 bolts", label="order")
+            print(orders.receive().text)
+
+    The folder belongs to one process at a time. Every thread of it can use the manager.
+
+    `name` is the name of this computer in format names and paths, that of the host unless given. `quota_kb` bounds
+    what all queues may hold together, in kilobytes; a new queue manager has a quota of 1 GiB, and an old one keeps what
+    it had. `max_size` bounds the file of the store, in bytes.
+
+    Raises StoreInUse if another process has the folder open, StoreReadOnly, StoreDamaged, StoreTooNew if a newer Waypost
+    has written it, and NotAStore if it holds something else.
+    """
+    return Manager(Blocking(path, settings(name, quota_kb), max_size=max_size), Path(path))
+
+
+class Manager:
+    """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
+
+    Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
+    subqueue, 'orders;journal' its journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues
+    of the queue manager itself; path names and all format names mean what they mean to MSMQ. A queue object will do too.
+    """
+
+    __slots__ = ("_calls", "_queues", "_shell", "path")
+
+    def __init__(self, shell: Blocking, path: Path) -> None:
+        self._shell: Final = shell
+        self._calls: Final = Calls(shell.engine)
+        self._queues: dict[FormatName | str, Queue] = {}
+        self.path: Final = path
+
+    def __repr__(self) -> str:
+        return f"<Manager {self.name} in {self.path}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The name of this computer, as format names and paths have it."""
+        return self._calls.computer
+
+    @property
+    def guid(self) -> str:
+        """The identifier of the queue manager, made when its folder was. The ids of its messages begin with it."""
+        return self._calls.guid
+
+    def create_queue(
+        self, name: Name, *, transactional: bool = False, **properties: Unpack[QueueProperties]
+    ) -> Queue:  # fmt: skip
+        """Make a queue. Raises QueueExists if it is there already.
+
+        To a transactional queue messages are sent in transactions only. That is for life; the other properties can be
+        changed with `Queue.set`:
+
+        label             a description of up to 124 characters
+        journal           True to keep a copy of every message that is received, in the queue's journal
+        quota_kb          how much the queue may hold, in kilobytes; None, the default, for no limit but the manager's
+        journal_quota_kb  the same for its journal
+        authenticate      True to accept only messages that are signed
+        privacy           which messages to accept: "none" only clear ones, "body" only encrypted ones, or "optional"
+        base_priority     what its messages have ahead of those for other queues when they are transferred
+        type_id           a GUID of your own that says what kind of queue it is
+        multicast         the address and port to take multicast messages from, like "234.1.1.1:8001"
+        """
+        self._shell.do(self._calls.create_queue, name, transactional, properties)
+        return self.queue(name)
+
+    def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
+        """The queue of that name. It is not looked for before it is used.
+
+        With `exclusive` it is an object of its own that keeps others from receiving, from its first receive until it is
+        closed; SharingViolation says that others are there already.
+        """
+        if exclusive:
+            return Queue(self, self._shell, self._calls, self._calls.name(name), exclusive=True)
+        found = self._queues.get(name) if isinstance(name, str) else None
+        if found is None:
+            format_name = self._calls.name(name)
+            found = self._queues.get(format_name)
+            if found is None:
+                found = Queue(self, self._shell, self._calls, format_name)
+                self._queues[format_name] = found
+            if isinstance(name, str):
+                self._queues[name] = found
+        return found
+
+    def queues(self) -> list[Queue]:
+        """The queues that were created on this computer, in the order of their names."""
+        return [self.queue(str(name)) for name in self._shell.look(self._calls.queues)]
+
+    def outgoing_queues(self) -> list[Queue]:
+        """The queues that hold what was sent to other computers until it is transferred.
+
+        One can look into them, receive or purge what is there, and delete them.
+        """
+        names = self._shell.look(self._calls.outgoing_queues)
+        return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
+
+    def delete_queue(self, name: Name) -> None:
+        """Delete a queue: see `Queue.delete`."""
+        self.queue(name).delete()
+
+    def send(
+        self,
+        queue: Name,
+        body: Body,
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        recoverable: bool = True,
+        transaction: "Transaction | None" = None,
+        **properties: Unpack[SendProperties],
+    ) -> Message:
+        """Send one message to any queue, here or elsewhere, or to several by a format name that joins theirs with commas.
+
+        What goes to another computer waits in an outgoing queue until it can be transferred. The arguments are those of
+        `Queue.send`.
+        """
+        return self.queue(queue).send(
+            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
+        )
+
+    def transaction(self) -> "Transaction":
+        """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
+
+            with manager.transaction() as transaction:
+                order = orders.receive(transaction=transaction)
+                invoices.send(order.body, transaction=transaction)
+
+        The end of the `with` statement commits; an exception that leaves it aborts.
+        """
+        identifier = new_guid()
+        self._shell.start(self._calls.begin, identifier)
+        return Transaction(self._shell, self._calls, identifier)
+
+    def close(self) -> None:
+        """Stop the queue manager and let its folder go. What is pending is written first.
+
+        Reads that wait raise OperationCancelled, and transactions that are under way abort. Express messages are gone.
+        Raises a StoreError if something could not be written. A second time it does nothing.
+        """
+        self._shell.close()
+
+
+class Transaction(BaseTransaction):
+    """A transaction: `manager.transaction()` begins it. Give it to what shall be part of it as `transaction=`.
+
+    It is atomic: others see what it sent, and no more what it received, when it is committed, and never a part of it.
+    """
+
+    __slots__ = ("_shell",)
+
+    def __init__(self, shell: Blocking, calls: Calls, identifier: bytes) -> None:
+        super().__init__(calls, identifier)
+        self._shell: Final = shell
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self.is_open:
+            return
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            self.commit()
+        finally:
+            if self.is_open:
+                self.abort()
+
+    def commit(self) -> None:
+        """Do all of it, and return when it is on disk. StoreFull may leave it open: then commit again, or abort."""
+        self._shell.do(self._calls.commit, self.identifier_for(self._calls))
+
+    def abort(self) -> None:
+        """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
+        identifier = self.identifier_for(self._calls)
+        self._outcome = "aborted"
+        self._shell.start(self._calls.abort, identifier)

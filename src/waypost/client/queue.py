@@ -1,0 +1,295 @@
+"""Queue and Cursor, for programs that wait in threads. waypost.aio has the same as coroutines."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+
+from waypost.client.bases import BaseQueue, cursor_options, identify, in_order
+from waypost.client.blocking import Blocking
+from waypost.client.bodies import Body
+from waypost.client.calls import Calls, Seek
+from waypost.client.engine import Operation
+from waypost.client.message import Message
+from waypost.client.names import Name, journal_name, subqueue_name
+from waypost.client.queue_info import QueueInfo, QueueProperties
+from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.core.queues import AccessType, ShareMode
+from waypost.core.system import ServiceNotAvailable
+from waypost.errors import InvalidHandle, QueueNotAvailable, Timeout
+from waypost.wire.format_names import FormatName
+
+if TYPE_CHECKING:
+    from waypost.client.manager import Manager, Transaction
+
+
+class Queue(BaseQueue):
+    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
+
+    Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
+    QueueNotFound. It can be shared by threads.
+
+    Every method raises a WaypostError that says what is wrong. In particular: StoreFull while the disk has no room;
+    then nothing was done, unless the sentence says that it is kept and will be stored when there is room.
+    """
+
+    __slots__ = ("_opening", "_shell", "manager")
+
+    def __init__(
+        self,
+        manager: "Manager",
+        shell: Blocking,
+        calls: Calls,
+        name: FormatName,
+        *,
+        exclusive: bool = False,
+        outgoing: bool = False,
+    ) -> None:
+        super().__init__(calls, name, exclusive=exclusive, outgoing=outgoing)
+        self.manager: Final = manager
+        self._shell: Final = shell
+        self._opening: Final = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(
+        self,
+        body: Body,
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        recoverable: bool = True,
+        transaction: "Transaction | None" = None,
+        **properties: Unpack[SendProperties],
+    ) -> Message:
+        """Send one message, and return it with its `id` and `lookup_id` when it is safe.
+
+        A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
+        faster, kept in memory, and lost when this process ends. Threads that send at the same time share the disk.
+        In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
+        transactional queue one sends in a transaction, and to others without.
+
+        `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
+        an array of bytes; see `body_type`. `label` is a title of up to 249 characters. Messages with a higher `priority`, from 0 to 7,
+        are received first; in a transaction there is none, and the order is that of sending.
+
+        The other properties:
+
+        body_type            the VARTYPE that says what the body is; 8 for text and 0x1011 for bytes unless given
+        time_to_reach_queue  seconds that it has to reach its queue, None for ever; four days unless given
+        time_to_be_received  seconds after which it expires if nobody has received it, None (the default) for ever
+        acknowledge          which acknowledgments to send to `admin_queue`: full-receive, full-reach-queue,
+                             nack-receive, nack-reach-queue, or single ones joined with commas: pos-arrival,
+                             pos-receive, neg-arrival, neg-receive
+        admin_queue          the queue for acknowledgments: they have its id as their `correlation_id`
+        response_queue       the queue where its sender waits for an answer
+        correlation_id       the `id` of the message that this one answers, or any 20 bytes
+        journal              True to keep a copy in system$;journal once it is delivered
+        dead_letter          True to keep it in system$;deadletter, or system$;deadxact if it is transactional, when it
+                             expires or cannot be delivered; or the name of the queue to keep it in
+        app_tag              a number of your own, of 32 bits
+        extension            bytes of your own beside the body
+        trace                the public queue for reports on its way, PUBLIC=guid
+        message_class, connector_type, soap_header, soap_body    for connectors and gateways
+        """
+        (message,) = self._messages((body,), label, priority, recoverable, properties)
+        identifier = identify(transaction, self._calls)
+        return Message(self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)[0])
+
+    def send_many(
+        self,
+        bodies: Iterable[Body],
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        recoverable: bool = True,
+        transaction: "Transaction | None" = None,
+        **properties: Unpack[SendProperties],
+    ) -> list[Message]:
+        """Send many messages that differ in their bodies, with one flush to disk. The properties are those of `send`.
+
+        If the queue refuses one of them, because it is full for example, those before it are sent, and a note of the
+        error says how many; a transaction lets you take them back.
+        """
+        messages = self._messages(bodies, label, priority, recoverable, properties)
+        self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, messages, identify(transaction, self._calls))
+        return [Message(message) for message in messages]
+
+    def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: "Transaction | None" = None,
+        lookup_id: int | None = None,
+        seek: Seek | None = None,
+    ) -> Message:
+        """Take the first message out of the queue, and return it when its removal is on disk.
+
+        It waits for a message for `timeout` seconds, for ever unless given, and raises Timeout when they are over; with
+        0 it does not wait. In a transaction the message is only locked: a commit removes it, and an abort gives it back
+        with its `abort_count` raised.
+
+        With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
+        need none. Nothing is waited for then: MessageNotFound if it is not there, MessageLocked or TransactionUsage if
+        a transaction holds it.
+        """
+        operation, args = self._receive_request(timeout, transaction, lookup_id, seek)
+        return Message(self._ask(self._shell.read, self._receive_access, operation, *args)[0])
+
+    def receive_many(
+        self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
+    ) -> list[Message]:
+        """Take up to `count` messages, in their order, with one flush to disk.
+
+        What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
+        """
+        operation, args = self._receive_many_request(count, timeout, transaction)
+        return in_order(self._ask(self._shell.read, self._receive_access, operation, *args))
+
+    def peek(
+        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
+    ) -> Message:  # fmt: skip
+        """Look at the first message and leave it there. The arguments are those of `receive`."""
+        operation, args = self._peek_request(timeout, lookup_id, seek)
+        return Message(self._ask(self._shell.read, self._peek_access, operation, *args)[0])
+
+    def browse(self) -> Iterator[Message]:
+        """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
+        with self._cursor(self._peek_access) as cursor:
+            try:
+                yield cursor.peek(0)
+                while True:
+                    yield cursor.peek_next(0)
+            except Timeout:
+                return
+
+    def follow(self, timeout: float | None = None) -> Iterator[Message]:
+        """Receive message after message, for ever, or until none has come for `timeout` seconds.
+
+        A message is out of the queue before you see it. If it must not be lost when your program fails, use `receive`
+        in a transaction instead.
+        """
+        while True:
+            try:
+                message = self.receive(timeout)
+            except Timeout:
+                return
+            yield message
+
+    def cursor(self) -> "Cursor":
+        """A cursor at the start of the queue, to look through it and receive what is found on the way."""
+        return self._cursor(self._receive_access)
+
+    def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
+        """Move a message, or the one with this lookup id, to a subqueue, or back, with all that belongs to it.
+
+        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
+        `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
+        """
+        lookup_id, name, identifier = self._move_request(message, to, transaction)
+        application = self._calls.application
+        (target,) = self._shell.do(application.open_queue, name, AccessType.MOVE, ShareMode.DENY_NONE)
+        try:
+            self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
+        finally:
+            self._shell.start(application.close_queue, target)
+
+    def purge(self) -> None:
+        """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
+        self._ask(self._shell.do, self._receive_access, self._calls.application.purge)
+
+    @property
+    def journal(self) -> "Queue":
+        """The journal: copies of what was received, if the queue was created with `journal=True`."""
+        return self.manager.queue(str(journal_name(self._name)))
+
+    def subqueue(self, name: str) -> "Queue":
+        """A subqueue, which comes to be when a message is moved there or somebody reads from it."""
+        return self.manager.queue(str(subqueue_name(self._name, name)))
+
+    def info(self) -> QueueInfo:
+        """How many messages it has, and everything else about it, at this moment."""
+        return self._shell.look(self._calls.info, self._name)
+
+    def set(self, **properties: Unpack[QueueProperties]) -> None:
+        """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
+        self._shell.do(self._calls.set_queue, self._name, properties)
+
+    def delete(self) -> None:
+        """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
+        self._shell.do(self._calls.delete_queue, self._name)
+
+    def close(self) -> None:
+        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew."""
+        while self._handles:
+            _, handle = self._handles.popitem()
+            self._shell.start(self._calls.application.close_queue, handle)
+
+    def _ask(self, ask: Callable[..., list[Any]], access: AccessType, operation: Operation, *args: Any) -> list[Any]:
+        try:
+            return ask(operation, self._handles.get(access) or self._open(access), *args)
+        except (QueueNotAvailable, InvalidHandle):
+            # The queue was deleted or the handle closed; there may be another queue under the name.
+            self._handles.pop(access, None)
+            return ask(operation, self._open(access), *args)
+
+    def _open(self, access: AccessType) -> int:
+        with self._opening:
+            handle = self._handles.get(access)
+            if handle is None:
+                request = self._open_request(access)
+                (handle,) = self._shell.do(self._calls.application.open_queue, *request)
+                self._handles[access] = handle
+            return handle
+
+    def _cursor(self, access: AccessType) -> "Cursor":
+        (number,) = self._ask(self._shell.do, access, self._calls.application.open_cursor)
+        return Cursor(self._shell, self._calls, self._handles[access], number)
+
+
+class Cursor:
+    """A place in a queue: `queue.cursor()` gives it. It is for one thread at a time.
+
+    `timeout` is None to wait for ever for a message behind the last, as everywhere, and 0 not to wait: Timeout then.
+    """
+
+    __slots__ = ("_calls", "_handle", "_number", "_shell")
+
+    def __init__(self, shell: Blocking, calls: Calls, handle: int, number: int) -> None:
+        self._shell: Final = shell
+        self._calls: Final = calls
+        self._handle: Final = handle
+        self._number: Final = number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def peek(self, timeout: float | None = None) -> Message:
+        """Look at the message where the cursor is: at first, and after a receive, the next one that there is.
+
+        Raises MessageAlreadyReceived if somebody has received it since; `peek_next` goes on.
+        """
+        options = cursor_options(self._calls, timeout, self._number)
+        return Message(self._shell.read(self._calls.application.peek, self._handle, options)[0])
+
+    def peek_next(self, timeout: float | None = None) -> Message:
+        """Go on, and look at the message there. Raises IllegalCursorAction before the first `peek`."""
+        options = cursor_options(self._calls, timeout, self._number)
+        return Message(self._shell.read(self._calls.application.peek_next, self._handle, options)[0])
+
+    def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
+        """Receive the message where the cursor is; `Queue.receive` says what that means in a transaction."""
+        options = cursor_options(self._calls, timeout, self._number, transaction)
+        return Message(self._shell.read(self._calls.application.receive, self._handle, options)[0])
+
+    def close(self) -> None:
+        """Forget the place. A second time it does nothing."""
+        with suppress(InvalidHandle, ServiceNotAvailable):
+            self._shell.start(self._calls.application.close_cursor, self._handle, self._number)

@@ -1,0 +1,184 @@
+"""QueueInfo: what is told of a queue; QueueProperties: what can be said of one."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypedDict
+
+from waypost.client.message import iso_8601
+from waypost.client.sending import refuse_unknown
+from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.guid import NULL_GUID, guid_text, parse_guid
+from waypost.limits import MAX_QUEUE_LABEL
+from waypost.wire.format_names import FormatName, PrivateFormatName
+from waypost.wire.path_names import QueueKind
+from waypost.wire.property_checks import is_queue_label
+from waypost.wire.property_values import QueuePrivacy
+
+_PRIVACY: Final = {
+    "none": QueuePrivacy.MQ_PRIV_LEVEL_NONE,
+    "optional": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL,
+    "body": QueuePrivacy.MQ_PRIV_LEVEL_BODY,
+}
+_PRIVACY_WORDS: Final = {level: word for word, level in _PRIVACY.items()}
+
+
+class QueueProperties(TypedDict, total=False):
+    """What a queue is created with and can be changed; `Manager.create_queue` says what each of them means."""
+
+    label: str
+    journal: bool
+    quota_kb: int | None
+    journal_quota_kb: int | None
+    authenticate: bool
+    privacy: Literal["none", "optional", "body"]
+    base_priority: int
+    type_id: str
+    multicast: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    """A queue at one moment. `to_dict` gives the queue object of the command line and HTTP.
+
+    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one. An
+    outgoing queue also has a `state`, such as inactive or connected, and `next_hops`, the addresses it is sent to.
+    """
+
+    path: str
+    format_name: str
+    private_format_name: str | None
+    kind: str
+    label: str
+    transactional: bool
+    message_count: int
+    bytes: int
+    journal: bool
+    journal_count: int
+    journal_bytes: int
+    quota_kb: int | None
+    journal_quota_kb: int | None
+    authenticate: bool
+    privacy: str
+    base_priority: int
+    type_id: str
+    multicast: str
+    subqueues: tuple[str, ...]
+    created: datetime
+    modified: datetime
+    state: str | None = None
+    next_hops: tuple[str, ...] | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Ready for json. Only an outgoing queue has state and next_hops."""
+        values = asdict(self) | {"created": iso_8601(self.created), "modified": iso_8601(self.modified)}
+        values["subqueues"] = list(self.subqueues)
+        if self.next_hops is None:
+            del values["state"], values["next_hops"]
+        else:
+            values["next_hops"] = list(self.next_hops)
+        return values
+
+
+def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInfo:
+    attributes, journal = queue.attributes, queue.journal
+    outgoing = queue if isinstance(queue, OutgoingQueue) else None
+    number = queue.private_queue_number
+    return QueueInfo(
+        path=str(queue.pathname),
+        format_name=str(name),
+        private_format_name=str(PrivateFormatName(queue_manager, number)) if number else None,
+        kind=_kind(queue),
+        label=attributes.label,
+        transactional=attributes.transactional,
+        message_count=len(queue.positions),
+        bytes=queue.total_bytes,
+        journal=attributes.journaling,
+        journal_count=0 if journal is None else len(journal.positions),
+        journal_bytes=0 if journal is None else journal.total_bytes,
+        quota_kb=_kilobytes(attributes.quota),
+        journal_quota_kb=_kilobytes(attributes.journal_quota),
+        authenticate=attributes.authentication,
+        privacy=_PRIVACY_WORDS[attributes.privacy_level],
+        base_priority=attributes.base_priority,
+        type_id=guid_text(attributes.type_guid),
+        multicast=attributes.multicast_address,
+        subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values())),
+        created=datetime.fromtimestamp(queue.create_time, UTC),
+        modified=datetime.fromtimestamp(queue.modify_time, UTC),
+        state=None if outgoing is None else outgoing.state.name.lower(),
+        next_hops=None if outgoing is None else outgoing.next_hops,
+    )
+
+
+def queue_attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the core's queue that were given. InvalidParameter for a value that cannot be."""
+    refuse_unknown(properties, QueueProperties.__annotations__)
+    return dict(_attribute(name, value) for name, value in properties.items())
+
+
+def _attribute(name: str, value: Any) -> tuple[str, Any]:
+    match name:
+        case "label":
+            if not isinstance(value, str) or not is_queue_label(value):
+                raise InvalidParameter(f"the label of a queue is text of at most {MAX_QUEUE_LABEL} characters")
+            return "label", value
+        case "journal":
+            return "journaling", bool(value)
+        case "quota_kb":
+            return "quota", _quota(name, value)
+        case "journal_quota_kb":
+            return "journal_quota", _quota(name, value)
+        case "authenticate":
+            return "authentication", bool(value)
+        case "privacy":
+            if value not in _PRIVACY:
+                raise InvalidParameter(f"privacy is none, optional or body, not {value!r}")
+            return "privacy_level", _PRIVACY[value]
+        case "base_priority":
+            if not isinstance(value, int) or not -0x8000 <= value <= 0x7FFF:
+                raise InvalidParameter(f"base_priority is a number from -32768 to 32767, not {value!r}")
+            return "base_priority", value
+        case "type_id":
+            return "type_guid", _type_guid(value)
+        case _:
+            return "multicast_address", _multicast(value)
+
+
+def _quota(name: str, value: object) -> int:
+    if value is None:
+        return UNLIMITED
+    if not isinstance(value, int) or not 0 <= value < UNLIMITED:
+        raise InvalidParameter(f"{name} is a number of kilobytes, or None without a limit, not {value!r}")
+    return value
+
+
+def _type_guid(value: object) -> bytes:
+    try:
+        return parse_guid(value) if isinstance(value, str) and value else NULL_GUID
+    except DecodeError:
+        raise InvalidParameter(f"type_id is a GUID of 8-4-4-4-12 hexadecimal digits, not {value!r}") from None
+
+
+def _multicast(value: object) -> str:
+    """ "" for none."""
+    try:
+        if value:
+            FormatName.parse(f"MULTICAST={value}")
+    except DecodeError:
+        raise InvalidParameter(f"multicast is an address and a port like 234.1.1.1:8001, not {value!r}") from None
+    return str(value or "")
+
+
+def _kilobytes(quota: int) -> int | None:
+    return None if quota == UNLIMITED else quota
+
+
+def _kind(queue: Queue) -> str:
+    if isinstance(queue, OutgoingQueue):
+        return "outgoing"
+    if queue.parent is not None:
+        return "journal" if queue.is_journal else "subqueue"
+    kind = queue.queue_type
+    return "private" if isinstance(kind, NoPath) else QueueKind(kind).value

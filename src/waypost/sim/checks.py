@@ -1,0 +1,241 @@
+"""The invariants that are checked on node, store and model: those after every event, and the thorough ones."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.positions import START, PositionState
+from waypost.core.queues import Queue
+from waypost.node.node import Node
+from waypost.sim.client import Ask
+from waypost.sim.model.letters import BEHIND_ALL, SEQUENCE, Answer, Box, State
+from waypost.sim.model.oracle import Oracle
+from waypost.sim.violation import Violation
+from waypost.store import keys
+from waypost.store.keys import Counter
+from waypost.store.memory import MemoryStore
+from waypost.store.port import Table
+from waypost.store.queue_records import TotalsRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, CounterRecord, MessageRecord, PositionRecord
+from waypost.wire.format_names import Suffix
+
+_ALL: Final = 1_000_000
+_STATES: Final = {
+    PositionState.AVAILABLE: State.AVAILABLE,
+    PositionState.LOCKED: State.LOCKED,
+    PositionState.PURGE_PENDING: State.PURGE_PENDING,
+}
+_COUNTERS: Final = {
+    "sequential_id": Counter.SEQUENTIAL_ID,
+    "ordinal": Counter.MESSAGE_ID_ORDINAL,
+    "number": Counter.QUEUE_ID,
+}
+_SYSTEM_KEYS: Final = {Suffix.JOURNAL: ";journal", Suffix.DEADLETTER: ";deadletter", Suffix.DEADXACT: ";deadxact"}
+
+
+def own_queues(node: Node) -> Iterator[tuple[int, str]]:
+    """The queues that a new queue manager makes for itself."""
+    system = {queue.number: _SYSTEM_KEYS[suffix] for suffix, queue in node.manager.system_queues.items()}
+    for number, queue in node.manager.collection.by_number.items():
+        yield number, system.get(number) or queue.pathname.queue
+
+
+def stored_counters(store: MemoryStore) -> dict[str, int]:
+    values = {name: store.get(Table.COUNTERS, counter.value) for name, counter in _COUNTERS.items()}
+    return {name: 0 if value is None else CounterRecord.decode(value).value for name, value in values.items()}
+
+
+def sequential_id_of(message: Message) -> int:
+    return message.lookup_identifier & SEQUENCE
+
+
+def raise_to(highest: dict[str, int], name: str, value: int) -> None:
+    highest[name] = max(highest[name], value)
+
+
+def check_touched(node: Node, oracle: Oracle) -> None:
+    """After every event: what it changed is as it has to be, in order, and counted."""
+    books, manager = oracle.books, node.manager
+    if books.touched:
+        queues = manager.collection.by_number
+        for number, box in books.touched.items():
+            queue = queues.get(number)
+            if queue is None:
+                raise Violation(f"the queue {box.key} is gone, and nobody deleted it")
+            _check_contents(queue, box)
+        books.touched.clear()
+    if manager.total_bytes != books.total_bytes:
+        raise Violation(
+            f"the queue manager counts {manager.total_bytes} bytes, and its messages have {books.total_bytes}"
+        )
+    if manager.positions.sequential_id != books.sequential_id:
+        raise Violation(
+            f"SequentialID is {manager.positions.sequential_id}, and the last message got {books.sequential_id}"
+        )
+    volatile = len(node.messages._volatile)  # noqa: SLF001, memory is what is checked
+    if volatile != books.volatile:
+        raise Violation(
+            f"{volatile} messages are in memory for good, and {books.volatile} are express or held by a transaction"
+        )
+
+
+def check_deadline(node: Node, oracle: Oracle, now: Now) -> float | None:
+    """The node wakes up when a wait or a message's time ends: not later, and not for nothing."""
+    deadline, due = node.next_deadline(now), oracle.next_deadline(now)
+    if deadline is None or due is None:
+        if deadline is not due:
+            raise Violation(f"the node's next deadline is {deadline}, and {due} was due")
+    elif abs(deadline - due) > 1e-5:
+        raise Violation(f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due")
+    return deadline
+
+
+def check_durable(ask: Ask, answer: Answer, oracle: Oracle) -> None:
+    if answer.needs > oracle.disk.durable:
+        raise Violation(
+            f"{ask} was answered before it was durable: batch {answer.needs} of {oracle.disk.durable} that are"
+        )
+
+
+def check_value(ask: Ask, answer: Answer, value: object) -> None:
+    """An answer brings the right message."""
+    letter = answer.letter
+    if letter is None:
+        return
+    if not isinstance(value, Message):
+        raise Violation(f"{ask} was answered with {value!r}, and {letter} was due")
+    if value.lookup_identifier != letter.lookup_id:
+        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {letter} was due")
+    if not letter.is_acknowledgment and letter.draft.mark not in value.packet:
+        raise Violation(f"{ask} brought another message under the LookupIdentifier of {letter}")
+    if (value.abort_count, value.move_count) != answer.counts:
+        found = value.abort_count, value.move_count
+        raise Violation(f"{letter} was aborted and moved {answer.counts} times, and says {found}")
+    if letter.message_class and value.message_class != letter.message_class:
+        raise Violation(f"{letter} has the class {value.message_class:#x}, and {letter.message_class:#x} was due")
+    marks = letter.is_first, letter.is_last
+    if letter.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
+        raise Violation(f"{letter} is first and last of its transaction: {marks}, and says otherwise")
+
+
+def check_all(node: Node, oracle: Oracle, now: Now) -> None:
+    """Thorough: every queue with its attributes, every message with its state, every transaction, every wait."""
+    queues, boxes = node.manager.collection.by_number, oracle.books.by_number
+    if queues.keys() != boxes.keys():
+        raise Violation(f"there are the queues {sorted(queues)}, and {sorted(boxes)} were due")
+    for number, box in boxes.items():
+        _check_contents(queues[number], box)
+        _check_states(queues[number], box)
+        _check_attributes(queues[number], box)
+    oracle.books.touched.clear()
+    check_touched(node, oracle)
+    check_deadline(node, oracle, now)
+    transactions, works = node.manager.transactions.collection, oracle.works.works
+    if transactions.keys() != works.keys():
+        raise Violation(f"{len(transactions)} transactions are under way, and {len(works)} were due")
+    for identifier, work in works.items():
+        if transactions[identifier].is_kept is not work.is_kept:
+            raise Violation(f"the transaction {identifier.hex()[:8]} is not prepared as it has to be")
+
+
+def check_store(store: MemoryStore, oracle: Oracle) -> None:
+    """Thorough, when nothing is on its way: the store holds what has to be durable, whole, and nothing else."""
+    disk = oracle.disk
+    found = store.scan(Table.MESSAGES, limit=_ALL)
+    due = {keys.message_key(*place): saved for place, saved in disk.letters.items()}
+    for key in sorted(due.keys() - {key for key, _ in found}):
+        raise Violation(f"the recoverable message {due[key].letter} is lost: the store does not have it")
+    totals: dict[int, TotalsRecord] = {number: TotalsRecord() for number in disk.boxes}
+    for key, value in found:
+        saved = due.get(key)
+        if saved is None:
+            place = keys.queue_id_of(key), keys.lookup_id_of(key)
+            raise Violation(f"the store has a message at {place} that was deleted or never sent")
+        record = MessageRecord.decode(value)
+        if (record.abort_count, record.move_count) != (saved.abort_count, saved.move_count):
+            raise Violation(f"the store has an older state of {saved.letter}")
+        if not saved.letter.is_acknowledgment and saved.letter.draft.mark not in record.packet:
+            raise Violation(f"the store has another message in the place of {saved.letter}")
+        total = totals[keys.queue_id_of(key)]
+        total.message_count += 1
+        total.total_bytes += len(record.packet)
+    _check_totals(store, totals)
+    _check_positions(store, oracle)
+    for table, expected in (
+        (Table.QUEUES, sorted(keys.queue_key(number) for number in disk.boxes)),
+        (Table.TRANSACTIONS, sorted(disk.works)),
+    ):
+        if store.keys(table, limit=_ALL) != expected:
+            raise Violation(f"the store has other {table.name.lower()} than those that are durable")
+
+
+def check_memory(node: Node) -> None:
+    """When nothing is on its way: what is durable is not in memory."""
+    if node.messages._pending:  # noqa: SLF001, memory is what is checked
+        raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")  # noqa: SLF001
+    if node.messages._submitted:  # noqa: SLF001
+        raise Violation("batches that are durable are still remembered")
+
+
+def _check_contents(queue: Queue, box: Box) -> None:
+    order = list(queue.positions)
+    if order != box.order:
+        _explain(order, box)
+    if queue.total_bytes != box.total_bytes:
+        raise Violation(f"{box.key} counts {queue.total_bytes} bytes, and its messages have {box.total_bytes}")
+    letters = box.letters
+    first = next((lookup_id for lookup_id in box.order if letters[lookup_id].state is State.AVAILABLE), BEHIND_ALL)
+    if queue.positions.next_available(START) != first:
+        raise Violation(f"the first message that {box.key} can give is not the one that is due")
+
+
+def _explain(order: list[int], box: Box) -> None:
+    if order != sorted(order):
+        raise Violation(f"{box.key} does not have its messages in the order of their LookupIdentifiers")
+    lost = [letter for lookup_id, letter in box.letters.items() if lookup_id not in order]
+    if lost:
+        raise Violation(f"{box.key} has lost {', '.join(map(str, lost))}")
+    extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in box.letters]
+    raise Violation(f"{box.key} has {', '.join(extra)}, which should be gone or never was sent")
+
+
+def _check_states(queue: Queue, box: Box) -> None:
+    for lookup_id, letter in box.letters.items():
+        state = queue.positions.state(lookup_id)
+        if _STATES.get(state) is not letter.state:
+            raise Violation(f"{letter} in {box.key} is {state.name}, and {letter.state.name} was due")
+        if queue.positions.is_shown(lookup_id) is not letter.is_shown:
+            raise Violation(f"{letter} in {box.key} is shown to peeks as it should not be, or hidden")
+
+
+def _check_attributes(queue: Queue, box: Box) -> None:
+    attributes, plan = queue.attributes, box.plan
+    found = attributes.quota, attributes.journaling, attributes.transactional
+    if found != (plan.quota, plan.journaling, plan.transactional):
+        raise Violation(f"{box.key} is not what it was made: {found} instead of {plan}")
+    waiting = [len(handle.waits) for handle in box.waiting.values()]
+    if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
+        raise Violation(f"other reads wait on {box.key} than those that are due")
+
+
+def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
+    for number, due in totals.items():
+        value = store.get(Table.COUNTERS, keys.totals_key(number))
+        found = TotalsRecord() if value is None else TotalsRecord.decode(value)
+        if found != due:
+            raise Violation(f"the store counts {found} for queue {number}, and holds {due}")
+
+
+def _check_positions(store: MemoryStore, oracle: Oracle) -> None:
+    """There is a record of a position for a message that expires, and for one that was purged and is locked."""
+    due: list[tuple[bytes, int]] = []
+    for place, saved in sorted(oracle.disk.letters.items()):
+        flags = (PURGE_PENDING if saved.is_purged else 0) | (0 if saved.letter.expiry is None else EXPIRES)
+        if flags:
+            due.append((keys.message_key(*place), flags))
+    found = [
+        (key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)
+    ]  # fmt: skip
+    if found != due:
+        raise Violation(f"the store has the positions {found}, and {due} were due")

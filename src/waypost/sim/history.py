@@ -1,0 +1,138 @@
+"""What clients can know, without the model: who was promised what, and whether the promise was kept.
+
+A recoverable message whose send was acknowledged comes out once, unless somebody purged or deleted its queue, its time
+ended, or a receive was under way when the machine crashed; what an aborted transaction sent never comes out; nothing
+comes out twice.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from waypost.core.message import Message
+from waypost.node.application import ReadOptions
+from waypost.sim.client import Ask, Result
+from waypost.sim.violation import Violation
+from waypost.sim.words import Draft, Existing, Name
+from waypost.wire.codec import INFINITE
+
+_MARK: Final = re.compile(rb"<uid (\d+)>")
+_READS: Final = ("receive", "receive_by_lookup_id", "begin_receive")
+
+Sent = tuple[Draft, str]
+
+
+class History:
+    def __init__(self) -> None:
+        self._handles: dict[int, str] = {}
+        self._two_phase: dict[tuple[int, int], int] = {}
+        self._sends: dict[bytes, list[Sent]] = {}
+        self._receives: dict[bytes, list[int]] = {}
+        self._external: dict[bytes, None] = {}
+        self._sent: Final[dict[int, Sent]] = {}
+        self._received: Final[dict[int, None]] = {}
+        self._aborted: Final[dict[int, None]] = {}
+        # What may be gone for a reason that nobody was told.
+        self._uncertain: Final[dict[int, None]] = {}
+        self._lost_receives = 0
+        self._cleared: Final[dict[str, None]] = {}
+
+    def answered(self, ask: Ask, result: Result) -> None:
+        if not result.is_ok:
+            return
+        match ask.name, ask.arguments:
+            case "open_queue", (Name(key), *_):
+                self._handles[result.number] = key
+            case "send", (int(handle), Draft() as draft, transaction):
+                self._send(draft, self._handles[handle], transaction)
+            case name, (int(handle), *_, ReadOptions(transaction=transaction)) if name in _READS:
+                assert isinstance(result.value, Message)
+                self._read(name, handle, result.value, transaction)
+            case "end_receive", (int(handle), int(lookup_id)):
+                uid = self._two_phase.pop((handle, lookup_id), None)
+                if uid is not None and ask.options["delete_message"]:
+                    self._receive(uid)
+            case "enlist", (bytes(identifier),):
+                self._external[identifier] = None
+            case "commit" | "commit_prepared", (bytes(identifier),):
+                for draft, key in self._sends.pop(identifier, ()):
+                    self._sent[draft.uid] = draft, key
+                for uid in self._receives.pop(identifier, ()):
+                    self._receive(uid)
+            case "abort" | "abort_prepared", (bytes(identifier),):
+                for draft, _ in self._sends.pop(identifier, ()):
+                    self._aborted[draft.uid] = None
+                self._receives.pop(identifier, None)
+            case "purge" | "delete_queue", _:
+                self._clear(ask)
+
+    def crashed(self, asks: Iterable[Ask]) -> None:
+        """These were under way. What a transaction did is gone with it, if nobody had asked to commit."""
+        asked: dict[bytes, None] = dict(self._external)
+        for ask in asks:
+            match ask.name, ask.arguments:
+                case "commit", (bytes(identifier),):
+                    asked[identifier] = None
+                case ("receive" | "receive_by_lookup_id" | "end_receive"), _:
+                    self._lost_receives += 1
+                case ("purge" | "delete_queue"), _:
+                    self._clear(ask)
+        for identifier, sends in self._sends.items():
+            outcome = self._uncertain if identifier in asked else self._aborted
+            outcome.update((draft.uid, None) for draft, _ in sends)
+        for identifier, uids in self._receives.items():
+            if identifier in asked:
+                self._uncertain.update(dict.fromkeys(uids))
+        self._sends.clear()
+        self._receives.clear()
+        self._two_phase.clear()
+        self._handles.clear()
+
+    def drained(self) -> None:
+        """Every queue was emptied: what was promised must have come."""
+        missing = [
+            draft.uid
+            for draft, key in self._sent.values()
+            if draft.uid not in self._received
+            and draft.uid not in self._uncertain
+            and draft.time_to_be_received == INFINITE
+            and key not in self._cleared
+        ]
+        if len(missing) > self._lost_receives:
+            raise Violation(
+                f"acknowledged and never received: the recoverable messages {missing}; "
+                f"only {self._lost_receives} receives were under way in crashes"
+            )
+
+    def _send(self, draft: Draft, key: str, transaction: object) -> None:
+        if isinstance(transaction, bytes):
+            self._sends.setdefault(transaction, []).append((draft, key))
+        elif draft.recoverable:
+            self._sent[draft.uid] = draft, key
+
+    def _read(self, name: str, handle: int, message: Message, transaction: bytes | None) -> None:
+        key = self._handles[handle]
+        found = _MARK.search(message.packet)
+        if found is None or key in ("", "admin") or key.endswith(";journal") or key.startswith(";"):
+            return
+        uid = int(found[1])
+        if transaction is not None:
+            self._receives.setdefault(transaction, []).append(uid)
+        elif name == "begin_receive":
+            self._two_phase[handle, message.lookup_identifier] = uid
+        else:
+            self._receive(uid)
+
+    def _receive(self, uid: int) -> None:
+        if uid in self._received:
+            raise Violation(f"the message <{uid}> was received twice")
+        if uid in self._aborted:
+            raise Violation(f"the message <{uid}> of a transaction that was aborted was received")
+        self._received[uid] = None
+
+    def _clear(self, ask: Ask) -> None:
+        match ask.arguments:
+            case (Existing(key), *_):
+                self._cleared[key] = None
+            case (int(handle), *_):
+                self._cleared[self._handles.get(handle, "").partition(";")[0]] = None

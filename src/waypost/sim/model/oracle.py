@@ -1,0 +1,369 @@
+"""The model as a whole: the operations of waypost.node.application under the same names.
+
+Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. What the engine alone can know is told
+to it: the numbers of handles and cursors, and how far the counters were at a start.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queues import AccessType, ShareMode
+from waypost.core.reading import MessageSeekAction
+from waypost.hresult import HResult
+from waypost.node.application import Call, ReadOptions
+from waypost.sim.marks import Marks
+from waypost.sim.model.books import DELETED, PURGED, Books
+from waypost.sim.model.disk import Disk, Operation, SavedBox
+from waypost.sim.model.letters import Answer, Box, Handle, Key, Letter, Refused, State
+from waypost.sim.model.pointer import Pointer
+from waypost.sim.model.post import Post
+from waypost.sim.model.readers import Readers
+from waypost.sim.model.works import Step, Work, Works
+from waypost.sim.words import Draft, Existing, Name, Plan
+from waypost.wire.codec import INFINITE
+
+ENLISTED: Final = "EnlistTransaction"
+PREPARED: Final = "PrepareRequestDone"
+COMMITTED: Final = "CommitRequestDone"
+ABORTED: Final = "AbortRequestDone"
+
+
+class Oracle:
+    """`trouble` says that the disk is full, as the shell has told the node."""
+
+    def __init__(self, marks: Marks, quota: int, purge_part: int) -> None:
+        self.marks: Final = marks
+        self.disk: Final = Disk()
+        self.books: Final = Books(self.disk, marks, quota, purge_part)
+        self.trouble = False
+        self._post: Final = Post(self.books)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.works = Works(self.books)
+        self.readers = Readers(self.books, self.works)
+
+    @property
+    def expected(self) -> dict[Key, Answer]:
+        return self.books.expected
+
+    def crash(self) -> None:
+        self.disk.crash()
+        self.books.forget()
+        self.trouble = False
+        self._begin()
+
+    def first_start(self, boxes: Iterable[tuple[int, str]]) -> None:
+        """A new queue manager makes its own queues."""
+        for number, key in boxes:
+            box = Box(number, key, Plan(key))
+            self.books.add_box(box)
+            self.books.save_box(box)
+
+    def start(self, sequential_id: int, last_number: int, now: Now) -> None:
+        """Bring back what is on the disk. The numbers are how far those in use may have come."""
+        books, disk = self.books, self.disk
+        books.sequential_id, books.last_number = sequential_id, last_number
+        books.begin(now)
+        for number in sorted(disk.boxes):
+            saved = disk.boxes[number]
+            books.add_box(Box(number, saved.key, saved.plan, books.by_number.get(saved.parent)))
+        purged = [letter for place in sorted(disk.letters) if (letter := self._bring_back(place)) is not None]
+        for identifier in sorted(disk.works):
+            self._bring_back_work(identifier)
+        for letter in purged:
+            if letter.state is State.LOCKED:
+                letter.state = State.PURGE_PENDING
+                letter.is_shown = False
+            else:
+                self.marks.sometimes("a purged message that its lock kept over a restart")
+                books.deleted(letter, PURGED)
+        self.end()
+
+    def _bring_back(self, place: tuple[int, int]) -> Letter | None:
+        """The letter if it was purged."""
+        saved = self.disk.letters[place]
+        letter = saved.letter.copy()
+        letter.abort_count, letter.move_count = saved.abort_count, saved.move_count
+        box = self.books.by_number[place[0]]
+        box.put(letter)
+        self.books.touched[box.number] = box
+        self.books.total_bytes += letter.size
+        self.books.start_timer(letter)
+        if letter.expiry is not None and letter.expiry <= self.books.now.wall:
+            self.marks.sometimes("a message that expires while the machine is down")
+        return letter if saved.is_purged else None
+
+    def _bring_back_work(self, identifier: bytes) -> None:
+        self.marks.sometimes("a transaction recovered in doubt")
+        work = self.works.works[identifier] = Work(identifier, is_external=True, is_prepared=True)
+        self.works.in_doubt[identifier] = None
+        by_number = self.books.by_number
+        for saved in self.disk.works[identifier]:
+            box = by_number.get(saved.place[0])
+            letter = None if box is None else box.letters.get(saved.place[1])
+            if box is None or letter is None:
+                continue
+            target = None
+            if saved.operation is Operation.MOVE:
+                target = by_number.get(saved.target) or Box(saved.target, "", Plan(""), is_deleted=True)
+            work.steps.append(Step(saved.operation, letter, box, target))
+            self.books.lock(letter)
+            if saved.operation is Operation.SEND:
+                letter.is_uncertain = True
+                letter.is_shown = False
+
+    def begin(self, now: Now) -> None:
+        self.books.begin(now)
+
+    def end(self) -> None:
+        self._post.deliver()
+        self.books.end()
+
+    def tick(self, now: Now) -> None:
+        self.begin(now)
+        self.books.expire()
+        self.readers.expire(now.monotonic)
+        if self.books.purges:
+            self.books.continue_purge()
+        self.end()
+
+    def next_deadline(self, now: Now) -> float | None:
+        if self.books.purges:
+            return now.monotonic
+        expiry = self.books.next_expiry
+        deadlines = [self.readers.next_deadline, None if expiry is None else now.monotonic + expiry - now.wall]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    # The operations.
+
+    def create_queue(self, call: Call, plan: Plan) -> None:
+        self._check_store()
+        if plan.key in self.books.boxes:
+            raise Refused(HResult.MQ_ERROR_QUEUE_EXISTS)
+        box = self.books.new_box(plan.key, plan, None)
+        journal = f"{plan.key};journal"
+        self.books.new_box(journal, Plan(journal, quota=plan.journal_quota), box)
+        self._done(call)
+
+    def modify_queue(self, call: Call, existing: Existing, plan: Plan) -> None:
+        self._check_store()
+        box = self.books.boxes[existing.key]
+        box.plan = plan
+        self.books.save_box(box)
+        journal = self.books.boxes[f"{plan.key};journal"]
+        if journal.plan.quota != plan.journal_quota:
+            journal.plan = Plan(journal.key, quota=plan.journal_quota)
+            self.books.save_box(journal)
+        self._done(call)
+
+    def delete_queue(self, call: Call, existing: Existing) -> None:
+        self._check_store()
+        box = self.books.boxes[existing.key]
+
+        def delete() -> None:
+            if not box.is_deleted:
+                for part in (*self.books.parts(box), box):
+                    self._clear_away(part)
+            self._done(call)
+
+        for part in self.books.parts(box):
+            self.books.purge(part, DELETED, _nothing)
+        self.books.purge(box, DELETED, delete)
+
+    def _clear_away(self, box: Box) -> None:
+        if any(letter.state is not State.AVAILABLE for letter in box.letters.values()):
+            self.marks.sometimes("a queue deleted with messages in transactions")
+        self.books.remove_box(box)
+        self.readers.box_deleted(box)
+
+    def open_queue(self, call: Call, name: Name, access: AccessType, share: ShareMode) -> None:
+        handle = Handle(call.request, self._find(name.key, access), access, share)
+        self.readers.check_sharing(handle)
+        self.readers.open_box(handle).handles[call.request] = handle
+        self.books.answer(call.request, Answer(learn=lambda number: self.readers.handles.update({number: handle})))
+
+    def _find(self, key: str, access: AccessType) -> Box:
+        box = self.books.boxes.get(key)
+        if box is not None:
+            return box
+        queue, _, subqueue = key.partition(";")
+        parent = self.books.boxes.get(queue)
+        if parent is None or access is AccessType.SEND or subqueue in ("", "journal"):
+            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+        return self.books.new_box(key, Plan(key, transactional=parent.plan.transactional), parent)
+
+    def close_queue(self, call: Call, number: int) -> None:
+        self.readers.close(self.readers.handle(number))
+        del self.readers.handles[number]
+        self._done(call)
+
+    def purge(self, call: Call, number: int) -> None:
+        self._check_store()
+        box = self.readers.open_box(self.readers.handle(number))
+        self.books.purge(box, PURGED, lambda: self._done(call))
+
+    def send(self, call: Call, number: int, draft: Draft, transaction: bytes | None) -> None:
+        handle = self.readers.handle(number)
+        if transaction is None and draft.recoverable:
+            self._check_store()
+        box = self.readers.open_box(handle)
+        if box.plan.transactional is (transaction is None):
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        if transaction is not None and not self.works.is_open(transaction):
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        letter = Letter(draft, draft.size, draft.recoverable or transaction is not None, transaction is not None)
+        if draft.time_to_be_received != INFINITE:
+            letter.expiry = int(call.now.wall) + draft.time_to_be_received
+        if not self.books.has_room(letter.size):
+            self.marks.sometimes("the quota of the machine reached")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        if not box.has_room(letter.size):
+            self.marks.sometimes("a quota of a queue reached")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        if transaction is None:
+            self.books.accept(box, letter)
+        else:
+            letter.is_held = letter.is_uncertain = True
+            self.books.identify(letter)
+            self.books.place(box, letter)
+            self.works.record(transaction, Step(Operation.SEND, letter, box))
+        self._done(call)
+
+    def receive(self, call: Call, number: int, options: ReadOptions) -> None:
+        if options.transaction is None:
+            self._check_store()
+        self.readers.receive(call, number, options, two_phase=False)
+
+    def begin_receive(self, call: Call, number: int, options: ReadOptions) -> None:
+        self.readers.receive(call, number, options, two_phase=True)
+
+    def end_receive(self, call: Call, number: int, lookup_id: int, *, delete_message: bool) -> None:
+        self._check_store()
+        handle = self.readers.handle(number)
+        self.readers.open_box(handle)
+        letter = handle.two_phase.pop(lookup_id, None)
+        if letter is None:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        if delete_message and letter.state is not State.PURGE_PENDING:
+            self.books.received(letter)
+        else:
+            self.marks.sometimes("a two-phase read taken back")
+            self.works.release(letter, PURGED)
+        self._done(call)
+
+    def peek(self, call: Call, number: int, options: ReadOptions) -> None:
+        self.readers.peek(call, number, options, goes_on=False)
+
+    def peek_next(self, call: Call, number: int, options: ReadOptions) -> None:
+        self.readers.peek(call, number, options, goes_on=True)
+
+    def receive_by_lookup_id(
+        self, call: Call, number: int, found: tuple[int, MessageSeekAction], options: ReadOptions
+    ) -> None:
+        if options.transaction is None:
+            self._check_store()
+        self.readers.seek(call, number, found, options)
+
+    def peek_by_lookup_id(self, call: Call, number: int, found: tuple[int, MessageSeekAction]) -> None:
+        self.readers.seek(call, number, found, None)
+
+    def cancel_read(self, _call: Call, number: int, request: int) -> None:
+        wait = self.readers.handle(number).waits.get(request)
+        if wait is not None:
+            self.marks.sometimes("a wait that is cancelled")
+            self.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
+
+    def move(self, call: Call, number: int, lookup_id: int, target: int, *, transaction: bytes | None = None) -> None:
+        if transaction is None:
+            self._check_store()
+        source, destination = self.readers.handle(number), self.readers.handle(target)
+        box, target_box = self.readers.open_box(source), self.readers.open_box(destination)
+        letter = box.letters.get(lookup_id)
+        if letter is None or letter.state is not State.AVAILABLE:
+            raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        if transaction is None:
+            self.works.move(letter, target_box)
+        elif self.works.is_open(transaction):
+            self.books.lock(letter)
+            self.works.record(transaction, Step(Operation.MOVE, letter, box, target_box))
+        else:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        self._done(call)
+
+    def open_cursor(self, call: Call, number: int) -> None:
+        handle = self.readers.handle(number)
+        pointer = Pointer(self.readers.open_box(handle))
+        self.books.answer(call.request, Answer(learn=lambda cursor: handle.pointers.update({cursor: pointer})))
+
+    def close_cursor(self, call: Call, number: int, cursor: int) -> None:
+        handle = self.readers.handle(number)
+        pointer = handle.pointers.pop(cursor, None)
+        if pointer is None:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        self.readers.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED, pointer)
+        self._done(call)
+
+    def begin_transaction(self, call: Call, identifier: bytes) -> None:
+        self.works.begin(identifier)
+        self._done(call)
+
+    def commit(self, call: Call, identifier: bytes) -> None:
+        self._check_store()
+        self.works.commit(identifier)
+        self._done(call)
+
+    def abort(self, call: Call, identifier: bytes) -> None:
+        self.works.abort(identifier)
+        self._done(call)
+
+    # What a coordinator asks.
+
+    def enlist(self, _call: Call, identifier: bytes) -> None:
+        if self.works.in_doubt:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        self.works.begin(identifier).is_external = True
+        self.books.answer((ENLISTED, identifier), Answer())
+
+    def prepare(self, _call: Call, identifier: bytes) -> None:
+        work = self.works.works.get(identifier)
+        if work is None:
+            self.books.answer((ABORTED, identifier), Answer())
+        else:
+            self.works.prepare(work)
+            self.books.answer((PREPARED, identifier), Answer())
+
+    def commit_prepared(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.works.works:
+            self.works.commit(identifier)
+        else:
+            self.marks.sometimes("a coordinator that asks again")
+        self.books.answer((COMMITTED, identifier), Answer())
+
+    def abort_prepared(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.works.works:
+            self.works.abort(identifier)
+        self.books.answer((ABORTED, identifier), Answer())
+
+    def commit_in_doubt(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.works.in_doubt:
+            self.marks.sometimes("a transaction in doubt committed")
+            self.works.commit(identifier)
+
+    def abort_in_doubt(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.works.in_doubt:
+            self.marks.sometimes("a transaction in doubt aborted")
+            self.works.abort(identifier)
+
+    def _check_store(self) -> None:
+        if self.trouble:
+            self.marks.sometimes("an operation refused because the disk is full")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+
+    def _done(self, call: Call) -> None:
+        self.books.answer(call.request, Answer())
+
+
+def _nothing() -> None:
+    """When a part of a queue is empty."""

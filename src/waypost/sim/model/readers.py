@@ -1,0 +1,246 @@
+"""Handles, cursors and waiting reads of the model."""
+
+from itertools import chain
+from typing import Final
+
+from waypost.core.queues import ShareMode
+from waypost.core.reading import MessageSeekAction
+from waypost.hresult import HResult
+from waypost.node.application import Call, ReadOptions
+from waypost.sim.model.books import PURGED, Books
+from waypost.sim.model.disk import Operation
+from waypost.sim.model.letters import BEFORE_ALL, BEHIND_ALL, Answer, Box, Handle, Letter, Refused, State, Wait
+from waypost.sim.model.pointer import Pointer
+from waypost.sim.model.works import Step, Works
+
+
+class Readers:
+    def __init__(self, books: Books, works: Works) -> None:
+        self._books: Final = books
+        self._works: Final = works
+        self.handles: dict[int, Handle] = {}
+        self.waits: dict[int, Wait] = {}
+        books.offer = self._offer
+
+    def handle(self, number: int) -> Handle:
+        handle = self.handles.get(number)
+        if handle is None:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        return handle
+
+    def open_box(self, handle: Handle) -> Box:
+        if handle.box is None:
+            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        return handle.box
+
+    def check_sharing(self, handle: Handle) -> None:
+        """One who denies receiving and one who receives exclude each other."""
+        for other in self.open_box(handle).handles.values():
+            denies = ShareMode.DENY_RECEIVE in (other.share, handle.share)
+            if other.access.can_receive:
+                refused = handle.share is ShareMode.DENY_RECEIVE or (denies and handle.access.can_receive)
+            else:
+                is_denied = other.share is ShareMode.DENY_RECEIVE
+                refused = other.access.can_peek and is_denied and handle.access.can_receive
+            if refused:
+                raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
+
+    def close(self, handle: Handle) -> None:
+        if handle.box is None:
+            return
+        self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        for letter in [handle.two_phase[lookup_id] for lookup_id in sorted(handle.two_phase)]:
+            self._books.marks.sometimes("a two-phase read taken back")
+            self._works.release(letter, PURGED)
+        handle.two_phase.clear()
+        del handle.box.handles[handle.opened_by]
+        handle.box = None
+        handle.pointers.clear()
+
+    def box_deleted(self, box: Box) -> None:
+        for handle in box.handles.values():
+            if handle.waits:
+                self._books.marks.sometimes("a queue deleted under a waiting reader")
+            self.end_waits(handle, HResult.MQ_ERROR_QUEUE_DELETED)
+            handle.two_phase.clear()
+            handle.box = None
+        box.handles.clear()
+
+    def end_waits(self, handle: Handle, status: HResult, pointer: Pointer | None = None) -> None:
+        for wait in list(handle.waits.values()):
+            if pointer is None or wait.pointer is pointer:
+                self.end(wait, status)
+
+    def end(self, wait: Wait, status: HResult) -> None:
+        self._forget(wait)
+        if wait.pointer is not None:
+            wait.pointer.gave_up(self._books.sequential_id)
+        self._books.answer(wait.request, Answer(status))
+
+    def expire(self, monotonic: float) -> None:
+        for wait in list(self.waits.values()):
+            if wait.deadline is not None and wait.deadline <= monotonic:
+                self._books.marks.sometimes("a wait that times out")
+                self.end(wait, HResult.MQ_ERROR_IO_TIMEOUT)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return min((wait.deadline for wait in self.waits.values() if wait.deadline is not None), default=None)
+
+    def receive(self, call: Call, number: int, options: ReadOptions, *, two_phase: bool) -> None:
+        handle, pointer = self._start(number, options)
+        box = self.open_box(handle)
+        if not handle.access.can_receive:
+            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
+        self._check_transaction(options)
+        if pointer is not None:
+            letter = pointer.receive(can_wait=options.timeout_ms != 0)
+        else:
+            letter = next((each for each in box.following(BEFORE_ALL) if each.state is State.AVAILABLE), None)
+        wait = Wait(
+            call.request, handle, takes=True, two_phase=two_phase, transaction=options.transaction, pointer=pointer
+        )
+        self._read(call, options, wait, letter)
+
+    def peek(self, call: Call, number: int, options: ReadOptions, *, goes_on: bool) -> None:
+        handle, pointer = self._start(number, options)
+        box = self.open_box(handle)
+        if not handle.access.can_peek:
+            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
+        if pointer is not None:
+            letter = pointer.peek_next() if goes_on else pointer.peek()
+        else:
+            letter = next(filter(_can_peek, box.following(BEFORE_ALL)), None)
+        self._read(call, options, Wait(call.request, handle, takes=False, pointer=pointer), letter)
+
+    def seek(
+        self, call: Call, number: int, found: tuple[int, MessageSeekAction], options: ReadOptions | None
+    ) -> None:  # fmt: skip
+        """Without options it is a peek."""
+        handle = self.handle(number)
+        box = self.open_box(handle)
+        if options is not None:
+            self._check_transaction(options)
+        letter = _found(handle, box, found, is_peek=options is None)
+        if options is None:
+            self._show(call.request, letter)
+        else:
+            wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
+            self._take(wait, letter)
+
+    def _start(self, number: int, options: ReadOptions) -> tuple[Handle, Pointer | None]:
+        handle = self.handle(number)
+        if options.cursor is None:
+            return handle, None
+        pointer = handle.pointers.get(options.cursor)
+        if pointer is None:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        return handle, pointer
+
+    def _check_transaction(self, options: ReadOptions) -> None:
+        if options.transaction is not None and not self._works.is_open(options.transaction):
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+
+    def _read(self, call: Call, options: ReadOptions, wait: Wait, letter: Letter | None) -> None:
+        if letter is not None:
+            if wait.takes:
+                self._take(wait, letter)
+            else:
+                self._show(wait.request, letter)
+            return
+        if options.timeout_ms == 0:
+            if wait.pointer is not None:
+                wait.pointer.gave_up(self._books.sequential_id)
+            raise Refused(HResult.MQ_ERROR_IO_TIMEOUT)
+        if wait.pointer is not None:
+            self._books.marks.sometimes("a cursor that waits at the end")
+        if options.timeout_ms is not None:
+            wait.deadline = call.now.monotonic + options.timeout_ms / 1000
+        handle = wait.handle
+        assert handle.box is not None
+        self.waits[wait.request] = handle.waits[wait.request] = wait
+        handle.box.waiting[handle.opened_by] = handle
+
+    def _offer(self, box: Box, letter: Letter) -> None:
+        """To the handles in the order in which they began to wait, and to the waits of each; a receive ends it."""
+        peeked = False
+        while box.waiting:
+            handle = next(iter(box.waiting.values()))
+            wait = next(iter(handle.waits.values()))
+            if wait.transaction is not None and not self._works.is_open(wait.transaction):
+                self._books.marks.sometimes("a wait that ends with its transaction gone")
+                self.end(wait, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+                continue
+            self._forget(wait)
+            if wait.pointer is not None:
+                wait.pointer.served(letter)
+            if wait.takes:
+                if peeked:
+                    self._books.marks.sometimes("a peek and a receive served by one message")
+                self._take(wait, letter)
+                return
+            self._show(wait.request, letter)
+            peeked = True
+
+    def _take(self, wait: Wait, letter: Letter) -> None:
+        books, box = self._books, letter.box
+        assert box is not None
+        if wait.transaction is not None:
+            books.lock(letter)
+            self._works.record(wait.transaction, Step(Operation.RECEIVE, letter, box))
+        elif wait.two_phase:
+            books.lock(letter)
+            wait.handle.two_phase[letter.lookup_id] = letter
+        else:
+            books.received(letter)
+        self._show(wait.request, letter)
+
+    def _show(self, request: int, letter: Letter) -> None:
+        if letter.state is State.LOCKED and letter.is_shown:
+            self._books.marks.sometimes("a locked message shown to a peek")
+        self._books.answer(request, Answer(letter=letter, counts=(letter.abort_count, letter.move_count)))
+
+    def _forget(self, wait: Wait) -> None:
+        handle = wait.handle
+        del self.waits[wait.request]
+        del handle.waits[wait.request]
+        if not handle.waits and handle.box is not None:
+            del handle.box.waiting[handle.opened_by]
+
+
+def _can_peek(letter: Letter) -> bool:
+    return letter.state is State.AVAILABLE or letter.is_shown
+
+
+def _found(handle: Handle, box: Box, found: tuple[int, MessageSeekAction], *, is_peek: bool) -> Letter:
+    lookup_id, action = found
+    if action is MessageSeekAction.SEEK_CURRENT:
+        return _current(handle, box, lookup_id, is_peek=is_peek)
+    if action is MessageSeekAction.SEEK_FIRST:
+        letters = box.following(BEFORE_ALL)
+    elif action is MessageSeekAction.SEEK_LAST:
+        letters = box.preceding(BEHIND_ALL)
+    elif lookup_id not in box.letters:
+        letters = chain[Letter]()
+    else:
+        letters = (box.following if action is MessageSeekAction.SEEK_NEXT else box.preceding)(lookup_id)
+    for letter in letters:
+        if letter.state is State.AVAILABLE or (is_peek and letter.is_shown):
+            return letter
+    raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+
+
+def _current(handle: Handle, box: Box, lookup_id: int, *, is_peek: bool) -> Letter:
+    letter = box.letters.get(lookup_id)
+    if letter is None:
+        is_known = any(pointer.at == lookup_id for pointer in handle.pointers.values())
+        raise Refused(
+            HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED if is_known else HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+        )
+    if letter.state is State.AVAILABLE:
+        return letter
+    if is_peek and letter.state is State.LOCKED:
+        if letter.is_shown:
+            return letter
+        raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+    raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)

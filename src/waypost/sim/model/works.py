@@ -1,0 +1,167 @@
+"""Transactions of the model."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from waypost.hresult import HResult
+from waypost.sim.model.books import DELETED, PURGED, RECEIVED, Books
+from waypost.sim.model.disk import Operation, SavedStep
+from waypost.sim.model.letters import Box, Letter, Refused, State
+from waypost.wire.message_class import MessageClass
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One operation of a transaction on a letter that is locked for it in `box`."""
+
+    operation: Operation
+    letter: Letter
+    box: Box
+    target: Box | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """A queue that was deleted took its letters along."""
+        return self.letter.box is self.box
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A transaction. One of a coordinator `is_external`, and outlives the process once it is prepared."""
+
+    identifier: bytes
+    is_external: bool = False
+    is_prepared: bool = False
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def is_kept(self) -> bool:
+        return self.is_prepared and self.is_external
+
+
+class Works:
+    def __init__(self, books: Books) -> None:
+        self._books: Final = books
+        self.works: dict[bytes, Work] = {}
+        self.in_doubt: dict[bytes, None] = {}
+
+    def begin(self, identifier: bytes) -> Work:
+        if identifier in self.works:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        work = self.works[identifier] = Work(identifier)
+        return work
+
+    def is_open(self, identifier: bytes) -> bool:
+        work = self.works.get(identifier)
+        return work is not None and not work.is_prepared
+
+    def record(self, identifier: bytes, step: Step) -> None:
+        self.works[identifier].steps.append(step)
+
+    def prepare(self, work: Work) -> None:
+        """Only external ones are prepared; what they send is written now."""
+        if work.is_prepared:
+            return
+        work.is_prepared = True
+        _mark(work)
+        for step in work.steps:
+            if step.operation is Operation.SEND and step.is_alive:
+                self._books.publish(step.letter)
+        saved = (
+            SavedStep(
+                step.operation,
+                (step.box.number, step.letter.lookup_id),
+                0 if step.target is None else step.target.number,
+            )
+            for step in work.steps
+        )
+        self._books.disk.write(work.identifier, tuple(saved))
+
+    def commit(self, identifier: bytes) -> None:
+        work = self._end(identifier)
+        if not work.is_prepared:
+            _mark(work)
+        self._books.expire()
+        if len({step.box.number for step in work.steps}) > 1:
+            self._books.marks.sometimes("a commit over several queues")
+        for step in work.steps:
+            if step.is_alive:
+                self._commit(step)
+
+    def abort(self, identifier: bytes) -> None:
+        for step in self._end(identifier).steps:
+            if step.is_alive:
+                self._abort(step)
+
+    def _end(self, identifier: bytes) -> Work:
+        work = self.works.pop(identifier, None)
+        if work is None:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        self.in_doubt.pop(identifier, None)
+        if work.is_kept:
+            self._books.disk.write(identifier, None)
+        return work
+
+    def _commit(self, step: Step) -> None:
+        books, letter = self._books, step.letter
+        if step.operation is Operation.SEND:
+            if letter.is_held:
+                books.publish(letter)
+            elif letter.state is State.PURGE_PENDING:
+                # It was not there yet for the one who purged, and is not to be lost in the next restart.
+                letter.state = State.AVAILABLE
+                books.save(letter)
+            books.arrived(letter)
+        elif step.operation is Operation.RECEIVE:
+            books.received(letter)
+        else:
+            books.marks.sometimes("a message moved in a transaction")
+            assert step.target is not None
+            self.move(letter, step.target)
+
+    def _abort(self, step: Step) -> None:
+        books, letter = self._books, step.letter
+        if step.operation is Operation.SEND:
+            books.remove(letter)
+            return
+        if step.operation is Operation.RECEIVE:
+            letter.abort_count += 1
+            if not letter.is_volatile:
+                books.save(letter)
+        books.marks.sometimes("an abort that returns a message")
+        if step.box.waiting and letter.state is not State.PURGE_PENDING and not letter.is_expired:
+            books.marks.sometimes("an abort that serves a waiting reader")
+        # Who receives and takes it back after a purge has had it all the same, says the text.
+        self.release(letter, RECEIVED if step.operation is Operation.RECEIVE else PURGED)
+
+    def release(self, letter: Letter, reason_if_purged: MessageClass) -> None:
+        if letter.state is State.PURGE_PENDING:
+            self._books.deleted(letter, reason_if_purged)
+        else:
+            self._books.available(letter)
+
+    def move(self, letter: Letter, target: Box) -> None:
+        books = self._books
+        if target.is_deleted:
+            books.marks.sometimes("a move to a queue that was deleted")
+            books.deleted(letter, DELETED)
+            return
+        books.remove(letter)
+        letter.move_count += 1
+        letter.abort_count = 0
+        letter.is_shown = False
+        books.place(target, letter)
+        books.expire()
+        if letter.box is not None:
+            books.available(letter)
+
+
+def _mark(work: Work) -> None:
+    """The first and the last letter that goes to one queue say so."""
+    sends: dict[int, list[Letter]] = {}
+    for step in work.steps:
+        if step.operation is Operation.SEND and step.is_alive:
+            sends.setdefault(step.box.number, []).append(step.letter)
+    for letters in sends.values():
+        letters[0].is_first = True
+        letters[-1].is_last = True

@@ -1,0 +1,91 @@
+"""What one seed is about: some workloads, some faults, some limits, so that rare things meet often somewhere."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from waypost.core.queues import UNLIMITED
+from waypost.sim.words import Plan
+
+WORKLOADS: Final = (
+    "sender",
+    "receiver",
+    "transactional",
+    "two_phase",
+    "browser",
+    "seeker",
+    "mover",
+    "purger",
+    "administrator",
+    "coordinator",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """Rates are probabilities: of a crash, a clean stop and a full disk for each operation, and so on by their names."""
+
+    plans: tuple[Plan, ...]
+    workloads: tuple[str, ...]
+    operations: int
+    quota: int
+    block: int
+    purge_part: int
+    page: int
+    crash: float
+    crash_after_answer: float
+    crash_unreported: float
+    stop: float
+    full: float
+    jump: float
+    disk_delay: float
+    report_late: float
+    group_commit: bool
+    batching: float
+    think: float
+    express: float
+    expiring: float
+    asking: float
+
+
+def draw(rng: Random) -> Swarm:
+    count = rng.randint(1, 3)
+    plans = [_plan(rng, f"q{number}") for number in range(1, count + 1)]
+    plans.append(Plan("admin", quota=rng.choice((UNLIMITED, UNLIMITED, 2))))
+    workloads = ["sender", "receiver"]
+    workloads += [name for name in WORKLOADS if rng.random() < 0.45]
+    if any(plan.transactional for plan in plans):
+        workloads.append("transactional")
+    return Swarm(
+        plans=tuple(plans),
+        workloads=tuple(workloads),
+        operations=rng.randint(260, 380),
+        quota=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 24, 8)),
+        block=rng.choice((2, 8, 1 << 16)),
+        purge_part=rng.choice((2, 5, 1000)),
+        page=rng.choice((2, 10_000)),
+        crash=rng.choice((0.0, 0.003, 0.012)),
+        crash_after_answer=rng.choice((0.0, 0.0, 0.008)),
+        crash_unreported=rng.choice((0.0, 0.0, 0.03)),
+        stop=rng.choice((0.0, 0.004)),
+        full=rng.choice((0.0, 0.0, 0.01)),
+        jump=rng.choice((0.0, 0.0, 0.02)),
+        disk_delay=rng.choice((0.001, 0.01, 0.1)),
+        report_late=rng.choice((0.0, 0.3)),
+        group_commit=rng.random() < 0.6,
+        batching=rng.choice((0.0, 0.5, 0.9)),
+        think=rng.choice((0.005, 0.02)),
+        express=rng.choice((0.0, 0.3, 0.7)),
+        expiring=rng.choice((0.0, 0.1, 0.4)),
+        asking=rng.choice((0.0, 0.1, 0.4)),
+    )
+
+
+def _plan(rng: Random, key: str) -> Plan:
+    return Plan(
+        key,
+        journaling=rng.random() < 0.3,
+        transactional=rng.random() < 0.45,
+        quota=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 1, 4)),
+        journal_quota=rng.choice((UNLIMITED, UNLIMITED, 1)),
+    )
