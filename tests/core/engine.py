@@ -13,6 +13,7 @@ from waypost.core.positions import PositionState
 from waypost.core.queue_manager import Identity, QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
+from waypost.core.serialization import size_in_bytes
 from waypost.core.writing import EnqueueStatus
 from waypost.hresult import HResult
 from waypost.wire.codec import INFINITE
@@ -54,6 +55,11 @@ class Messages:
 
     def delete(self, queue: int, message: Message) -> None:
         del self.held[queue, message.lookup_identifier]
+
+    def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
+        for message in messages:
+            self.delete(queue, message)
+        return sum(map(size_in_bytes, messages))
 
 
 def guids() -> Iterator[bytes]:

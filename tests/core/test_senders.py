@@ -36,6 +36,9 @@ class Nowhere:
 
     def delete(self, queue: int, message: Message) -> None: ...
 
+    def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
+        return len(messages)
+
 
 @pytest.mark.spec("MQMQ-2.2.19.2-03")
 def test_the_source_is_the_original_sender_and_stays_so_on_the_way() -> None:

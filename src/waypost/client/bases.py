@@ -13,7 +13,7 @@ from waypost.core.message import Message as CoreMessage
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidParameter, TransactionSequence
 from waypost.guid import guid_text
-from waypost.node.application import ReadOptions
+from waypost.node.application import Call, ReadOptions
 from waypost.wire.format_names import FormatName
 
 # What a call is made of: an operation on the queue manager, and what it gets behind the handle.
@@ -50,6 +50,14 @@ class BaseTransaction:
         if self._outcome:
             raise TransactionSequence(f"the transaction is {self._outcome}; begin another with manager.transaction()")
         return self._identifier
+
+    def _commit(self, call: Call, identifier: bytes) -> None:
+        self._owner.commit(call, identifier)
+        self._outcome = "committed"
+
+    def _abort(self, call: Call, identifier: bytes) -> None:
+        self._owner.abort(call, identifier)
+        self._outcome = "aborted"
 
 
 class BaseQueue:
@@ -127,12 +135,6 @@ def identify(transaction: BaseTransaction | None, calls: Calls) -> bytes | None:
     if not isinstance(transaction, BaseTransaction):
         raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {transaction!r}")
     return transaction.identifier_for(calls)
-
-
-def cursor_options(
-    calls: Calls, timeout: float | None, cursor: int, transaction: BaseTransaction | None = None
-) -> ReadOptions:  # fmt: skip
-    return ReadOptions(milliseconds(timeout), cursor, identify(transaction, calls))
 
 
 def in_order(found: list[CoreMessage]) -> list[Message]:

@@ -10,6 +10,7 @@ import os
 import time
 from _thread import LockType, allocate_lock
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -103,7 +104,7 @@ class Blocking:
             while True:
                 with self._lock:
                     seconds = self._serve(answer, sleep)
-                if answer.is_done:
+                if seconds is None:
                     return answer.result()
                 sleep.acquire(timeout=seconds)
         except BaseException:
@@ -114,23 +115,22 @@ class Blocking:
             with self._lock:
                 self._leave(sleep)
 
-    def _serve(self, answer: Answer, sleep: LockType) -> float:
-        """Do what a leader does, if this is one. How long to sleep; -1 until somebody wakes us."""
+    def _serve(self, answer: Answer, sleep: LockType) -> float | None:
+        """Do what a leader does, if this is one. How long to sleep, -1 until woken; None if the answer is there."""
         answer.wake = partial(_wake, sleep)
         self._waiting[sleep] = None
         if self._leader is None:
             self._leader = sleep
-        if self._leader is not sleep or self._is_closed:
-            return -1
-        if self._has_news:
-            self._has_news = False
-            self.engine.poll()
-        deadline = self.engine.tick()
-        if deadline is None:
-            self._alarm = inf
-            return -1
-        self._alarm = deadline
-        return min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)
+        deadline = None
+        if self._leader is sleep and not self._is_closed:
+            if self._has_news:
+                self._has_news = False
+                self.engine.poll()
+            deadline = self.engine.tick()
+            self._alarm = inf if deadline is None else deadline
+        if answer.is_done:
+            return None
+        return -1 if deadline is None else min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)
 
     def _leave(self, sleep: LockType) -> None:
         self._waiting.pop(sleep, None)
@@ -154,8 +154,6 @@ class Blocking:
 
 
 def _wake(sleep: LockType) -> None:
-    try:
+    # It may have been woken by somebody else.
+    with suppress(RuntimeError):
         sleep.release()
-    except RuntimeError:
-        # Somebody else has woken it.
-        pass

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -79,8 +81,8 @@ class Looping:
 
     async def _wait(self, answer: Answer) -> list[Any]:
         if not answer.is_done:
-            future = self._loop.create_future()
-            answer.wake = lambda: future.done() or future.set_result(None)
+            future: asyncio.Future[None] = self._loop.create_future()
+            answer.wake = partial(_wake, future)
             try:
                 await future
             except BaseException:
@@ -108,13 +110,16 @@ class Looping:
     def _poll(self) -> None:
         self.engine.poll()
         self._set_timer(self.engine.next_deadline())
-        if self._written is not None and not self._written.done():
-            self._written.set_result(None)
+        if self._written is not None:
+            _wake(self._written)
 
     def _notify(self) -> None:
         """Called by the commit thread."""
-        try:
+        # A loop that has ended without closing the queue manager has nobody who waits.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._poll)
-        except RuntimeError:
-            # The loop has ended without closing the queue manager, and nobody waits any more.
-            pass
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,8 +1,7 @@
 """Manager, Transaction and open, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
 from waypost.client.bases import BaseTransaction
 from waypost.client.blocking import Blocking
@@ -15,7 +14,6 @@ from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.settings import settings
-from waypost.wire.format_names import FormatName
 
 
 def open(  # noqa: A001, the name that people look for
@@ -34,8 +32,8 @@ def open(  # noqa: A001, the name that people look for
     what all queues may hold together, in kilobytes; a new queue manager has a quota of 1 GiB, and an old one keeps what
     it had. `max_size` bounds the file of the store, in bytes.
 
-    Raises StoreInUse if another process has the folder open, StoreReadOnly, StoreDamaged, StoreTooNew if a newer Waypost
-    has written it, and NotAStore if it holds something else.
+    Raises StoreInUse if another process has the folder open, StoreReadOnly, StoreDamaged, StoreTooNew if a newer
+    Waypost has written it, and NotAStore if it holds something else.
     """
     return Manager(Blocking(path, settings(name, quota_kb), max_size=max_size), Path(path))
 
@@ -44,8 +42,9 @@ class Manager:
     """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
 
     Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
-    subqueue, 'orders;journal' its journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the queues
-    of the queue manager itself; path names and all format names mean what they mean to MSMQ. A queue object will do too.
+    subqueue, 'orders;journal' its journal; 'system$;deadletter', 'system$;deadxact' and 'system$;journal' are the
+    queues of the queue manager itself; path names and format names mean what they mean to MSMQ. A queue object will do
+    for a name.
     """
 
     __slots__ = ("_calls", "_queues", "_shell", "path")
@@ -53,7 +52,7 @@ class Manager:
     def __init__(self, shell: Blocking, path: Path) -> None:
         self._shell: Final = shell
         self._calls: Final = Calls(shell.engine)
-        self._queues: dict[FormatName | str, Queue] = {}
+        self._queues: dict[object, Queue] = {}
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -142,7 +141,7 @@ class Manager:
         transaction: "Transaction | None" = None,
         **properties: Unpack[SendProperties],
     ) -> Message:
-        """Send one message to any queue, here or elsewhere, or to several by a format name that joins theirs with commas.
+        """Send one message to any queue, here or elsewhere, or to several, whose format names are joined with commas.
 
         What goes to another computer waits in an outgoing queue until it can be transferred. The arguments are those of
         `Queue.send`.
@@ -201,11 +200,12 @@ class Transaction(BaseTransaction):
                 self.abort()
 
     def commit(self) -> None:
-        """Do all of it, and return when it is on disk. StoreFull may leave it open: then commit again, or abort."""
-        self._shell.do(self._calls.commit, self.identifier_for(self._calls))
+        """Do all of it, and return when it is on disk.
+
+        If StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
+        """
+        self._shell.do(self._commit, self.identifier_for(self._owner))
 
     def abort(self) -> None:
         """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
-        identifier = self.identifier_for(self._calls)
-        self._outcome = "aborted"
-        self._shell.start(self._calls.abort, identifier)
+        self._shell.start(self._abort, self.identifier_for(self._owner))

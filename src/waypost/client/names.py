@@ -30,7 +30,7 @@ Name: TypeAlias = str | HasFormatName
 
 
 def format_name(name: Name, computer: str) -> FormatName:
-    """The queue that `name` means on this computer. Raises IllegalFormatName, or InvalidParameter for what is no text."""
+    """The queue that `name` means on this computer. Raises IllegalFormatName, InvalidParameter for what is no text."""
     text = name if isinstance(name, str) else getattr(name, "format_name", None)
     if not isinstance(text, str):
         raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from waypost.client.bases import BaseQueue, cursor_options, identify, in_order
+from waypost.client.bases import BaseQueue, identify, in_order
 from waypost.client.blocking import Blocking
 from waypost.client.bodies import Body
-from waypost.client.calls import Calls, Seek
+from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.engine import Operation
 from waypost.client.message import Message
 from waypost.client.names import Name, journal_name, subqueue_name
@@ -17,6 +18,7 @@ from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.system import ServiceNotAvailable
 from waypost.errors import InvalidHandle, QueueNotAvailable, Timeout
+from waypost.node.application import ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class Queue(BaseQueue):
         transactional queue one sends in a transaction, and to others without.
 
         `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
-        an array of bytes; see `body_type`. `label` is a title of up to 249 characters. Messages with a higher `priority`, from 0 to 7,
+        an array of bytes. `label` is a title of up to 249 characters. Messages with a higher `priority`, from 0 to 7,
         are received first; in a transaction there is none, and the order is that of sending.
 
         The other properties:
@@ -159,7 +161,7 @@ class Queue(BaseQueue):
 
     def browse(self) -> Iterator[Message]:
         """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
-        with self._cursor(self._peek_access) as cursor:
+        with Cursor(self._shell, self._calls, partial(self._open_cursor, self._peek_access)) as cursor:
             try:
                 yield cursor.peek(0)
                 while True:
@@ -182,7 +184,7 @@ class Queue(BaseQueue):
 
     def cursor(self) -> "Cursor":
         """A cursor at the start of the queue, to look through it and receive what is found on the way."""
-        return self._cursor(self._receive_access)
+        return Cursor(self._shell, self._calls, partial(self._open_cursor, self._receive_access))
 
     def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
         """Move a message, or the one with this lookup id, to a subqueue, or back, with all that belongs to it.
@@ -246,9 +248,9 @@ class Queue(BaseQueue):
                 self._handles[access] = handle
             return handle
 
-    def _cursor(self, access: AccessType) -> "Cursor":
+    def _open_cursor(self, access: AccessType) -> tuple[int, int]:
         (number,) = self._ask(self._shell.do, access, self._calls.application.open_cursor)
-        return Cursor(self._shell, self._calls, self._handles[access], number)
+        return self._handles.get(access, 0), number
 
 
 class Cursor:
@@ -257,13 +259,14 @@ class Cursor:
     `timeout` is None to wait for ever for a message behind the last, as everywhere, and 0 not to wait: Timeout then.
     """
 
-    __slots__ = ("_calls", "_handle", "_number", "_shell")
+    __slots__ = ("_calls", "_open", "_place", "_shell")
 
-    def __init__(self, shell: Blocking, calls: Calls, handle: int, number: int) -> None:
+    def __init__(self, shell: Blocking, calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
         self._shell: Final = shell
         self._calls: Final = calls
-        self._handle: Final = handle
-        self._number: Final = number
+        self._open: Final = open_cursor
+        # The handle and the number, once it is used.
+        self._place: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -276,20 +279,24 @@ class Cursor:
 
         Raises MessageAlreadyReceived if somebody has received it since; `peek_next` goes on.
         """
-        options = cursor_options(self._calls, timeout, self._number)
-        return Message(self._shell.read(self._calls.application.peek, self._handle, options)[0])
+        return self._read(self._calls.application.peek, timeout)
 
     def peek_next(self, timeout: float | None = None) -> Message:
         """Go on, and look at the message there. Raises IllegalCursorAction before the first `peek`."""
-        options = cursor_options(self._calls, timeout, self._number)
-        return Message(self._shell.read(self._calls.application.peek_next, self._handle, options)[0])
+        return self._read(self._calls.application.peek_next, timeout)
 
     def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
         """Receive the message where the cursor is; `Queue.receive` says what that means in a transaction."""
-        options = cursor_options(self._calls, timeout, self._number, transaction)
-        return Message(self._shell.read(self._calls.application.receive, self._handle, options)[0])
+        return self._read(self._calls.application.receive, timeout, identify(transaction, self._calls))
 
     def close(self) -> None:
-        """Forget the place. A second time it does nothing."""
-        with suppress(InvalidHandle, ServiceNotAvailable):
-            self._shell.start(self._calls.application.close_cursor, self._handle, self._number)
+        """Forget the place: if it is used again, it starts from the first message."""
+        place, self._place = self._place, None
+        if place is not None:
+            with suppress(InvalidHandle, ServiceNotAvailable):
+                self._shell.start(self._calls.application.close_cursor, *place)
+
+    def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
+        self._place = handle, number = self._place or self._open()
+        options = ReadOptions(milliseconds(timeout), number, transaction)
+        return Message(self._shell.read(operation, handle, options)[0])

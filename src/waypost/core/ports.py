@@ -37,6 +37,9 @@ class MessageTable(Protocol):
 
     def delete(self, queue: int, message: Message) -> None: ...
 
+    def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
+        """The same for several messages. Returns the size of all together."""
+
 
 @dataclass(frozen=True, slots=True)
 class PublicQueue:

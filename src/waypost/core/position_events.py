@@ -132,6 +132,16 @@ class PositionEvents:
             queue.positions.show_to_peeks(lookup_id)
         return message
 
+    def lock_all(self, queue: Queue, lookup_ids: Sequence[int]) -> list[Message]:
+        """The same for several positions."""
+        get, number = self.messages.get, queue.number
+        messages = [get(number, lookup_id) for lookup_id in lookup_ids]
+        queue.positions.lock_all(lookup_ids)
+        for message in messages:
+            if message.allow_peek_when_locked:
+                queue.positions.show_to_peeks(message.lookup_identifier)
+        return messages
+
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message that was sent is Available for the first time."""
         lookup_id = message.lookup_identifier
@@ -166,6 +176,21 @@ class PositionEvents:
         if queue.attributes.journaling and queue.journal is not None:
             self._copy_to_journal(queue.journal, message)
         return message
+
+    def received_all(self, queue: Queue, messages: Sequence[Message]) -> None:
+        """The same for several messages of a queue."""
+        if self._expired or (queue.attributes.journaling and queue.journal is not None):
+            for message in messages:
+                self.received(queue, message.lookup_identifier, message)
+            return
+        remove = queue.positions.remove
+        for message in messages:
+            remove(message.lookup_identifier)
+        size = self.messages.delete_all(queue.number, messages)
+        queue.total_bytes -= size
+        self.total_bytes -= size
+        reason = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        self.events += [MessagePositionDeleted(queue, message, reason) for message in messages]
 
     def deleted(
         self, queue: Queue, lookup_id: int, reason: MessageClass, message: Message | None = None

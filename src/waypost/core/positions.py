@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
+from itertools import islice
 from typing import Final
 
 PRIORITIES: Final = 8
@@ -111,6 +112,12 @@ class PositionList:
             self._states.update(dict.fromkeys(lookup_ids, state))
             band.occupy_all(sequential_ids)
 
+    def lock_all(self, lookup_ids: Iterable[int]) -> None:
+        """Lock positions that are Available."""
+        for lookup_id in lookup_ids:
+            self._states[lookup_id] = PositionState.LOCKED
+            self._bands[lookup_id >> SEQUENCE_BITS].occupy(lookup_id & SEQUENCE_MASK)
+
     def release_all(self, lookup_ids: Iterable[int]) -> None:
         """Make positions Available that are in the list."""
         if self._shown:
@@ -149,6 +156,15 @@ class PositionList:
                     return number << SEQUENCE_BITS | found
             behind = -1
         return END
+
+    def first_available(self, count: int) -> list[int]:
+        """The first `count` Available positions."""
+        found: list[int] = []
+        for number, band in enumerate(self._bands):
+            if band.count and len(found) < count:
+                base = number << SEQUENCE_BITS
+                found += [base | sequential_id for sequential_id in islice(band.free(), count - len(found))]
+        return found
 
     def previous_available(self, before: int) -> int:
         """MS-MQDMPR 3.1.7.3.2 backwards: the last Available position before `before`, or START."""
@@ -279,6 +295,14 @@ class _Band:
         if from_the_front:
             self._free = at
         return self._ids[at] if at < len(self._ids) else -1
+
+    def free(self) -> Iterator[int]:
+        """The Available numbers, as long as nothing is changed."""
+        self.next_free(-1)
+        for at in range(self._free, len(self._ids)):
+            number = self._ids[at]
+            if number not in self._busy and number not in self._gone:
+                yield number
 
     def previous_free(self, before: int) -> int:
         """The last Available number below `before`, or -1."""

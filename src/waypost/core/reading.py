@@ -103,13 +103,15 @@ class Reading:
         queue = descriptor.queue
         if queue is None or not descriptor.access_type.can_receive or not self._is_possible(request):
             return []
-        found: list[Message] = []
-        while len(found) < count:
-            position = queue.positions.next_available(START)
-            if position == END:
-                break
-            found.append(self._take(descriptor, queue, position, request))
-        return found
+        lookup_ids = queue.positions.first_available(count)
+        if request.transaction is None:
+            return [self._take(descriptor, queue, lookup_id, request) for lookup_id in lookup_ids]
+        messages = self._positions.lock_all(queue, lookup_ids)
+        for message in messages:
+            lookup_id = message.lookup_identifier
+            operation = TransactionalOperation(OperationType.DEQUEUE, queue, lookup_id, message=message)
+            self._transactions.record(request.transaction, operation)
+        return messages
 
     def dequeue_message_begin(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
         """MS-MQDMPR 3.1.7.1.11."""

@@ -35,6 +35,7 @@ _NAME_SIZES: Final = {
 
 _CARRIED: Final = tuple(field.name for field in fields(Message) if field.name not in (*LOCAL_ATTRIBUTES, "packet"))
 _NOT_AUTHENTICATED: Final = AuthenticationLevel.NONE
+_set_packet: Final[Callable[[Message, bytes], None]] = Message.__dict__["packet"].__set__
 _packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get__
 
 
@@ -59,6 +60,21 @@ def stored_message(packet: bytes) -> Message:
     message.packet = packet
     message.__class__ = _StoredMessage
     return message
+
+
+def mark_in_transaction(message: Message, *, is_first: bool, is_last: bool) -> None:
+    """Set FirstInTransaction and LastInTransaction, in the packet too if it has not been decoded."""
+    if type(message) is _StoredMessage:
+        packet = message.packet
+        at = _transaction_header_at(packet)
+        if at is not None:
+            marks = (transaction_header.FM if is_first else 0) | (transaction_header.LM if is_last else 0)
+            flags = packet[at] & ~(transaction_header.FM | transaction_header.LM) | marks
+            _set_packet(message, b"".join((packet[:at], bytes((flags,)), packet[at + 1 :])))
+            return
+    message.first_in_transaction = is_first
+    message.last_in_transaction = is_last
+    message.packet = b""
 
 
 class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
@@ -156,14 +172,20 @@ def _asks_for_nothing(packet: bytes) -> bool:
     """Whether the flags say so. If not, or if it takes a decoder to find them, the answer is no."""
     if len(packet) < _FLAGS.size:
         return False
-    base_flags, flags, count = _FLAGS.unpack_from(packet)
+    base_flags, flags, _ = _FLAGS.unpack_from(packet)
     if base_flags & base_header.TR or flags & _ATTENTION:
         return False
     if not flags & user_header.TH:
         return True
+    at = _transaction_header_at(packet)
+    return at is not None and not packet[at] & transaction_header.FA
+
+
+def _transaction_header_at(packet: bytes) -> int | None:
+    """Where the TransactionHeader starts, which the packet has; None if it takes a decoder to find it."""
+    _, flags, count = _FLAGS.unpack_from(packet)
     queues = flags & _QUEUES
     name_size = count + 5 & ~3 if queues == _DIRECT_DESTINATION else _NAME_SIZES.get(queues)
-    if name_size is None:
-        return False
-    transaction_at = _DESTINATION_AT + name_size
-    return transaction_at < len(packet) and not packet[transaction_at] & transaction_header.FA
+    if name_size is None or _DESTINATION_AT + name_size >= len(packet):
+        return None
+    return _DESTINATION_AT + name_size

@@ -6,9 +6,9 @@ first and the last message that the transaction sends to one queue, at prepare o
 MQDMPR 3.P).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final
 
 from waypost.core.message import Message
@@ -16,6 +16,7 @@ from waypost.core.ports import TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
+from waypost.core.stored_message import mark_in_transaction
 from waypost.core.transaction_records import OperationType, Transaction, TransactionalOperation
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
@@ -116,14 +117,19 @@ class Transactions:
             self._mark(transaction)
         self._forget(transaction)
         self._positions.expire(wall)
-        for is_quiet_send, operations in groupby(transaction.operations.values(), _is_quiet_send):
-            if is_quiet_send and not transaction.is_kept:
-                self._commit_quiet_sends(operations)
-                continue
-            for operation in operations:
-                # A queue that was deleted meanwhile took its positions along.
-                if operation.queue.positions.is_held(operation.lookup_id):
+        for (number, operation_type), run in groupby(transaction.operations.values(), _simple_type):
+            # A queue that was deleted meanwhile took its positions along.
+            operations = [each for each in run if each.queue.positions.is_held(each.lookup_id)]
+            if operation_type is None or transaction.is_kept or not operations:
+                for operation in operations:
                     self._commit(operation, wall, is_kept=transaction.is_kept)
+            elif operation_type is OperationType.ENQUEUE:
+                lookup_ids = [operation.lookup_id for operation in operations]
+                self._positions.messages.publish_all(number, lookup_ids)
+                self._positions.arrived_all(operations[0].queue, lookup_ids)
+            else:
+                messages = [operation.message for operation in operations if operation.message is not None]
+                self._positions.received_all(operations[0].queue, messages)
         return HResult.MQ_OK
 
     def transaction_abort(self, identifier: bytes) -> HResult:
@@ -158,19 +164,8 @@ class Transactions:
             for operation in (operations[0], operations[-1]):
                 # Held for this transaction, so nobody else has seen it.
                 message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
-                message.first_in_transaction = operation is operations[0]
-                message.last_in_transaction = operation is operations[-1]
-                message.packet = b""
+                mark_in_transaction(message, is_first=operation is operations[0], is_last=operation is operations[-1])
                 self._positions.messages.hold(operation.queue.number, message)
-
-    def _commit_quiet_sends(self, operations: Iterable[TransactionalOperation]) -> None:
-        """The same as _commit for each of them, in a third of the time."""
-        for number, sends in groupby(operations, lambda operation: operation.queue.number):
-            first = next(sends)
-            held = first.queue.positions.is_held
-            lookup_ids = [each.lookup_id for each in chain((first,), sends) if held(each.lookup_id)]
-            self._positions.messages.publish_all(number, lookup_ids)
-            self._positions.arrived_all(first.queue, lookup_ids)
 
     def _commit(self, operation: TransactionalOperation, wall: float, *, is_kept: bool) -> None:
         queue, lookup_id = operation.queue, operation.lookup_id
@@ -209,8 +204,16 @@ class Transactions:
             self._positions.available(queue, lookup_id)
 
 
-def _is_quiet_send(operation: TransactionalOperation) -> bool:
-    return operation.is_quiet
+def _simple_type(operation: TransactionalOperation) -> tuple[int, OperationType | None]:
+    """The number of the queue, and the type if operations of one queue and type can be committed together.
+
+    That takes half of the time that _commit needs for each of them.
+    """
+    if operation.is_quiet:
+        return operation.queue.number, OperationType.ENQUEUE
+    if operation.message is not None and operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+        return operation.queue.number, OperationType.DEQUEUE
+    return operation.queue.number, None
 
 
 def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue, wall: float) -> None:

@@ -6,15 +6,19 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core import queues
 from waypost.core.ports import PublicQueue
+from waypost.directory.attributes import codecs_of
 from waypost.directory.events import DirectoryEvents
 from waypost.directory.names import expand_format_name
-from waypost.directory.objects import Queue, QueueManager
+from waypost.directory.objects import ASSIGNED, Queue, QueueManager
 from waypost.directory.queries import AttributeFilter, Operator, Query, by_identifier
 from waypost.directory.results import DirectoryOperationResult, directory_error
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import DistributionListFormatName, FormatName
 from waypost.wire.path_names import PathName
 from waypost.wire.security_descriptor import SecurityDescriptor
+
+# What a queue says of itself.
+_GIVEN: Final = tuple(name for name in codecs_of(Queue) if name not in ASSIGNED)
 
 
 def queue_object(queue: queues.Queue) -> Queue:
@@ -81,6 +85,17 @@ class CoreDirectory:
         status = self._events.delete_directory_object(queue_object(queue), self._now())
         if status is not DirectoryOperationResult.SUCCESS:
             raise directory_error(status, f"delete {queue.pathname}")
+
+    def write_queue(self, queue: queues.Queue) -> None:
+        """Publish what has changed of a queue. One that was made without the directory stays unpublished."""
+        item = queue_object(queue)
+        read = self._events.read_directory(Query(Queue, by_identifier(queue.identifier)), self._now()).value
+        changed = tuple(name for name in _GIVEN if read is not None and getattr(read, name) != getattr(item, name))
+        if not changed:
+            return
+        status = self._events.write_directory(item, self._now(), attribute_list=changed)
+        if status is not DirectoryOperationResult.SUCCESS:
+            raise directory_error(status, f"update {queue.pathname}")
 
     def paths_of(self, queue: queues.Queue) -> tuple[str, str] | None:
         attributes = ("full_path", "directory_path")

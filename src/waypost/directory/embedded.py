@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from waypost.directory.attributes import codecs_of
 from waypost.directory.distinguished_names import distinguished_name
-from waypost.directory.objects import DirectoryObject
+from waypost.directory.objects import ASSIGNED, DirectoryObject
 from waypost.directory.port import Access
 from waypost.directory.queries import Query, by_identifier, only
 from waypost.directory.records import DirectoryRecord, Entry
@@ -26,9 +26,6 @@ from waypost.wire.format_names import DistributionListFormatName, FormatName
 T = TypeVar("T", bound=DirectoryObject)
 
 DEFAULT_ROOT: Final = "DC=waypost"
-
-# The attributes that the directory itself sets.
-_ASSIGNED: Final = frozenset({"identifier", "create_time", "modify_time", "full_path", "directory_path"})
 
 
 @dataclass(slots=True)
@@ -106,7 +103,7 @@ class EmbeddedDirectory:
         old = entry.item
         names = codecs_of(type(item)) if attribute_list is None else attribute_list
         try:
-            new = replace(old, **{name: getattr(item, name) for name in names if name not in _ASSIGNED})
+            new = replace(old, **{name: getattr(item, name) for name in names if name not in ASSIGNED})
         except WaypostError:
             # Each attribute is legal, but not beside those that are there.
             return DirectoryOperationResult.GENERIC_ERROR
@@ -165,7 +162,7 @@ class EmbeddedDirectory:
 
     def _keep(self, item: DirectoryObject, names: set[str]) -> None:
         """What is None is not set."""
-        published = (names | _ASSIGNED).intersection(codecs_of(type(item)))
+        published = (names | ASSIGNED).intersection(codecs_of(type(item)))
         present = frozenset(name for name in published if getattr(item, name) is not None)
         entry = Entry(only(item, present), present)
         self._put(entry)

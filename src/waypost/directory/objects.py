@@ -22,6 +22,9 @@ from waypost.wire.security_descriptor import SecurityDescriptor
 DEFAULT_QUEUE_MANAGER_QUOTA: Final = 0x0010_0000
 NO_KEYS: Final = MqDsPublicKeys(())
 
+# The attributes that a directory itself sets.
+ASSIGNED: Final = frozenset({"identifier", "create_time", "modify_time", "full_path", "directory_path"})
+
 
 class DirectoryServerType(IntEnum):
     """MS-MQDMPR 3.1.1.1: what kind of directory service a queue manager provides."""

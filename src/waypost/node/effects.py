@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from waypost.core.external_transactions import Outgoing
+from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.errors import WaypostError
 from waypost.store.port import Batch
 
@@ -38,4 +39,5 @@ class ToCoordinator:
     message: Outgoing
 
 
-Effect = Commit | Reply | Failure | ToCoordinator
+# The last two are for those who speak MS-MQCN and DNS.
+Effect = Commit | Reply | Failure | ToCoordinator | SendChangeNotification | FindDirectoryServers

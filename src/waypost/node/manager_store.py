@@ -47,11 +47,11 @@ def write_queue_numbers(batch: Batch, manager: QueueManager) -> None:
     batch.put(Table.COUNTERS, keys.Counter.PRIVATE_QUEUE_NUMBER.value, private.encode())
 
 
-def attributes_of(record: QueueManagerRecord, quota: int | None) -> QueueManagerAttributes:
+def attributes_of(record: QueueManagerRecord) -> QueueManagerAttributes:
     return QueueManagerAttributes(
         record.create_time,
         record.modify_time,
-        record.queue_manager_quota if quota is None else quota,
+        record.queue_manager_quota,
         record.journal_quota,
         record.security,
         record.last_domain,

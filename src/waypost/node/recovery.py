@@ -6,43 +6,53 @@ Available again, because nothing of that was written; one that was purged meanwh
 cursors and waits are gone. What the start itself changes is in the batch that is being made.
 """
 
-import sys
-from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
 
 from waypost.clock import Now
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
-from waypost.core.system import Identity
+from waypost.core.system import Identity, QueueManagerAttributes
 from waypost.errors import StoreDamaged
-from waypost.node import manager_store, queue_store, transaction_store
+from waypost.node import manager_store, queue_store, scans, transaction_store
+from waypost.node.directory import DirectoryMode, NodeDirectory
+from waypost.node.queue_security import queue_security
 from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages
 from waypost.store import keys
 from waypost.store.keys import Counter
-from waypost.store.port import Item, Reader, Table, after
+from waypost.store.port import Reader, Table
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
 from waypost.wire.message_class import MessageClass
 
-_PAGE: Final = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a queue manager is told of itself. `quota` is in kilobytes; None leaves it as it is."""
+    """What a queue manager is told of itself when it starts, and not before the next start again.
+
+    None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12 in
+    seconds; None leaves it to the directory.
+    """
 
     computer_name: str
     qualified_computer_name: str = ""
     addresses: frozenset[str] = field(default_factory=frozenset)
     quota: int | None = None
+    directory: DirectoryMode = DirectoryMode.WORKGROUP
+    hardened_security: bool | None = None
+    long_live_time: int | None = None
 
 
 def recover(
-    reader: Reader, messages: StoredMessages, settings: Settings, new_guid: Callable[[], bytes], now: Now
+    reader: Reader,
+    messages: StoredMessages,
+    settings: Settings,
+    now: Now,
+    *,
+    new_guid: Callable[[], bytes],
+    directory: NodeDirectory,
 ) -> QueueManager:
     record = manager_store.read(reader) or _provision(new_guid, now)
     identity = Identity(
@@ -51,8 +61,16 @@ def recover(
         settings.qualified_computer_name or settings.computer_name,
         settings.addresses,
     )
-    attributes = manager_store.attributes_of(record, settings.quota)
-    manager = QueueManager(identity, messages, new_guid, attributes=attributes)
+    attributes = _configured(manager_store.attributes_of(record), settings)
+    manager = QueueManager(
+        identity,
+        messages,
+        new_guid,
+        attributes=attributes,
+        directory=directory.core if directory.is_integrated else None,
+        expand=directory.core.expand_format_name,
+        default_security=lambda queue: queue_security(queue, directory, receives_srmp=attributes.srmp_http_support),
+    )
     manager_store.write(messages.batch, manager)
     _restore_queues(reader, manager)
     for queue in manager.collection.by_number.values():
@@ -66,8 +84,18 @@ def recover(
         manager.last_private_number, stored_end(reader, Counter.PRIVATE_QUEUE_NUMBER)
     )  # fmt: skip
     _finish_purges(manager, purged)
+    directory.start(manager, settings.quota)
     manager.queue_manager_started(now)
     return manager
+
+
+def _configured(attributes: QueueManagerAttributes, settings: Settings) -> QueueManagerAttributes:
+    attributes = replace(attributes, directory_integrated=settings.directory is not DirectoryMode.WORKGROUP)
+    if settings.quota is not None:
+        attributes = replace(attributes, queue_manager_quota=settings.quota)
+    if settings.hardened_security is not None:
+        attributes = replace(attributes, hardened_security=settings.hardened_security)
+    return attributes
 
 
 def _provision(new_guid: Callable[[], bytes], now: Now) -> QueueManagerRecord:
@@ -76,14 +104,14 @@ def _provision(new_guid: Callable[[], bytes], now: Now) -> QueueManagerRecord:
 
 def _restore_queues(reader: Reader, manager: QueueManager) -> None:
     """In the order of their numbers: a journal and a subqueue are younger than their queue."""
-    for key, value in _all(reader, Table.QUEUES):
+    for key, value in scans.items(reader, Table.QUEUES):
         record = QueueRecord.decode(value)
         queues = manager.collection.by_number
         manager.restore_queue(queue_store.queue_of(keys.queue_id_of(key), record, manager.identity, queues))
 
 
 def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueManager, queue: Queue) -> None:
-    lookup_ids = _lookup_ids(reader, queue.number)
+    lookup_ids = scans.lookup_ids(reader, queue.number)
     value = reader.get(Table.COUNTERS, keys.totals_key(queue.number))
     totals = TotalsRecord() if value is None else TotalsRecord.decode(value)
     if totals.message_count != len(lookup_ids):
@@ -96,7 +124,7 @@ def _restore_positions(
     reader: Reader, messages: StoredMessages, manager: QueueManager
 ) -> Iterator[tuple[tuple[int, int], Queue]]:
     """Timers start again. The positions that were purged and could not go are returned."""
-    for key, value in _all(reader, Table.POSITIONS):
+    for key, value in scans.items(reader, Table.POSITIONS):
         record = PositionRecord.decode(value)
         queue = manager.collection.by_number.get(keys.queue_id_of(key))
         lookup_id = keys.lookup_id_of(key)
@@ -110,7 +138,7 @@ def _restore_positions(
 
 
 def _restore_transactions(reader: Reader, manager: QueueManager) -> None:
-    for identifier, value in _all(reader, Table.TRANSACTIONS):
+    for identifier, value in scans.items(reader, Table.TRANSACTIONS):
         record = TransactionRecord.decode(value)
         by_number = manager.collection.by_number
         manager.transactions.restore(transaction_store.transaction_of(identifier, record, by_number))
@@ -123,22 +151,3 @@ def _finish_purges(manager: QueueManager, purged: Mapping[tuple[int, int], Queue
             queue.positions.set_state(lookup_id, PositionState.PURGE_PENDING)
         else:
             manager.positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
-
-
-def _lookup_ids(reader: Reader, queue: int) -> "array[int]":
-    """In bulk: a million of them have to be there in a second."""
-    found = array("Q")
-    start, stop = keys.message_range(queue)
-    while page := reader.keys(Table.MESSAGES, start, stop, _PAGE):
-        found.frombytes(b"".join([key[8:] for key in page]))
-        start = after(page[-1])
-    if sys.byteorder == "little":
-        found.byteswap()
-    return found
-
-
-def _all(reader: Reader, table: Table) -> Iterator[Item]:
-    start = b""
-    while page := reader.scan(table, start, None, _PAGE):
-        yield from page
-        start = after(page[-1][0])

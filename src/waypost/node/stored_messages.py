@@ -21,6 +21,9 @@ from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord
 from waypost.wire.codec import INFINITE
 
 _Key = tuple[int, int]
+_PUT: Final = Action.PUT
+_DELETE: Final = Action.DELETE
+_MESSAGES: Final = Table.MESSAGES
 _RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
 
 
@@ -87,7 +90,7 @@ class StoredMessages:
             key = queue, lookup_id
             message = volatile.pop(key)
             value = value_of(message)
-            operations.append((Action.PUT, Table.MESSAGES, message_key(queue, lookup_id), value))
+            operations.append((_PUT, _MESSAGES, message_key(queue, lookup_id), value))
             pending[key] = token, message
             self._puts.append(key)
             size += len(message.packet)
@@ -130,6 +133,27 @@ class StoredMessages:
         totals = self._count(queue)
         totals.message_count -= 1
         totals.total_bytes -= len(message.packet)
+
+    def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
+        volatile, pending, operations = self._volatile, self._pending, self.batch.operations
+        has_positions = queue in self._positions
+        size = volatile_size = count = 0
+        for message in messages:
+            lookup_id = message.lookup_identifier
+            if volatile.pop((queue, lookup_id), None) is not None:
+                volatile_size += len(message.packet)
+                continue
+            pending.pop((queue, lookup_id), None)
+            key = message_key(queue, lookup_id)
+            operations.append((_DELETE, _MESSAGES, key, b""))
+            if has_positions:
+                operations.append((_DELETE, Table.POSITIONS, key, b""))
+            count += 1
+            size += len(message.packet)
+        totals = self._count(queue)
+        totals.message_count -= count
+        totals.total_bytes -= size
+        return size + volatile_size
 
     def purge_pending(self, queue: int, lookup_id: int) -> None:
         """The message goes when its lock does, also after a restart."""

@@ -46,7 +46,7 @@ def machine_sid(pathname: PathName, object_sid: Callable[[str], Sid | None] | No
 
 
 def create_default_queue_security_descriptor(creation: QueueCreation) -> bytes:
-    """MS-MQDMPR 3.1.7.1.3.1, self-relative. Raises IllegalSecurityDescriptor if what was supplied is not for a queue."""
+    """MS-MQDMPR 3.1.7.1.3.1, self-relative. Raises IllegalSecurityDescriptor if a queue cannot have `supplied`."""
     supplied = _supplied(creation.supplied)
     owner = supplied.owner or creation.caller
     if not creation.is_domain_user(owner):

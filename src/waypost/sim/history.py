@@ -43,7 +43,7 @@ class History:
         match ask.name, ask.arguments:
             case "open_queue", (Name(key), *_):
                 self._handles[result.number] = key
-            case "send", (int(handle), Draft() as draft, transaction):
+            case "send", (int(handle), Draft() as draft, transaction) if not _is_aside(self._handles[handle]):
                 self._send(draft, self._handles[handle], transaction)
             case name, (int(handle), *_, ReadOptions(transaction=transaction)) if name in _READS:
                 assert isinstance(result.value, Message)
@@ -113,7 +113,7 @@ class History:
     def _read(self, name: str, handle: int, message: Message, transaction: bytes | None) -> None:
         key = self._handles[handle]
         found = _MARK.search(message.packet)
-        if found is None or key in ("", "admin") or key.endswith(";journal") or key.startswith(";"):
+        if found is None or _is_aside(key):
             return
         uid = int(found[1])
         if transaction is not None:
@@ -136,3 +136,8 @@ class History:
                 self._cleared[key] = None
             case (int(handle), *_):
                 self._cleared[self._handles.get(handle, "").partition(";")[0]] = None
+
+
+def _is_aside(key: str) -> bool:
+    """Where copies go, and acknowledgments that bring a body back."""
+    return key == "admin" or key.endswith(";journal") or key.startswith(";")

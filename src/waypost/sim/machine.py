@@ -110,7 +110,7 @@ class Machine:
         for name, least in self._highest.items():
             if counters[name] < least:
                 raise Violation(f"after a restart {name} goes on at {counters[name]}, and {least} was given before")
-        if self.life == 1:
+        if not self.oracle.disk.boxes:
             self.oracle.begin(now)
             self.oracle.first_start(checks.own_queues(self.node))
             self.oracle.books.last_number = self.node.manager.last_number
@@ -145,11 +145,14 @@ class Machine:
             return
         self.world.marks.sometimes("a clean stop")
         self.note(f"{self.name} stops")
+        life = self.life
         self.oracle.disk.complete(self.store.pending)
         for token in self.store.close():
             self.node.persisted(token)
         for effect in self.node.take_effects():
             self._carry_out(effect)
+            if life != self.life:
+                return
         self.history.crashed(ask for _, ask, _ in self._requests.values())
         self._end()
         self._plan_start()
@@ -370,10 +373,39 @@ class Machine:
         self.clock.wall_offset += seconds
         self._settle()
 
+    # Healing.
+
+    def heal(self, healer: Client) -> None:
+        """Clients go away, whatever they have open; the disk is fine."""
+        for client in self.clients:
+            client.stop()
+        self.clients[:] = [healer]
+        if self.is_up:
+            self.make_room()
+            healer.start()
+
     @property
-    def is_quiet(self) -> bool:
-        """Whether nothing is on its way to the disk or back."""
-        return not self.store.pending and not self._disk_works and not self._flush_planned
+    def is_healed(self) -> bool:
+        return self.is_up and self.clients[0].is_done
+
+    @property
+    def unanswered(self) -> str:
+        return ", ".join(f"{client.name}'s {ask}" for client, ask, _ in self._requests.values())
+
+    def check_healed(self) -> None:
+        oracle = self.oracle
+        checks.check_all(self.node, oracle, self.now)
+        if oracle.expected or oracle.readers.waits:
+            raise Violation(f"everything came to its end, but not {self.unanswered}")
+        left = [box.key for box in oracle.books.boxes.values() if box.order]
+        if left or oracle.books.total_bytes:
+            raise Violation(f"the queues {left} cannot be emptied")
+        self.oracle.disk.complete(self.store.pending)
+        for token in self.store.close():
+            self.node.persisted(token)
+        checks.check_store(self.store, oracle)
+        checks.check_memory(self.node)
+        self.history.drained()
 
 
 _OF_A_COORDINATOR: Final = ("enlist", "prepare", "commit_prepared", "abort_prepared")

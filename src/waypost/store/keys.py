@@ -69,3 +69,17 @@ def duplicate_key(guid: bytes, ordinal: int) -> bytes:
 
 def totals_key(queue_id: int) -> bytes:
     return _TOTALS + _QUEUE_KEY.pack(queue_id)
+
+
+def directory_key(object_type: int, identifier: bytes) -> bytes:
+    """The objects of a type stand together, in the order of their identifiers."""
+    return bytes([object_type]) + identifier
+
+
+def object_type_of(key: bytes) -> int:
+    """The number of the type in a key of DIRECTORY."""
+    return key[0]
+
+
+def object_identifier_of(key: bytes) -> bytes:
+    return key[1:]

@@ -1,0 +1,214 @@
+"""Queue and Cursor for asyncio: waypost.client.queue with coroutines, which documents them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+
+from waypost.client.bases import BaseQueue, identify, in_order
+from waypost.client.blocking import Blocking
+from waypost.client.bodies import Body
+from waypost.client.calls import Calls, Seek, milliseconds
+from waypost.client.engine import Operation
+from waypost.client.message import Message
+from waypost.client.names import Name, journal_name, subqueue_name
+from waypost.client.queue_info import QueueInfo, QueueProperties
+from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.core.queues import AccessType, ShareMode
+from waypost.core.system import ServiceNotAvailable
+from waypost.errors import InvalidHandle, QueueNotAvailable, Timeout
+from waypost.node.application import ReadOptions
+from waypost.wire.format_names import FormatName
+
+if TYPE_CHECKING:
+    from waypost.client.manager import Manager, Transaction
+
+
+class Queue(BaseQueue):
+
+    __slots__ = ("_opening", "_shell", "manager")
+
+    def __init__(
+        self,
+        manager: "Manager",
+        shell: Looping,
+        calls: Calls,
+        name: FormatName,
+        *,
+        exclusive: bool = False,
+        outgoing: bool = False,
+    ) -> None:
+        super().__init__(calls, name, exclusive=exclusive, outgoing=outgoing)
+        self.manager: Final = manager
+        self._shell: Final = shell
+        self._opening: Final = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def send(
+        self,
+        body: Body,
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        recoverable: bool = True,
+        transaction: "Transaction | None" = None,
+        **properties: Unpack[SendProperties],
+    ) -> Message:
+        (message,) = self._messages((body,), label, priority, recoverable, properties)
+        identifier = identify(transaction, self._calls)
+        return Message((await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier))[0])
+
+    async def send_many(
+        self,
+        bodies: Iterable[Body],
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        recoverable: bool = True,
+        transaction: "Transaction | None" = None,
+        **properties: Unpack[SendProperties],
+    ) -> list[Message]:
+        messages = self._messages(bodies, label, priority, recoverable, properties)
+        await self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, messages, identify(transaction, self._calls))
+        return [Message(message) for message in messages]
+
+    async def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: "Transaction | None" = None,
+        lookup_id: int | None = None,
+        seek: Seek | None = None,
+    ) -> Message:
+        operation, args = self._receive_request(timeout, transaction, lookup_id, seek)
+        return Message((await self._ask(self._shell.read, self._receive_access, operation, *args))[0])
+
+    async def receive_many(
+        self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
+    ) -> list[Message]:
+        operation, args = self._receive_many_request(count, timeout, transaction)
+        return in_order((await self._ask(self._shell.read, self._receive_access, operation, *args))
+
+    async def peek(
+        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
+    ) -> Message:  # fmt: skip
+        operation, args = self._peek_request(timeout, lookup_id, seek)
+        return Message((await self._ask(self._shell.read, self._peek_access, operation, *args))[0])
+
+    async def browse(self) -> AsyncIterator[Message]:
+        async with Cursor(self._shell, self._calls, partial(self._open_cursor, self._peek_access)) as cursor:
+            try:
+                yield await cursor.peek(0)
+                while True:
+                    yield await cursor.peek_next(0)
+            except Timeout:
+                return
+
+    async def follow(self, timeout: float | None = None) -> AsyncIterator[Message]:
+        while True:
+            try:
+                message = await self.receive(timeout)
+            except Timeout:
+                return
+            yield message
+
+    def cursor(self) -> "Cursor":
+        return Cursor(self._shell, self._calls, partial(self._open_cursor, self._receive_access))
+
+    async def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
+        lookup_id, name, identifier = self._move_request(message, to, transaction)
+        application = self._calls.application
+        (target,) = await self._shell.do(application.open_queue, name, AccessType.MOVE, ShareMode.DENY_NONE)
+        try:
+            await self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
+        finally:
+            self._shell.start(application.close_queue, target)
+
+    async def purge(self) -> None:
+        await self._ask(self._shell.do, self._receive_access, self._calls.application.purge)
+
+    @property
+    def journal(self) -> "Queue":
+        return self.manager.queue(str(journal_name(self._name)))
+
+    def subqueue(self, name: str) -> "Queue":
+        return self.manager.queue(str(subqueue_name(self._name, name)))
+
+    async def info(self) -> QueueInfo:
+        return self._shell.look(self._calls.info, self._name)
+
+    async def set(self, **properties: Unpack[QueueProperties]) -> None:
+        await self._shell.do(self._calls.set_queue, self._name, properties)
+
+    async def delete(self) -> None:
+        await self._shell.do(self._calls.delete_queue, self._name)
+
+    async def close(self) -> None:
+        while self._handles:
+            _, handle = self._handles.popitem()
+            self._shell.start(self._calls.application.close_queue, handle)
+
+    async def _ask(self, ask: Callable[..., list[Any]], access: AccessType, operation: Operation, *args: Any) -> list[Any]:
+        try:
+            return await ask(operation, self._handles.get(access) or await self._open(access), *args)
+        except (QueueNotAvailable, InvalidHandle):
+            # The queue was deleted or the handle closed; there may be another queue under the name.
+            self._handles.pop(access, None)
+            return await ask(operation, await self._open(access), *args)
+
+    async def _open(self, access: AccessType) -> int:
+        async with self._opening:
+            handle = self._handles.get(access)
+            if handle is None:
+                request = self._open_request(access)
+                (handle,) = await self._shell.do(self._calls.application.open_queue, *request)
+                self._handles[access] = handle
+            return handle
+
+    async def _open_cursor(self, access: AccessType) -> tuple[int, int]:
+        (number,) = await self._ask(self._shell.do, access, self._calls.application.open_cursor)
+        return self._handles.get(access, 0), number
+
+
+class Cursor:
+
+    __slots__ = ("_calls", "_open", "_place", "_shell")
+
+    def __init__(self, shell: Looping, calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
+        self._shell: Final = shell
+        self._calls: Final = calls
+        self._open: Final = open_cursor
+        # The handle and the number, once it is used.
+        self._place: tuple[int, int] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def peek(self, timeout: float | None = None) -> Message:
+        return await self._read(self._calls.application.peek, timeout)
+
+    async def peek_next(self, timeout: float | None = None) -> Message:
+        return await self._read(self._calls.application.peek_next, timeout)
+
+    async def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
+        return await self._read(self._calls.application.receive, timeout, identify(transaction, self._calls))
+
+    async def close(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            with suppress(InvalidHandle, ServiceNotAvailable):
+                self._shell.start(self._calls.application.close_cursor, *place)
+
+    async def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
+        self._place = handle, number = self._place or await self._open()
+        options = ReadOptions(milliseconds(timeout), number, transaction)
+        return Message(await self._shell.read(operation, handle, options))[0])

@@ -1,0 +1,192 @@
+"""The directory that a queue manager has, on its store: MS-MQDMPR 3.1.3 and 3.1.7.1.18 to 3.1.7.1.25.
+
+The embedded directory is as durable as the queues: its objects change in the batch of the operation that changes them,
+and who is notified of a change is told when it is durable. Without a directory (workgroup mode) the same events answer
+from what this computer knows of itself (readings MQDMPR 3.X), and nothing is stored.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core import queue_manager, queues
+from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE
+from waypost.directory.core_directory import CoreDirectory, queue_attributes, queue_object
+from waypost.directory.effects import (
+    FindDirectoryServers,
+    LocalQueueManagerRefreshed,
+    LocalQueueRefreshed,
+    SendChangeNotification,
+)
+from waypost.directory.embedded import EmbeddedDirectory
+from waypost.directory.events import DirectoryEvents
+from waypost.directory.initialization import Provisioning, initialize
+from waypost.directory.local import HostNames, LocalQueueManager
+from waypost.directory.objects import DirectoryObject, Queue, QueueManager
+from waypost.directory.queries import AttributeFilter, Operator, Query, by_identifier
+from waypost.directory.results import DirectoryOperationResult, directory_error
+from waypost.directory.topology import Enterprise, User
+from waypost.node import directory_store, manager_store
+from waypost.store.port import Batch, Reader
+from waypost.wire.format_names import PublicFormatName
+from waypost.wire.path_names import QueueKind
+from waypost.wire.security_descriptor import SecurityDescriptor
+from waypost.wire.sid import Sid
+
+# What others have to do: MS-MQCN, and a question to the DNS.
+DirectoryEffect = SendChangeNotification | FindDirectoryServers
+
+
+class DirectoryMode(Enum):
+    """Which directory a queue manager has: none, or one of its own in its store."""
+
+    WORKGROUP = auto()
+    EMBEDDED = auto()
+
+
+class NodeDirectory:
+    """`now` gives the time of the operation that the node is at. `start` comes before anything else."""
+
+    __slots__ = ("_embedded", "_manager", "_now", "core", "events", "is_integrated")
+
+    def __init__(
+        self, reader: Reader, mode: DirectoryMode, new_guid: Callable[[], bytes], now: Callable[[], Now]
+    ) -> None:
+        self.is_integrated: Final = mode is DirectoryMode.EMBEDDED
+        self._now: Final = now
+        self._embedded: Final = EmbeddedDirectory(new_guid, directory_store.read(reader) if self.is_integrated else ())
+        local = LocalQueueManager(QueueManager(), self.is_integrated)
+        self.events: Final = DirectoryEvents(local, self._embedded, self._local_queues)
+        self.core: Final = CoreDirectory(self.events, now)
+
+    def start(self, manager: queue_manager.QueueManager, quota: int | None) -> None:
+        """The directory's part of MS-MQDMPR 3.1.3, when all that was kept is restored. Raises DirectoryError.
+
+        The first start with a directory makes the enterprise and the queue manager's own object. Later ones publish the
+        names of this computer and the `quota`, if that was configured; the rest is as the directory has it.
+        """
+        self._manager = manager
+        local, now = self.events.local, self._now()
+        local.queue_manager = _object_of(manager)
+        domain = manager.identity.qualified_computer_name.partition(".")[2]
+        names = HostNames(manager.identity.computer_name, domain)
+        own = self._own_object() if self.is_integrated else None
+        if own is not None:
+            self._update(own, names, own.queue_manager_quota if quota is None else quota)
+        elif self.is_integrated:
+            self._create_enterprise()
+        provisioning = Provisioning() if own is None else None
+        initialize(self.events, names, provisioning, now)
+        if self.is_integrated and own is None:
+            self._create(local.queue_manager)
+            created = self._own_object()
+            assert created is not None
+            self.events.refresh_local_queue_manager(created, now)
+
+    @property
+    def default_time_to_reach_queue(self) -> int:
+        """Enterprise.DefaultTimeToLive in seconds: PROPID_E_LONG_LIVE of MS-MQMQ 2.3.5.15."""
+        enterprise = self.events.local.enterprise_reference
+        return DEFAULT_TIME_TO_REACH_QUEUE if enterprise is None else enterprise.default_time_to_live
+
+    def is_domain_user(self, sid: Sid) -> bool:
+        """Whether the directory has a user with this SID. In workgroup mode nobody is one."""
+        filters = (AttributeFilter("security_identifier", Operator.EQUALS, sid),)
+        return self.events.read_directory(Query(User, filters), self._now()).value is not None
+
+    def publish(self, queue: queues.Queue) -> None:
+        """A queue is different from what it was: a public one is so in the directory too."""
+        if self.is_integrated and _is_public(queue):
+            self.core.write_queue(queue)
+
+    def settle(self, batch: Batch) -> list[DirectoryEffect]:
+        """Write what has changed in the directory, take over what it says of us, and give what is for others.
+
+        What is taken over leads to events of the core.
+        """
+        told: list[DirectoryEffect] = []
+        for effect in self.events.take_effects():
+            match effect:
+                case LocalQueueManagerRefreshed(item):
+                    self._take_over(item, batch)
+                case LocalQueueRefreshed(item):
+                    self._take_over_queue(item)
+                case _:
+                    told.append(effect)
+        directory_store.write(batch, self._embedded.take_changes())
+        return told
+
+    def _local_queues(self) -> Iterator[Queue]:
+        return map(queue_object, self._manager.queues.values())
+
+    def _own_object(self) -> QueueManager | None:
+        query = Query(QueueManager, by_identifier(self._manager.identity.identifier))
+        return self.events.read_directory(query, self._now()).value
+
+    def _update(self, own: QueueManager, names: HostNames, quota: int) -> None:
+        changed = replace(
+            own,
+            computer_name=names.computer_name,
+            qualified_computer_name=names.qualified_computer_name,
+            queue_manager_quota=quota,
+        )
+        if changed != own:
+            status = self.events.write_directory(changed, self._now())
+            if status is not DirectoryOperationResult.SUCCESS:
+                raise directory_error(status, "take the names of this computer")
+            for queue in self._manager.queues.values():
+                self.publish(queue)
+
+    def _create_enterprise(self) -> None:
+        if self.events.read_directory(Query(Enterprise), self._now()).value is None:
+            self._create(Enterprise())
+
+    def _create(self, item: DirectoryObject) -> None:
+        status = self.events.create_directory_object(item, self._now()).status
+        if status is not DirectoryOperationResult.SUCCESS:
+            raise directory_error(status, f"take the {type(item).__name__} of this computer")
+
+    def _take_over(self, item: QueueManager, batch: Batch) -> None:
+        manager = self._manager
+        attributes = replace(
+            manager.attributes,
+            queue_manager_quota=item.queue_manager_quota,
+            journal_quota=item.journal_quota,
+            security=b"" if item.security is None else item.security.encode(),
+        )
+        if attributes != manager.attributes:
+            manager.modify(attributes, self._now())
+            manager_store.write(batch, manager)
+
+    def _take_over_queue(self, item: Queue) -> None:
+        """But for what a queue has for life."""
+        queue = self._manager.find_queue(PublicFormatName(item.identifier))
+        if queue is None:
+            return
+        item = replace(item, pathname=str(queue.pathname), transactional=queue.attributes.transactional)
+        attributes = queue_attributes(item)
+        if attributes != queue.attributes:
+            self._manager.modify_queue(queue, attributes, self._now())
+            queue.modify_time = item.modify_time
+
+
+def _is_public(queue: queues.Queue) -> bool:
+    """Whether the directory can know the queue: outgoing queues and what belongs to another queue have no object."""
+    is_own = queue.parent is None and not isinstance(queue, queues.OutgoingQueue)
+    return is_own and queue.queue_type is QueueKind.PUBLIC
+
+
+def _object_of(manager: queue_manager.QueueManager) -> QueueManager:
+    identity, attributes = manager.identity, manager.attributes
+    return QueueManager(
+        identifier=identity.identifier,
+        computer_name=identity.computer_name,
+        qualified_computer_name=identity.qualified_computer_name,
+        create_time=attributes.create_time,
+        modify_time=attributes.modify_time,
+        queue_manager_quota=attributes.queue_manager_quota,
+        journal_quota=attributes.journal_quota,
+        security=SecurityDescriptor.decode(attributes.security) if attributes.security else None,
+    )

@@ -1,0 +1,29 @@
+"""Whole tables and ranges of the store, page by page."""
+
+from array import array
+from collections.abc import Iterator
+from struct import unpack
+from typing import Final
+
+from waypost.store import keys
+from waypost.store.port import Item, Reader, Table, after
+
+_PAGE: Final = 10_000
+
+
+def items(reader: Reader, table: Table) -> Iterator[Item]:
+    start = b""
+    while page := reader.scan(table, start, None, _PAGE):
+        yield from page
+        start = after(page[-1][0])
+
+
+def lookup_ids(reader: Reader, queue: int) -> "array[int]":
+    """Those of all messages of a queue, in list order. In bulk: a million of them have to be there in a second."""
+    found = array("Q")
+    start, stop = keys.message_range(queue)
+    while page := reader.keys(Table.MESSAGES, start, stop, _PAGE):
+        # Of the two numbers of each key, the second.
+        found.extend(unpack(f">{2 * len(page)}Q", b"".join(page))[1::2])
+        start = after(page[-1])
+    return found

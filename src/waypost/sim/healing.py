@@ -1,0 +1,35 @@
+"""The second phase: nothing fails any more, so everything must come to its end and every queue be emptied."""
+
+from waypost.core.queues import AccessType, ShareMode
+from waypost.node.application import ReadOptions
+from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.model.letters import Box
+from waypost.sim.words import Name
+
+
+def healer(client: Client) -> Script:
+    machine = client.machine
+    oracle, rng = machine.oracle, machine.world.rng
+    yield Pause(2.0)
+    for identifier in list(oracle.works.in_doubt):
+        committed = identifier in machine.world.decided
+        yield Ask("commit_in_doubt" if committed else "abort_in_doubt", (identifier,), waits=False)
+    for identifier, work in list(oracle.works.works.items()):
+        outcome = rng.choice(("commit", "abort"))
+        if work.is_external:
+            yield Ask(f"{outcome}_prepared" if work.is_prepared else "abort_prepared", (identifier,))
+        else:
+            yield Ask(outcome, (identifier,))
+    for number in list(oracle.readers.handles):
+        yield Ask("close_queue", (number,))
+    # What is received leads to copies and acknowledgments in the queues that come last.
+    for box in sorted(oracle.books.boxes.values(), key=_is_last):
+        if not box.key.endswith("$"):
+            opened: Result = yield Ask("open_queue", (Name(box.key), AccessType.RECEIVE, ShareMode.DENY_NONE))
+            while (yield Ask("receive", (opened.number, ReadOptions()))).is_ok:
+                pass
+            yield Ask("close_queue", (opened.number,))
+
+
+def _is_last(box: Box) -> bool:
+    return box.is_system or box.is_journal or box.key == "admin"

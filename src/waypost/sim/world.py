@@ -1,0 +1,103 @@
+"""One simulated world: its time, its chance, its machines, and what happens to them.
+
+One Random decides everything, and nothing is taken from a set, so the same seed gives the same trace everywhere.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from random import Random
+from typing import Final
+
+from waypost.sim import swarm
+from waypost.sim.client import Client
+from waypost.sim.healing import healer
+from waypost.sim.machine import Machine
+from waypost.sim.marks import Marks
+from waypost.sim.network import Network, NoNetwork
+from waypost.sim.trace import Trace
+from waypost.sim.violation import Violation
+from waypost.sim.workloads import SCRIPTS, setup
+
+# How many events healing may take: far more than all messages and requests together need.
+_MAX_HEALING: Final = 20_000
+
+
+class World:
+    def __init__(self, seed: int, marks: Marks) -> None:
+        self.rng: Final = Random(seed)
+        self.marks: Final = marks
+        self.swarm: Final = swarm.draw(self.rng)
+        self.trace: Final = Trace()
+        self.time = 0.0
+        self.is_healing = False
+        self.operations = 0
+        # The transactions that a coordinator has decided to commit, and whether that is done.
+        self.decided: Final[dict[bytes, bool]] = {}
+        self.network: Network = NoNetwork()
+        self.machines: Final[list[Machine]] = []
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._scheduled = 0
+        self._requests = 0
+        self._uids = 0
+
+    def schedule(self, delay: float, action: Callable[[], None]) -> None:
+        self._scheduled += 1
+        heappush(self._events, (self.time + delay, self._scheduled, action))
+
+    def strikes(self, rate: float) -> bool:
+        """Whether a fault of this rate happens now."""
+        return rate > 0.0 and not self.is_healing and self.rng.random() < rate
+
+    def new_request(self) -> int:
+        self._requests += 1
+        return self._requests
+
+    def new_uid(self) -> int:
+        self._uids += 1
+        return self._uids
+
+    def run(self) -> None:
+        """Raises Violation."""
+        self.trace.note(0.0, str(self.swarm))
+        machine = Machine("host", self, self.swarm)
+        self.machines.append(machine)
+        for number, name in enumerate(("setup", *self.swarm.workloads)):
+            machine.add_client(Client(f"{name}{number}", machine, SCRIPTS.get(name, setup)))
+        while self.operations < self.swarm.operations:
+            before = self.operations
+            self._step()
+            if self.operations > before:
+                self._strike(machine)
+        self._heal(machine)
+
+    def _step(self) -> None:
+        if not self._events:
+            raise Violation("nothing happens any more")
+        self.time, _, action = heappop(self._events)
+        action()
+
+    def _strike(self, machine: Machine) -> None:
+        if not machine.is_up:
+            return
+        if self.strikes(self.swarm.crash):
+            machine.crash("at any moment")
+        elif self.strikes(self.swarm.stop):
+            machine.stop()
+        elif self.strikes(self.swarm.full) and not machine.store.full:
+            machine.fill_disk()
+        elif self.strikes(self.swarm.jump):
+            machine.jump()
+
+    def _heal(self, machine: Machine) -> None:
+        self.is_healing = True
+        self.trace.note(self.time, "healing begins")
+        machine.heal(Client("healer", machine, healer))
+        for _ in range(_MAX_HEALING):
+            if machine.is_healed:
+                break
+            if not self._events:
+                raise Violation(f"requests are never answered: {machine.unanswered}")
+            self._step()
+        else:
+            raise Violation(f"healing does not come to an end; still unanswered: {machine.unanswered}")
+        machine.check_healed()
