@@ -1,3 +1,63 @@
-"""Waypost: a message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire."""
+"""Waypost: a message queue manager that speaks Microsoft Message Queuing (MSMQ) on the wire.
+
+    import waypost
+
+    with waypost.open("./data") as manager:
+        orders = manager.create_queue("orders")
+        orders.send("42 bolts", label="order")
+        print(orders.receive().text)
+
+`waypost.open` is where to start; `waypost.aio` has the same for asyncio, and `waypost.errors` what can go wrong. The
+packets, names and values of the protocol are in waypost.wire.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from waypost import aio, errors
+    from waypost.client.bodies import xml_body
+    from waypost.client.manager import Manager, Transaction, open  # noqa: A004, the name that people look for
+    from waypost.client.message import Message
+    from waypost.client.queue import Cursor, Queue
+    from waypost.client.queue_info import QueueInfo
+
+__all__ = [
+    "Cursor",
+    "Manager",
+    "Message",
+    "Queue",
+    "QueueInfo",
+    "Transaction",
+    "__version__",
+    "aio",
+    "errors",
+    "open",
+    "xml_body",
+]
+
+# Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
+_HOMES: Final = {
+    "Cursor": "waypost.client.queue",
+    "Manager": "waypost.client.manager",
+    "Message": "waypost.client.message",
+    "Queue": "waypost.client.queue",
+    "QueueInfo": "waypost.client.queue_info",
+    "Transaction": "waypost.client.manager",
+    "open": "waypost.client.manager",
+    "xml_body": "waypost.client.bodies",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in ("aio", "errors"):
+        return import_module(f"waypost.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'waypost' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

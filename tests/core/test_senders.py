@@ -32,6 +32,15 @@ class Nowhere:
     def get(self, queue: int, lookup_id: int) -> Message:
         raise KeyError(queue, lookup_id)
 
+    def put_all(self, queue: int, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.put(queue, message)
+
+    hold_all = put_all
+
+    def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]:
+        return [self.get(queue, lookup_id) for lookup_id in lookup_ids]
+
     def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None: ...
 
     def delete(self, queue: int, message: Message) -> None: ...

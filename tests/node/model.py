@@ -14,7 +14,7 @@ QUEUES = (ORDERS, LEDGER, DONE, JOURNAL)
 class Entry:
     """A message in a queue. `holder` is the transaction or two-phase read that locks it."""
 
-    label: str
+    body: bytes
     place: tuple[int, int]
     is_recoverable: bool
     holder: bytes | None = None
@@ -30,8 +30,8 @@ class Entry:
         return self.is_recoverable and self.is_sent and not self.is_purged
 
 
-# Of each queue the label, abort count and move count of its messages, in list order.
-View = dict[str, list[tuple[str, int, int]]]
+# Of each queue the body, abort count and move count of its messages, in list order.
+View = dict[str, list[tuple[bytes, int, int]]]
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Model:
 
     def view(self) -> View:
         return {
-            name: [(entry.label, entry.aborts, entry.moves) for entry in entries if entry.is_durable]
+            name: [(entry.body, entry.aborts, entry.moves) for entry in entries if entry.is_durable]
             for name, entries in self.queues.items()
         }
 
@@ -57,21 +57,24 @@ class Model:
         }
         return Model(queues, arrivals=self.arrivals)
 
+    def available(self, name: str) -> list[Entry]:
+        return [entry for entry in self.queues[name] if entry.holder is None]
+
     def first(self, name: str) -> Entry | None:
-        return next((entry for entry in self.queues[name] if entry.holder is None), None)
+        return next(iter(self.available(name)), None)
 
-    def send(self, name: str, label: str, priority: int, *, recoverable: bool) -> Entry:
-        return self._put(name, Entry(label, (7 - priority, next(self.arrivals)), recoverable))
+    def send(self, name: str, body: bytes, priority: int, *, recoverable: bool) -> Entry:
+        return self._put(name, Entry(body, (7 - priority, next(self.arrivals)), recoverable))
 
-    def send_in(self, tx: bytes, name: str, label: str) -> None:
-        entry = Entry(label, (7, next(self.arrivals)), is_recoverable=True, holder=tx, is_sent=False)
+    def send_in(self, tx: bytes, name: str, body: bytes) -> None:
+        entry = Entry(body, (7, next(self.arrivals)), is_recoverable=True, holder=tx, is_sent=False)
         self._put(name, entry)
         self.transactions[tx].append(("send", entry))
 
     def receive(self, name: str, entry: Entry) -> None:
         self.queues[name].remove(entry)
         if name == ORDERS:
-            self._put(JOURNAL, Entry(entry.label, (entry.place[0], next(self.arrivals)), entry.is_recoverable))
+            self._put(JOURNAL, Entry(entry.body, (entry.place[0], next(self.arrivals)), entry.is_recoverable))
 
     def lock(self, entry: Entry, holder: bytes, operation: str = "") -> None:
         entry.holder = holder

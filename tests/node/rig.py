@@ -5,7 +5,7 @@ is asked for between two `turn`s goes into one batch. A handle is opened when it
 test that looks at batches opens its handles before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -178,6 +178,16 @@ class Rig:
     def send(self, message: Message | str, name: str = "orders", tx: bytes | None = None) -> int:
         handle, call = self.open(name, SEND), self.call()
         self.application.send(call, handle, letter(message) if isinstance(message, str) else message, tx)
+        return call.request
+
+    def send_many(self, bodies: Sequence[bytes], name: str = "orders", tx: bytes | None = None) -> int:
+        handle, call = self.open(name, SEND), self.call()
+        self.application.send_many(call, handle, letter(""), bodies, transaction=tx)
+        return call.request
+
+    def receive_many(self, count: int, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:
+        handle, call = self.open(name), self.call()
+        self.application.receive_many(call, handle, count, options)
         return call.request
 
     def receive(self, name: str = "orders", options: ReadOptions = NO_WAIT) -> int:

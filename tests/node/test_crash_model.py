@@ -4,6 +4,8 @@ A start on a store reads and changes nothing before its first batch, so after ev
 node starts on the same store and tells what a crash would have left at this point.
 """
 
+from itertools import count
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -32,7 +34,7 @@ class Crashes(RuleBasedStateMachine):
         self.rig.modify(ORDERS, journaling=True)
         self.rig.create(LEDGER, transactional=True)
         self.model = Model()
-        self.labels = 0
+        self.bodies = map(str.encode, map(str, count(1)))
         self.started()
 
     def started(self) -> None:
@@ -45,38 +47,49 @@ class Crashes(RuleBasedStateMachine):
         self.rig.hold_disk()
         self.two_phase: Entry | None = None
         self.read_id = 0
-        # For every request the batch that has to be durable before the answer, and the label that is to be told.
-        self.asked: dict[int, tuple[int, str | None]] = {}
+        # For every request the batch that has to be durable before the answer, and the bodies that are to be told.
+        self.asked: dict[int, tuple[int, list[bytes]]] = {}
         self.views: dict[int, tuple[View, Model]] = {len(self.rig.submitted): self.snapshot()}
         self.model.batch = len(self.rig.submitted) + 1
 
     def snapshot(self) -> tuple[View, Model]:
         return self.model.view(), self.model.after_a_crash()
 
-    def note(self, request: int, before: View, told: Entry | None = None) -> None:
-        """The answer waits for the batch if something durable has changed, and for the message that it tells."""
+    def note(self, request: int, before: View, *told: Entry) -> None:
+        """The answer waits for the batch if something durable has changed, and for the messages that it tells."""
         changed = self.model.batch if self.model.view() != before else 0
-        self.asked[request] = max(changed, told.written if told else 0), told.label if told else None
-
-    def label(self) -> str:
-        self.labels += 1
-        return str(self.labels)
+        batch = max(changed, *(entry.written for entry in told), 0)
+        self.asked[request] = batch, [entry.body for entry in told]
 
     # Operations.
 
     @rule(priority=st.integers(0, 7), recoverable=st.booleans())
     def send(self, priority: int, *, recoverable: bool) -> None:
-        before, label = self.model.view(), self.label()
+        before, body = self.model.view(), next(self.bodies)
         guarantee = RECOVERABLE if recoverable else EXPRESS
-        request = self.rig.send(letter(label, priority=priority, delivery_guarantee=guarantee))
-        self.note(request, before, self.model.send(ORDERS, label, priority, recoverable=recoverable))
+        request = self.rig.send(letter("", body=body, priority=priority, delivery_guarantee=guarantee))
+        self.note(request, before, self.model.send(ORDERS, body, priority, recoverable=recoverable))
+
+    @rule()
+    def send_two(self) -> None:
+        before, bodies = self.model.view(), [next(self.bodies), next(self.bodies)]
+        request = self.rig.send_many(bodies)
+        self.note(request, before, *(self.model.send(ORDERS, body, 3, recoverable=True) for body in bodies))
 
     @rule(tx=TRANSACTIONS)
     def send_in(self, tx: bytes) -> None:
         self.begin(tx)
-        label = self.label()
-        self.rig.send(label, LEDGER, tx)
-        self.model.send_in(tx, LEDGER, label)
+        body = next(self.bodies)
+        self.rig.send(letter("", body=body), LEDGER, tx)
+        self.model.send_in(tx, LEDGER, body)
+
+    @rule(tx=TRANSACTIONS)
+    def send_two_in(self, tx: bytes) -> None:
+        self.begin(tx)
+        bodies = [next(self.bodies), next(self.bodies)]
+        self.rig.send_many(bodies, LEDGER, tx)
+        for body in bodies:
+            self.model.send_in(tx, LEDGER, body)
 
     def begin(self, tx: bytes) -> None:
         if tx not in self.model.transactions:
@@ -93,6 +106,21 @@ class Crashes(RuleBasedStateMachine):
         request = self.rig.receive(name)
         self.model.receive(name, entry)
         self.note(request, before, entry)
+
+    @rule(name=READ_QUEUES, tx=st.none() | TRANSACTIONS)
+    def receive_two(self, name: str, tx: bytes | None) -> None:
+        before, entries = self.model.view(), self.model.available(name)[:2]
+        if not entries:
+            return
+        if tx is not None:
+            self.begin(tx)
+        request = self.rig.receive_many(2, name, ReadOptions(transaction=tx))
+        for entry in entries:
+            if tx is None:
+                self.model.receive(name, entry)
+            else:
+                self.model.lock(entry, tx, "receive")
+        self.note(request, before, *entries)
 
     @rule(name=READ_QUEUES)
     def peek(self, name: str) -> None:
@@ -197,10 +225,11 @@ class Crashes(RuleBasedStateMachine):
     def check_answers(self) -> None:
         """Nothing is told too early, and when the disk has nothing to do everything is told."""
         for request in [request for request in self.asked if request in self.rig.answers]:
-            batch, label = self.asked.pop(request)
+            batch, bodies = self.asked.pop(request)
             assert batch <= self.written
-            message = self.rig.answers[request]
-            assert label is None or (isinstance(message, Message) and message.label == label)
+            answer = self.rig.answers[request]
+            told = answer if isinstance(answer, list) else [answer] if isinstance(answer, Message) else []
+            assert [message.body for message in told] == bodies
         assert self.rig.pending or not self.asked
 
 
@@ -210,7 +239,7 @@ def durable(node: Node) -> View:
     for name in QUEUES:
         queue = node.manager.find_queue(direct(name))
         messages = [] if queue is None else contents(node, queue)
-        view[name] = [(message.label, message.abort_count, message.move_count) for message in messages]
+        view[name] = [(message.body, message.abort_count, message.move_count) for message in messages]
         assert queue is None or queue.total_bytes == sum(len(message.packet) for message in messages)
     assert node.manager.total_bytes == sum(queue.total_bytes for queue in node.manager.collection.by_number.values())
     return view

@@ -1,20 +1,22 @@
 """Queue and Cursor for asyncio: waypost.client.queue with coroutines, which documents them."""
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from waypost.client.bases import BaseQueue, identify, in_order
-from waypost.client.blocking import Blocking
+from waypost.client import queue
+from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.engine import Operation
+from waypost.client.looping import Looping
 from waypost.client.message import Message
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties
+from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.system import ServiceNotAvailable
 from waypost.errors import InvalidHandle, QueueNotAvailable, Timeout
@@ -22,11 +24,11 @@ from waypost.node.application import ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
-    from waypost.client.manager import Manager, Transaction
+    from waypost.client.aio_manager import Manager, Transaction
 
 
+@documented_by(queue.Queue)
 class Queue(BaseQueue):
-
     __slots__ = ("_opening", "_shell", "manager")
 
     def __init__(
@@ -60,9 +62,11 @@ class Queue(BaseQueue):
         transaction: "Transaction | None" = None,
         **properties: Unpack[SendProperties],
     ) -> Message:
-        (message,) = self._messages((body,), label, priority, recoverable, properties)
+        message = self._message(body, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
-        return Message((await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier))[0])
+        return Message(
+            (await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier))[0]
+        )
 
     async def send_many(
         self,
@@ -74,9 +78,10 @@ class Queue(BaseQueue):
         transaction: "Transaction | None" = None,
         **properties: Unpack[SendProperties],
     ) -> list[Message]:
-        messages = self._messages(bodies, label, priority, recoverable, properties)
-        await self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, messages, identify(transaction, self._calls))
-        return [Message(message) for message in messages]
+        like, encoded = self._messages(bodies, label, priority, recoverable, properties)
+        identifier = identify(transaction, self._calls)
+        sent = await self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
+        return [Message(message) for message in sent]
 
     async def receive(
         self,
@@ -87,19 +92,21 @@ class Queue(BaseQueue):
         seek: Seek | None = None,
     ) -> Message:
         operation, args = self._receive_request(timeout, transaction, lookup_id, seek)
-        return Message((await self._ask(self._shell.read, self._receive_access, operation, *args))[0])
+        return Message(await self._ask(self._shell.read, self._receive_access, operation, *args))
 
     async def receive_many(
         self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
     ) -> list[Message]:
         operation, args = self._receive_many_request(count, timeout, transaction)
-        return in_order((await self._ask(self._shell.read, self._receive_access, operation, *args))
+        return [
+            Message(message) for message in await self._ask(self._shell.read, self._receive_access, operation, *args)
+        ]
 
     async def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
         operation, args = self._peek_request(timeout, lookup_id, seek)
-        return Message((await self._ask(self._shell.read, self._peek_access, operation, *args))[0])
+        return Message(await self._ask(self._shell.read, self._peek_access, operation, *args))
 
     async def browse(self) -> AsyncIterator[Message]:
         async with Cursor(self._shell, self._calls, partial(self._open_cursor, self._peek_access)) as cursor:
@@ -124,7 +131,7 @@ class Queue(BaseQueue):
     async def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
         lookup_id, name, identifier = self._move_request(message, to, transaction)
         application = self._calls.application
-        (target,) = await self._shell.do(application.open_queue, name, AccessType.MOVE, ShareMode.DENY_NONE)
+        target = await self._shell.do(application.open_queue, name, AccessType.MOVE, ShareMode.DENY_NONE)
         try:
             await self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
         finally:
@@ -144,7 +151,7 @@ class Queue(BaseQueue):
         return self._shell.look(self._calls.info, self._name)
 
     async def set(self, **properties: Unpack[QueueProperties]) -> None:
-        await self._shell.do(self._calls.set_queue, self._name, properties)
+        await self._shell.do(self._calls.set_queue, self._name, queue_attributes(properties))
 
     async def delete(self) -> None:
         await self._shell.do(self._calls.delete_queue, self._name)
@@ -154,7 +161,9 @@ class Queue(BaseQueue):
             _, handle = self._handles.popitem()
             self._shell.start(self._calls.application.close_queue, handle)
 
-    async def _ask(self, ask: Callable[..., list[Any]], access: AccessType, operation: Operation, *args: Any) -> list[Any]:
+    async def _ask(
+        self, ask: Callable[..., Awaitable[Any]], access: AccessType, operation: Operation, *args: Any
+    ) -> Any:
         try:
             return await ask(operation, self._handles.get(access) or await self._open(access), *args)
         except (QueueNotAvailable, InvalidHandle):
@@ -167,20 +176,20 @@ class Queue(BaseQueue):
             handle = self._handles.get(access)
             if handle is None:
                 request = self._open_request(access)
-                (handle,) = await self._shell.do(self._calls.application.open_queue, *request)
+                handle = await self._shell.do(self._calls.application.open_queue, *request)
                 self._handles[access] = handle
             return handle
 
     async def _open_cursor(self, access: AccessType) -> tuple[int, int]:
-        (number,) = await self._ask(self._shell.do, access, self._calls.application.open_cursor)
+        number = await self._ask(self._shell.do, access, self._calls.application.open_cursor)
         return self._handles.get(access, 0), number
 
 
+@documented_by(queue.Cursor)
 class Cursor:
-
     __slots__ = ("_calls", "_open", "_place", "_shell")
 
-    def __init__(self, shell: Looping, calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, shell: Looping, calls: Calls, open_cursor: Callable[[], Awaitable[tuple[int, int]]]) -> None:
         self._shell: Final = shell
         self._calls: Final = calls
         self._open: Final = open_cursor
@@ -211,4 +220,4 @@ class Cursor:
     async def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
         self._place = handle, number = self._place or await self._open()
         options = ReadOptions(milliseconds(timeout), number, transaction)
-        return Message(await self._shell.read(operation, handle, options))[0])
+        return Message(await self._shell.read(operation, handle, options))

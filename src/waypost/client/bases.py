@@ -1,10 +1,9 @@
 """What a queue and a transaction are on both sides, whether one waits for them or awaits them."""
 
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from typing import Any, Final
 
-from waypost.client.bodies import Body
+from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.calls import Calls, Seek, milliseconds, sought
 from waypost.client.engine import Operation
 from waypost.client.message import Message
@@ -90,10 +89,20 @@ class BaseQueue:
         share = self._share if access is self._receive_access else ShareMode.DENY_NONE
         return self._name, access, share
 
+    def _message(
+        self, body: Body, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]
+    ) -> CoreMessage:  # fmt: skip
+        message = self._calls.message(label, priority, recoverable, properties)
+        message.body, message.body_type = encode_body(body, properties.get("body_type"))
+        return message
+
     def _messages(
         self, bodies: Iterable[Body], label: str, priority: int, recoverable: object, properties: Mapping[str, Any]
-    ) -> list[CoreMessage]:
-        return self._calls.messages(bodies, label, priority, recoverable, properties)
+    ) -> tuple[CoreMessage, list[bytes]]:
+        """What they have in common, and their bodies."""
+        message = self._calls.message(label, priority, recoverable, properties)
+        encoded, message.body_type = encode_bodies(bodies, properties.get("body_type"))
+        return message, encoded
 
     def _receive_request(
         self, timeout: float | None, transaction: BaseTransaction | None, lookup_id: int | None, seek: Seek | None
@@ -110,7 +119,7 @@ class BaseQueue:
         if not isinstance(count, int) or count < 1:
             raise InvalidParameter(f"count is how many messages to receive at most, not {count!r}")
         options = ReadOptions(milliseconds(timeout), None, identify(transaction, self._calls))
-        return self._calls.receive_many, (count, options)
+        return self._calls.application.receive_many, (count, options)
 
     def _peek_request(self, timeout: float | None, lookup_id: int | None, seek: Seek | None) -> Request:
         found = sought(lookup_id, seek)
@@ -135,9 +144,3 @@ def identify(transaction: BaseTransaction | None, calls: Calls) -> bytes | None:
     if not isinstance(transaction, BaseTransaction):
         raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {transaction!r}")
     return transaction.identifier_for(calls)
-
-
-def in_order(found: list[CoreMessage]) -> list[Message]:
-    """Messages that were read together; those that had to wait for the disk are answered last."""
-    found.sort(key=attrgetter("lookup_identifier"))
-    return [Message(message) for message in found]

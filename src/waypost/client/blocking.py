@@ -41,11 +41,11 @@ class Blocking:
         self._alarm = inf
         self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size)
 
-    def do(self, operation: Operation, *args: Any) -> list[Any]:
+    def do(self, operation: Operation, *args: Any) -> Any:
         """Have something done, and wait until it is durable."""
         return self._wait(self._start(operation, args, None))
 
-    def read(self, operation: Operation, handle: int, *args: Any) -> list[Any]:
+    def read(self, operation: Operation, handle: int, *args: Any) -> Any:
         """Read through a handle, and wait until there is something to read or its time is over."""
         return self._wait(self._start(operation, (handle, *args), handle))
 
@@ -95,7 +95,7 @@ class Blocking:
                 self._hurry(self._leader)
         return answer
 
-    def _wait(self, answer: Answer) -> list[Any]:
+    def _wait(self, answer: Answer) -> Any:
         if answer.is_done:
             return answer.result()
         sleep = allocate_lock()

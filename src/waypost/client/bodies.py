@@ -6,6 +6,7 @@ The XmlMessageFormatter, which .NET uses unless told otherwise, reads UTF-8 text
 the BinaryMessageFormatter of .NET writes stays bytes; nothing here ever makes objects of a body.
 """
 
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 from xml.sax.saxutils import escape
 
@@ -37,6 +38,21 @@ def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
     raise InvalidParameter(
         f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example"
     )
+
+
+def encode_bodies(bodies: Iterable[Body], body_type: int | None) -> tuple[list[bytes], int]:
+    """The same for messages that are sent together, which have one BodyType."""
+    if isinstance(bodies, str | bytes | bytearray | memoryview):
+        raise InvalidParameter("bodies are a list of bodies, not one")
+    encoded = []
+    number = body_type
+    for body in bodies:
+        data, found = encode_body(body, body_type)
+        if found != number and number is not None:
+            raise InvalidParameter("bodies that are sent together are all text or all bytes")
+        number = found
+        encoded.append(data)
+    return encoded, BYTES if number is None else number
 
 
 def decode_text(body: bytes, body_type: int) -> str:

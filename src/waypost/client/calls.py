@@ -3,22 +3,21 @@
 Everything here is done while nobody else uses the engine, and nothing here waits.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf, isnan
 from typing import Any, Final, Literal, TypeAlias
 
-from waypost.client.bodies import Body, encode_body
-from waypost.client.engine import Engine, Partly
+from waypost.client.engine import Engine
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
-from waypost.client.sending import body_type_of, message_attributes
+from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.core.reading import MessageSeekAction
-from waypost.errors import InvalidParameter, QueueNotFound, Timeout, WaypostError
+from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.guid import guid_text
-from waypost.node.application import Call, ReadOptions
+from waypost.node.application import Call
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
 from waypost.wire.path_names import QueueKind
 
@@ -48,69 +47,26 @@ class Calls:
     def name(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
 
-    def messages(
-        self,
-        bodies: Iterable[Body],
-        label: str,
-        priority: int,
-        recoverable: object,
-        properties: Mapping[str, Any],
-    ) -> list[Message]:
-        """Messages to send that differ in nothing but their bodies. Raises InvalidParameter before anything is sent."""
+    def message(self, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]) -> Message:
+        """A message to send, without its body. Raises InvalidParameter before anything is sent."""
         attributes = message_attributes(label, priority, recoverable, properties, computer=self.computer)
-        body_type = body_type_of(properties) if properties else None
-        if isinstance(bodies, str | bytes | bytearray | memoryview):
-            raise InvalidParameter("bodies are a list of bodies, not one")
-        messages = []
-        for body in bodies:
-            data, number = encode_body(body, body_type)
-            messages.append(Message(body=data, body_type=number, **attributes))
-        return messages
+        return Message(**attributes)
 
-    def send_many(self, call: Call, handle: int, messages: list[Message], transaction: bytes | None) -> int | Partly:
-        send = self.application.send
-        sent = 0
-        try:
-            for message in messages:
-                send(call, handle, message, transaction)
-                sent += 1
-        except WaypostError as error:
-            if sent:
-                error.add_note(f"the first {sent} of {len(messages)} messages are sent")
-                return Partly(sent, error)
-            raise
-        return sent
-
-    def receive_many(self, call: Call, handle: int, count: int, options: ReadOptions) -> int:
-        """What is there, or the first message that comes."""
-        receive = self.application.receive
-        at_once = ReadOptions(0, None, options.transaction)
-        received = 0
-        try:
-            while received < count:
-                receive(call, handle, at_once)
-                received += 1
-        except WaypostError as error:
-            if received:
-                return received
-            if options.timeout_ms == 0 or not isinstance(error, Timeout):
-                raise
-            receive(call, handle, options)
-            return 1
-        return received
+    def send_many(
+        self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], transaction: bytes | None
+    ) -> None:  # fmt: skip
+        self.application.send_many(call, handle, like, bodies, transaction=transaction)
 
     def move(self, call: Call, handle: int, lookup_id: int, target: int, transaction: bytes | None) -> None:
         self.application.move(call, handle, lookup_id, target, transaction=transaction)
 
-    def create_queue(self, call: Call, name: Name, transactional: object, properties: Mapping[str, Any]) -> None:
-        attributes = QueueAttributes(
-            path_name(name, self.computer), transactional=bool(transactional), **queue_attributes(properties)
-        )
-        self.application.create_queue(call, attributes)
+    def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> QueueAttributes:
+        """Of a new queue. Raises InvalidParameter before anything is created."""
+        path = path_name(name, self.computer)
+        return QueueAttributes(path, transactional=bool(transactional), **queue_attributes(properties))
 
-    def set_queue(self, call: Call, name: FormatName, changes: Mapping[str, Any]) -> None:
+    def set_queue(self, call: Call, name: FormatName, attributes: Mapping[str, Any]) -> None:
         queue = self._queue(name)
-        attributes = queue_attributes(changes)
         self.application.modify_queue(call, queue, replace(queue.attributes, **attributes))
 
     def delete_queue(self, call: Call, name: FormatName) -> None:

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -32,37 +31,28 @@ _OPEN_OUTCOME: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Partly:
-    """An operation that did a part of its work: how many answers will come, and why there are no more."""
-
-    done: int
-    error: WaypostError
-
-
-# What an operation gets is a Call and its arguments; it says how many answers there will be, one unless it does.
-Operation: TypeAlias = Callable[..., int | Partly | None]
+# It gets a Call and its arguments, and leads to one Reply or Failure.
+Operation: TypeAlias = Callable[..., None]
 
 
 class Answer:
     """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
 
-    __slots__ = ("awaited", "error", "handle", "is_done", "request", "values", "wake")
+    __slots__ = ("error", "handle", "is_done", "request", "value", "wake")
 
     def __init__(self, request: int, handle: int | None) -> None:
         self.request: Final = request
         # Of a read: the handle under which it may wait.
         self.handle: Final = handle
-        self.awaited = 1
-        self.values: list[Any] = []
+        self.value: Any = None
         self.error: WaypostError | None = None
         self.is_done = False
         self.wake: Callable[[], None] | None = None
 
-    def result(self) -> list[Any]:
+    def result(self) -> Any:
         if self.error is not None:
             raise self.error
-        return self.values
+        return self.value
 
     def end(self) -> None:
         self.is_done = True
@@ -136,9 +126,7 @@ class Engine:
         try:
             if handle is not None:
                 self._tick(now)
-            awaited = operation(Call(request, now), *args)
-            if awaited is not None:
-                self._expect(answer, awaited)
+            operation(Call(request, now), *args)
         except WaypostError:
             del self._answers[request]
             raise
@@ -160,12 +148,10 @@ class Engine:
         try:
             for effect in self.node.take_effects():
                 if type(effect) is Reply:
-                    answer = answers.get(effect.request)
+                    answer = answers.pop(effect.request, None)
                     if answer is not None:
-                        answer.values.append(effect.value)
-                        if len(answer.values) == answer.awaited:
-                            del answers[answer.request]
-                            answer.end()
+                        answer.value = effect.value
+                        answer.end()
                 elif type(effect) is Commit:
                     self._store.submit(effect.batch, effect.token)
                     self.unwritten += 1
@@ -258,16 +244,6 @@ class Engine:
             return deadline
         self.node.tick(now)
         return self.node.next_deadline(now)
-
-    def _expect(self, answer: Answer, awaited: int | Partly) -> None:
-        if isinstance(awaited, Partly):
-            answer.error = awaited.error
-            answer.awaited = awaited.done
-        else:
-            answer.awaited = awaited
-        if not answer.awaited:
-            del self._answers[answer.request]
-            answer.end()
 
     def _end(self, request: int, error: WaypostError) -> None:
         answer = self._answers.pop(request, None)

@@ -30,10 +30,10 @@ class Looping:
         self._written: asyncio.Future[None] | None = None
         self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size)
 
-    async def do(self, operation: Operation, *args: Any) -> list[Any]:
+    async def do(self, operation: Operation, *args: Any) -> Any:
         return await self._wait(self._start(operation, args, None))
 
-    async def read(self, operation: Operation, handle: int, *args: Any) -> list[Any]:
+    async def read(self, operation: Operation, handle: int, *args: Any) -> Any:
         return await self._wait(self._start(operation, (handle, *args), handle))
 
     def start(self, operation: Operation, *args: Any) -> None:
@@ -79,7 +79,7 @@ class Looping:
                 self._is_settling = True
                 self._loop.call_soon(self._settle)
 
-    async def _wait(self, answer: Answer) -> list[Any]:
+    async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:
             future: asyncio.Future[None] = self._loop.create_future()
             answer.wake = partial(_wake, future)

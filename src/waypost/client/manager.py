@@ -1,7 +1,7 @@
 """Manager, Transaction and open, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
 from pathlib import Path
-from typing import Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from waypost.client.bases import BaseTransaction
 from waypost.client.blocking import Blocking
@@ -14,6 +14,9 @@ from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.settings import settings
+
+if TYPE_CHECKING:
+    from waypost.wire.format_names import FormatName
 
 
 def open(  # noqa: A001, the name that people look for
@@ -52,7 +55,7 @@ class Manager:
     def __init__(self, shell: Blocking, path: Path) -> None:
         self._shell: Final = shell
         self._calls: Final = Calls(shell.engine)
-        self._queues: dict[object, Queue] = {}
+        self._queues: dict[FormatName, Queue] = {}
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -92,7 +95,7 @@ class Manager:
         type_id           a GUID of your own that says what kind of queue it is
         multicast         the address and port to take multicast messages from, like "234.1.1.1:8001"
         """
-        self._shell.do(self._calls.create_queue, name, transactional, properties)
+        self._shell.do(self._calls.application.create_queue, self._calls.attributes(name, transactional, properties))
         return self.queue(name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
@@ -101,17 +104,12 @@ class Manager:
         With `exclusive` it is an object of its own that keeps others from receiving, from its first receive until it is
         closed; SharingViolation says that others are there already.
         """
-        if exclusive:
-            return Queue(self, self._shell, self._calls, self._calls.name(name), exclusive=True)
-        found = self._queues.get(name) if isinstance(name, str) else None
+        format_name = self._calls.name(name)
+        found = None if exclusive else self._queues.get(format_name)
         if found is None:
-            format_name = self._calls.name(name)
-            found = self._queues.get(format_name)
-            if found is None:
-                found = Queue(self, self._shell, self._calls, format_name)
+            found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
+            if not exclusive:
                 self._queues[format_name] = found
-            if isinstance(name, str):
-                self._queues[name] = found
         return found
 
     def queues(self) -> list[Queue]:

@@ -9,6 +9,7 @@ DIRECT=..., PUBLIC=...  any format name
 """
 
 import re
+from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
 from waypost.errors import IllegalFormatName, InvalidParameter
@@ -34,9 +35,7 @@ def format_name(name: Name, computer: str) -> FormatName:
     text = name if isinstance(name, str) else getattr(name, "format_name", None)
     if not isinstance(text, str):
         raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
-    if _FORMAT_NAME.match(text):
-        return FormatName.parse(text)
-    return _direct_name(text, computer)
+    return _parsed(text, computer)
 
 
 def path_name(name: Name, computer: str) -> PathName:
@@ -70,6 +69,12 @@ def subqueue_name(name: FormatName, subqueue: str) -> FormatName:
     if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE and isinstance(subqueue, str):
         return FormatName.parse(f"{name};{subqueue}")
     raise InvalidParameter(f"{name} has no subqueue {subqueue!r}")
+
+
+# Programs use few names, again and again, and to parse one takes longer than to send a message.
+@lru_cache(maxsize=512)
+def _parsed(text: str, computer: str) -> FormatName:
+    return FormatName.parse(text) if _FORMAT_NAME.match(text) else _direct_name(text, computer)
 
 
 def _direct_name(text: str, computer: str) -> DirectFormatName:

@@ -6,14 +6,14 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from waypost.client.bases import BaseQueue, identify, in_order
+from waypost.client.bases import BaseQueue, identify
 from waypost.client.blocking import Blocking
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.engine import Operation
 from waypost.client.message import Message
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties
+from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.system import ServiceNotAvailable
@@ -98,9 +98,9 @@ class Queue(BaseQueue):
         trace                the public queue for reports on its way, PUBLIC=guid
         message_class, connector_type, soap_header, soap_body    for connectors and gateways
         """
-        (message,) = self._messages((body,), label, priority, recoverable, properties)
+        message = self._message(body, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
-        return Message(self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)[0])
+        return Message(self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier))
 
     def send_many(
         self,
@@ -112,14 +112,14 @@ class Queue(BaseQueue):
         transaction: "Transaction | None" = None,
         **properties: Unpack[SendProperties],
     ) -> list[Message]:
-        """Send many messages that differ in their bodies, with one flush to disk. The properties are those of `send`.
+        """Send messages that differ in their bodies, all of them or none, with one flush to disk.
 
-        If the queue refuses one of them, because it is full for example, those before it are sent, and a note of the
-        error says how many; a transaction lets you take them back.
+        The bodies are all text or all bytes. The properties are those of `send`, and hold for each message.
         """
-        messages = self._messages(bodies, label, priority, recoverable, properties)
-        self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, messages, identify(transaction, self._calls))
-        return [Message(message) for message in messages]
+        like, encoded = self._messages(bodies, label, priority, recoverable, properties)
+        identifier = identify(transaction, self._calls)
+        sent = self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
+        return [Message(message) for message in sent]
 
     def receive(
         self,
@@ -136,11 +136,10 @@ class Queue(BaseQueue):
         with its `abort_count` raised.
 
         With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
-        need none. Nothing is waited for then: MessageNotFound if it is not there, MessageLocked or TransactionUsage if
-        a transaction holds it.
+        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it.
         """
         operation, args = self._receive_request(timeout, transaction, lookup_id, seek)
-        return Message(self._ask(self._shell.read, self._receive_access, operation, *args)[0])
+        return Message(self._ask(self._shell.read, self._receive_access, operation, *args))
 
     def receive_many(
         self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
@@ -150,14 +149,17 @@ class Queue(BaseQueue):
         What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
         """
         operation, args = self._receive_many_request(count, timeout, transaction)
-        return in_order(self._ask(self._shell.read, self._receive_access, operation, *args))
+        return [Message(message) for message in self._ask(self._shell.read, self._receive_access, operation, *args)]
 
     def peek(
         self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
     ) -> Message:  # fmt: skip
-        """Look at the first message and leave it there. The arguments are those of `receive`."""
+        """Look at the first message and leave it there. The arguments are those of `receive`.
+
+        A message that a transaction holds is passed over; asked for by its `lookup_id`, it raises TransactionUsage.
+        """
         operation, args = self._peek_request(timeout, lookup_id, seek)
-        return Message(self._ask(self._shell.read, self._peek_access, operation, *args)[0])
+        return Message(self._ask(self._shell.read, self._peek_access, operation, *args))
 
     def browse(self) -> Iterator[Message]:
         """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
@@ -194,7 +196,7 @@ class Queue(BaseQueue):
         """
         lookup_id, name, identifier = self._move_request(message, to, transaction)
         application = self._calls.application
-        (target,) = self._shell.do(application.open_queue, name, AccessType.MOVE, ShareMode.DENY_NONE)
+        target = self._shell.do(application.open_queue, name, AccessType.MOVE, ShareMode.DENY_NONE)
         try:
             self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
         finally:
@@ -219,7 +221,7 @@ class Queue(BaseQueue):
 
     def set(self, **properties: Unpack[QueueProperties]) -> None:
         """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
-        self._shell.do(self._calls.set_queue, self._name, properties)
+        self._shell.do(self._calls.set_queue, self._name, queue_attributes(properties))
 
     def delete(self) -> None:
         """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
@@ -231,7 +233,7 @@ class Queue(BaseQueue):
             _, handle = self._handles.popitem()
             self._shell.start(self._calls.application.close_queue, handle)
 
-    def _ask(self, ask: Callable[..., list[Any]], access: AccessType, operation: Operation, *args: Any) -> list[Any]:
+    def _ask(self, ask: Callable[..., Any], access: AccessType, operation: Operation, *args: Any) -> Any:
         try:
             return ask(operation, self._handles.get(access) or self._open(access), *args)
         except (QueueNotAvailable, InvalidHandle):
@@ -244,12 +246,12 @@ class Queue(BaseQueue):
             handle = self._handles.get(access)
             if handle is None:
                 request = self._open_request(access)
-                (handle,) = self._shell.do(self._calls.application.open_queue, *request)
+                handle = self._shell.do(self._calls.application.open_queue, *request)
                 self._handles[access] = handle
             return handle
 
     def _open_cursor(self, access: AccessType) -> tuple[int, int]:
-        (number,) = self._ask(self._shell.do, access, self._calls.application.open_cursor)
+        number = self._ask(self._shell.do, access, self._calls.application.open_cursor)
         return self._handles.get(access, 0), number
 
 
@@ -299,4 +301,4 @@ class Cursor:
     def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
         self._place = handle, number = self._place or self._open()
         options = ReadOptions(milliseconds(timeout), number, transaction)
-        return Message(self._shell.read(operation, handle, options)[0])
+        return Message(self._shell.read(operation, handle, options))

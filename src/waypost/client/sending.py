@@ -63,7 +63,7 @@ _EXPRESS: Final = DeliveryGuarantee.EXPRESS
 def message_attributes(
     label: str, priority: int, recoverable: object, properties: Mapping[str, Any], *, computer: str
 ) -> dict[str, Any]:
-    """The attributes of the core's message, but for its body and its type. `computer` is what names are relative to."""
+    """The attributes of the core's message, but for its body. `computer` is what names are relative to."""
     if not isinstance(label, str):
         raise InvalidParameter(f"a label is text, not {type(label).__name__}")
     if not isinstance(priority, int) or not 0 <= priority <= 7:
@@ -80,19 +80,13 @@ def message_attributes(
                 attributes[_QUEUES[name]] = format_name(value, computer)
             elif name == "dead_letter":
                 attributes.update(_dead_letter(value, computer))
-            elif name != "body_type":
+            else:
                 attribute, convert = _CONVERSIONS[name]
                 attributes[attribute] = convert(name, value)
         _check_acknowledge(attributes)
         if "tracing_queue_identifier" in attributes:
             attributes["tracing_requested"] = True
     return attributes
-
-
-def body_type_of(properties: Mapping[str, Any]) -> int | None:
-    """The type that was given for the body, or None."""
-    value = properties.get("body_type")
-    return None if value is None else _number("body_type", value)
 
 
 def acknowledge_text(bits: int) -> str:
@@ -170,7 +164,7 @@ def _text(name: str, value: object) -> str:
 def _identifier(name: str, value: object) -> MessageIdentifier:
     """Of 20 bytes, their hexadecimal digits, or the text that `Message.id` is."""
     try:
-        if isinstance(value, str) and len(value) != 40:
+        if isinstance(value, str) and "\\" in value:
             return MessageIdentifier.parse(value)
         data = bytes.fromhex(value) if isinstance(value, str) else _bytes(name, value)
     except (DecodeError, ValueError):
@@ -205,6 +199,7 @@ _QUEUES: Final = {
     "response_queue": "response_queue_format_name",
 }
 _CONVERSIONS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
+    "body_type": ("body_type", _number),
     "time_to_reach_queue": ("time_to_reach_queue", _seconds),
     "time_to_be_received": ("time_to_be_received", _seconds),
     "acknowledge": ("acknowledgements_requested", _acknowledgements),

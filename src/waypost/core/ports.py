@@ -21,8 +21,14 @@ class MessageTable(Protocol):
     def put(self, queue: int, message: Message) -> None:
         """Keep a new message. A recoverable one is part of the batch that is being made."""
 
+    def put_all(self, queue: int, messages: Sequence[Message]) -> None:
+        """The same for messages that differ in identifiers and bodies alone."""
+
     def hold(self, queue: int, message: Message) -> None:
         """Keep a message that a transaction has sent and may take back: nothing is written of it."""
+
+    def hold_all(self, queue: int, messages: Sequence[Message]) -> None:
+        """The same for messages that differ in identifiers and bodies alone."""
 
     def publish(self, queue: int, lookup_id: int) -> Message:
         """A message that was held is there for good: it is kept as by `put`. It is recoverable."""
@@ -34,6 +40,8 @@ class MessageTable(Protocol):
         """Another state of a message that was put. Its packet is the same."""
 
     def get(self, queue: int, lookup_id: int) -> Message: ...
+
+    def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]: ...
 
     def delete(self, queue: int, message: Message) -> None: ...
 

@@ -91,13 +91,15 @@ class PositionEvents:
         The same as `identify` and `place` for each of them, in a third of the time. `size` is that of all together.
         """
         number = queue.number
-        keep = self.messages.hold if state is PositionState.LOCKED else self.messages.put
         first = lookup_identifier(like.effective_priority, self.sequential_id + 1)
         lookup_ids = range(first, first + len(messages))
         self.sequential_id += len(messages)
         for lookup_id, message in zip(lookup_ids, messages, strict=True):
             message.lookup_identifier = lookup_id
-            keep(number, message)
+        if state is PositionState.LOCKED:
+            self.messages.hold_all(number, messages)
+        else:
+            self.messages.put_all(number, messages)
         queue.positions.insert_all(lookup_ids, state)
         queue.total_bytes += size
         self.total_bytes += size
@@ -134,8 +136,7 @@ class PositionEvents:
 
     def lock_all(self, queue: Queue, lookup_ids: Sequence[int]) -> list[Message]:
         """The same for several positions."""
-        get, number = self.messages.get, queue.number
-        messages = [get(number, lookup_id) for lookup_id in lookup_ids]
+        messages = self.messages.get_all(queue.number, lookup_ids)
         queue.positions.lock_all(lookup_ids)
         for message in messages:
             if message.allow_peek_when_locked:
@@ -183,9 +184,7 @@ class PositionEvents:
             for message in messages:
                 self.received(queue, message.lookup_identifier, message)
             return
-        remove = queue.positions.remove
-        for message in messages:
-            remove(message.lookup_identifier)
+        queue.positions.remove_all([message.lookup_identifier for message in messages])
         size = self.messages.delete_all(queue.number, messages)
         queue.total_bytes -= size
         self.total_bytes -= size

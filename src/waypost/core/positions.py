@@ -135,6 +135,17 @@ class PositionList:
         self._states.pop(lookup_id, None)
         self._bands[lookup_id >> SEQUENCE_BITS].remove(lookup_id & SEQUENCE_MASK)
 
+    def remove_all(self, lookup_ids: Sequence[int]) -> None:
+        """The same for several positions."""
+        if self._shown:
+            for lookup_id in lookup_ids:
+                self.remove(lookup_id)
+            return
+        states, bands = self._states, self._bands
+        for lookup_id in lookup_ids:
+            states.pop(lookup_id, None)
+            bands[lookup_id >> SEQUENCE_BITS].remove(lookup_id & SEQUENCE_MASK)
+
     def show_to_peeks(self, lookup_id: int) -> None:
         """Let peeks see a Locked position, for as long as it is Locked."""
         insort(self._shown, lookup_id)

@@ -39,6 +39,13 @@ _set_packet: Final[Callable[[Message, bytes], None]] = Message.__dict__["packet"
 _packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get__
 
 
+def quiet_message(packet: bytes) -> Message:
+    """The same for a packet that is known to ask for no attention."""
+    message = stored_message(packet)
+    message.__class__ = _QuietMessage
+    return message
+
+
 def stored_message(packet: bytes) -> Message:
     """A message with the packet that it had when it was stored, and with the local attributes of a new one.
 
@@ -64,7 +71,7 @@ def stored_message(packet: bytes) -> Message:
 
 def mark_in_transaction(message: Message, *, is_first: bool, is_last: bool) -> None:
     """Set FirstInTransaction and LastInTransaction, in the packet too if it has not been decoded."""
-    if type(message) is _StoredMessage:
+    if isinstance(message, _StoredMessage):
         packet = message.packet
         at = _transaction_header_at(packet)
         if at is not None:
@@ -111,6 +118,14 @@ class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
         """For copy and pickle."""
         _decode(self)
         return self.__reduce_ex__(protocol)
+
+
+class _QuietMessage(_StoredMessage):
+    __slots__ = ()
+
+    @property
+    def asks_for_attention(self) -> bool:
+        return False
 
 
 class _Carried:

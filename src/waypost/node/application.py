@@ -17,7 +17,7 @@ from waypost.core.plain_packets import plain_packets
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.serialization import packet_of
-from waypost.core.stored_message import stored_message
+from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter
 from waypost.hresult import HResult
@@ -297,7 +297,8 @@ class Application:
         like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)
         packets = plain_packets(like, bodies, ordinal)
         if packets is not None:
-            return [stored_message(packet) for packet in packets]
+            form = stored_message if like.asks_for_attention else quiet_message
+            return [form(packet) for packet in packets]
         messages = []
         for number, body in enumerate(bodies, ordinal):
             identifier = MessageIdentifier(manager.identity.identifier, number)

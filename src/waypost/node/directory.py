@@ -14,12 +14,7 @@ from waypost.clock import Now
 from waypost.core import queue_manager, queues
 from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE
 from waypost.directory.core_directory import CoreDirectory, queue_attributes, queue_object
-from waypost.directory.effects import (
-    FindDirectoryServers,
-    LocalQueueManagerRefreshed,
-    LocalQueueRefreshed,
-    SendChangeNotification,
-)
+from waypost.directory.effects import LocalQueueManagerRefreshed, LocalQueueRefreshed
 from waypost.directory.embedded import EmbeddedDirectory
 from waypost.directory.events import DirectoryEvents
 from waypost.directory.initialization import Provisioning, initialize
@@ -28,15 +23,15 @@ from waypost.directory.objects import DirectoryObject, Queue, QueueManager
 from waypost.directory.queries import AttributeFilter, Operator, Query, by_identifier
 from waypost.directory.results import DirectoryOperationResult, directory_error
 from waypost.directory.topology import Enterprise, User
+from waypost.errors import DirectoryObjectNotFound
+from waypost.guid import NULL_GUID
 from waypost.node import directory_store, manager_store
+from waypost.node.effects import Effect
 from waypost.store.port import Batch, Reader
 from waypost.wire.format_names import PublicFormatName
 from waypost.wire.path_names import QueueKind
 from waypost.wire.security_descriptor import SecurityDescriptor
 from waypost.wire.sid import Sid
-
-# What others have to do: MS-MQCN, and a question to the DNS.
-DirectoryEffect = SendChangeNotification | FindDirectoryServers
 
 
 class DirectoryMode(Enum):
@@ -93,21 +88,32 @@ class NodeDirectory:
 
     def is_domain_user(self, sid: Sid) -> bool:
         """Whether the directory has a user with this SID. In workgroup mode nobody is one."""
+        if not self.is_integrated:
+            return False
         filters = (AttributeFilter("security_identifier", Operator.EQUALS, sid),)
         return self.events.read_directory(Query(User, filters), self._now()).value is not None
+
+    def queue_manager_of(self, name: PublicFormatName) -> bytes:
+        """Whose the queue is: DestinationQueueManagerIdentifier of a message to it. Raises DirectoryObjectNotFound."""
+        if self._manager.find_queue(name) is not None:
+            return self._manager.identity.identifier
+        known = self.core.find_queue(name.guid) if self.is_integrated else None
+        if known is None or known.queue_manager_identifier == NULL_GUID:
+            raise DirectoryObjectNotFound(f"the directory does not know the queue manager that has {name}")
+        return known.queue_manager_identifier
 
     def publish(self, queue: queues.Queue) -> None:
         """A queue is different from what it was: a public one is so in the directory too."""
         if self.is_integrated and _is_public(queue):
             self.core.write_queue(queue)
 
-    def settle(self, batch: Batch) -> list[DirectoryEffect]:
-        """Write what has changed in the directory, take over what it says of us, and give what is for others.
+    def settle(self, batch: Batch, told: list[Effect]) -> bool:
+        """Write what has changed in the directory, take over what it says of us, and tell what is for others.
 
-        What is taken over leads to events of the core.
+        True if there was anything: what is taken over leads to events of the core.
         """
-        told: list[DirectoryEffect] = []
-        for effect in self.events.take_effects():
+        effects, changes = self.events.take_effects(), self._embedded.take_changes()
+        for effect in effects:
             match effect:
                 case LocalQueueManagerRefreshed(item):
                     self._take_over(item, batch)
@@ -115,8 +121,8 @@ class NodeDirectory:
                     self._take_over_queue(item)
                 case _:
                     told.append(effect)
-        directory_store.write(batch, self._embedded.take_changes())
-        return told
+        directory_store.write(batch, changes)
+        return bool(effects or changes)
 
     def _local_queues(self) -> Iterator[Queue]:
         return map(queue_object, self._manager.queues.values())

@@ -5,10 +5,16 @@ from typing import Final
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.serialization import packet_of
-from waypost.core.stored_message import stored_message
+from waypost.core.stored_message import quiet_message, stored_message
 from waypost.errors import StoreDamaged
 from waypost.guid import NULL_GUID
-from waypost.store.records import ALLOW_PEEK_WHEN_LOCKED, MessageDetails, MessageRecord, encode_message
+from waypost.store.records import (
+    ALLOW_PEEK_WHEN_LOCKED,
+    ASKS_FOR_NOTHING,
+    MessageDetails,
+    decode_message,
+    encode_head,
+)
 from waypost.wire.format_names import FormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.remote_trailers import HostAddress
@@ -18,32 +24,39 @@ _LEVELS: Final = {int(level): level for level in AuthenticationLevel}
 
 def value_of(message: Message) -> bytes:
     """What the store keeps: a MessageRecord."""
-    return encode_message(
-        message.packet or packet_of(message),
-        ALLOW_PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0,
+    return head_of(message) + (message.packet or packet_of(message))
+
+
+def head_of(message: Message) -> bytes:
+    """What the store keeps before the packet. Messages with the same local attributes have the same."""
+    flags = ALLOW_PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
+    return encode_head(
+        flags if message.asks_for_attention else flags | ASKS_FOR_NOTHING,
         message.authentication_level,
         message.arrival_time,
         message.abort_count,
         message.move_count,
         message.last_move_time,
-        _details_of(message),
+        details=_details_of(message),
     )
 
 
 def message_of(value: bytes, lookup_id: int) -> Message:
     """The message of such a value. What its packet carries is decoded when somebody looks."""
-    record = MessageRecord.decode(value)
-    message = stored_message(record.packet)
+    flags, level, arrival_time, abort_count, move_count, last_move_time, details, packet = decode_message(value)
+    message = quiet_message(packet) if flags & ASKS_FOR_NOTHING else stored_message(packet)
     message.lookup_identifier = lookup_id
-    message.allow_peek_when_locked = bool(record.flags & ALLOW_PEEK_WHEN_LOCKED)
-    message.arrival_time = record.arrival_time
-    message.abort_count = record.abort_count
-    message.move_count = record.move_count
-    message.last_move_time = record.last_move_time
-    if record.authentication_level:
-        message.authentication_level = _level(record.authentication_level)
-    if record.details is not None:
-        _add_details(message, record.details)
+    message.arrival_time = arrival_time
+    if flags & ALLOW_PEEK_WHEN_LOCKED:
+        message.allow_peek_when_locked = True
+    if abort_count or move_count:
+        message.abort_count = abort_count
+        message.move_count = move_count
+        message.last_move_time = last_move_time
+    if level:
+        message.authentication_level = _level(level)
+    if details is not None:
+        _add_details(message, details)
     return message
 
 

@@ -27,9 +27,10 @@ from waypost.core.ports import (
     TransactionPrepared,
 )
 from waypost.core.writing import Purge
-from waypost.errors import StoreError
+from waypost.errors import StoreError, WaypostError
 from waypost.limits import PURGE_PART
 from waypost.node import manager_store, queue_store, transaction_store
+from waypost.node.directory import NodeDirectory
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
 from waypost.node.failures import failure
 from waypost.node.recovery import Settings, recover
@@ -46,12 +47,16 @@ class Node:
         "_durable",
         "_effects",
         "_held_back",
+        "_is_integrated",
         "_mark",
+        "_operation",
         "_purges",
         "_ready",
         "_reserves",
         "_waits",
+        "default_time_to_reach_queue",
         "delivery",
+        "directory",
         "external",
         "manager",
         "messages",
@@ -73,9 +78,18 @@ class Node:
         self._held_back: dict[int, list[Effect]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
         self._purges: deque[tuple[Purge, Callable[[], None]]] = deque()
+        self._operation: Final = _Operation(self, now)
         self.messages: Final = StoredMessages(reader)
         self.begin()
-        self.manager: Final = recover(reader, self.messages, settings, new_guid, now)
+        self.directory: Final = NodeDirectory(reader, settings.directory, new_guid, lambda: self._operation.now)
+        self._is_integrated: Final = self.directory.is_integrated
+        self.manager: Final = recover(
+            reader, self.messages, settings, now, new_guid=new_guid, directory=self.directory
+        )  # fmt: skip
+        # In seconds; a message that is to have longer gets this too (MS-MQDMPR 3.1.1.12).
+        self.default_time_to_reach_queue: Final = (
+            self.directory.default_time_to_reach_queue if settings.long_live_time is None else settings.long_live_time
+        )
         self.delivery: Final = Delivery(self.manager)
         self._reserves: Final = (
             Reserve(Counter.SEQUENTIAL_ID, reader, lambda: self.manager.positions.sequential_id),
@@ -98,12 +112,16 @@ class Node:
         """Fire every timer that is due."""
         with self.operation(now):
             self.manager.tick(now)
+            self.directory.events.tick(now)
             if self._purges:
                 self._continue_purge()
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
-        return now.monotonic if self._purges else self.manager.next_deadline(now)
+        if self._purges:
+            return now.monotonic
+        deadlines = (self.manager.next_deadline(now), self.directory.events.next_deadline)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
         """What is to be done, in this order. The batch that is being made ends here."""
@@ -113,8 +131,9 @@ class Node:
         return effects
 
     def operation(self, now: Now) -> "_Operation":
-        """To be entered for everything that can change something, at its time."""
-        return _Operation(self, now)
+        """To be entered for everything that can change something, at its time. One comes after the other."""
+        self._operation.now = now
+        return self._operation
 
     def begin(self) -> None:
         """What an operation writes and reads from here decides what its answers wait for."""
@@ -123,11 +142,14 @@ class Node:
 
     def end(self, now: Now) -> None:
         """The operation is over: do what its events ask for, and give or hold back what was answered."""
-        while events := self.manager.take_events():
+        while (events := self.manager.take_events()) or (self._is_integrated and self._settle_directory()):
             for event in events:
-                # Most are of this kind, and concern only those who transfer.
-                if type(event) is not MessagePositionAvailable:
-                    self._handle(event, now)
+                # Most are of two kinds, and nobody has to do anything about them.
+                if type(event) is MessagePositionAvailable:
+                    continue
+                if type(event) is MessagePositionDeleted and not event.message.asks_for_attention:
+                    continue
+                self._handle(event, now)
         self._ready += map(ToCoordinator, self.external.take_messages())
         messages = self.messages
         for reserve in self._reserves:
@@ -164,6 +186,10 @@ class Node:
         """Answer a request at the end of the operation."""
         self._ready.append(Reply(request, value))
 
+    def fail(self, request: int, error: WaypostError) -> None:
+        """The same for a request that has come to nothing."""
+        self._ready.append(Failure(request, error))
+
     def await_read(self, request: int, wait_id: int, form: Callable[[Message], object]) -> None:
         """Answer a request with the message in this form when the read that waits has ended."""
         self._waits[wait_id] = request, form
@@ -178,6 +204,7 @@ class Node:
             case PurgePending(queue, lookup_id):
                 self.messages.purge_pending(queue.number, lookup_id)
             case QueueChanged(queue):
+                self.directory.publish(queue)
                 queue_store.write(self.messages.batch, queue)
                 manager_store.write_queue_numbers(self.messages.batch, self.manager)
             case QueueDeleted(queue):
@@ -188,25 +215,29 @@ class Node:
             case TransactionEnded(identifier):
                 transaction_store.delete(self.messages.batch, identifier)
 
+    def _settle_directory(self) -> bool:
+        """Whether anything came of it: then the core may have more events."""
+        return self.directory.settle(self.messages.batch, self._ready)
+
     def _end_read(self, ended: ReadEnded) -> None:
         request, form = self._waits.pop(ended.wait_id)
         if ended.message is not None:
             self._ready.append(Reply(request, form(ended.message)))
         else:
-            self._ready.append(Failure(request, failure(ended.status)))
+            self.fail(request, failure(ended.status))
 
 
 class _Operation:
     """Between `begin` and `end` of one operation. What it did before an error is settled all the same."""
 
-    __slots__ = ("_node", "_now")
+    __slots__ = ("_node", "now")
 
     def __init__(self, node: Node, now: Now) -> None:
         self._node = node
-        self._now = now
+        self.now = now
 
     def __enter__(self) -> None:
         self._node.begin()
 
     def __exit__(self, *_: object) -> None:
-        self._node.end(self._now)
+        self._node.end(self.now)

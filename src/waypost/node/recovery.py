@@ -32,8 +32,8 @@ from waypost.wire.message_class import MessageClass
 class Settings:
     """What a queue manager is told of itself when it starts, and not before the next start again.
 
-    None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12 in
-    seconds; None leaves it to the directory.
+    None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12,
+    in seconds; None leaves it to the directory.
     """
 
     computer_name: str

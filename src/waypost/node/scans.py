@@ -2,9 +2,10 @@
 
 from array import array
 from collections.abc import Iterator
-from struct import unpack
+from struct import error, unpack
 from typing import Final
 
+from waypost.errors import StoreDamaged
 from waypost.store import keys
 from waypost.store.port import Item, Reader, Table, after
 
@@ -23,7 +24,10 @@ def lookup_ids(reader: Reader, queue: int) -> "array[int]":
     found = array("Q")
     start, stop = keys.message_range(queue)
     while page := reader.keys(Table.MESSAGES, start, stop, _PAGE):
-        # Of the two numbers of each key, the second.
-        found.extend(unpack(f">{2 * len(page)}Q", b"".join(page))[1::2])
+        try:
+            numbers = unpack(f">{2 * len(page)}Q", b"".join(page))
+        except error:
+            raise StoreDamaged(f"queue {queue} of the store has a message whose key is not one") from None
+        found.extend(numbers[1::2])
         start = after(page[-1])
     return found

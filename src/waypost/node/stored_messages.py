@@ -12,7 +12,7 @@ from typing import Final
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import StoreDamaged
-from waypost.node.message_records import message_of, value_of
+from waypost.node.message_records import head_of, message_of, value_of
 from waypost.store import keys
 from waypost.store.keys import message_key
 from waypost.store.port import Action, Batch, Reader, Table
@@ -31,6 +31,7 @@ class StoredMessages:
     """See waypost.core.ports.MessageTable. `batch` gets everything that is to be durable together, under `token`."""
 
     __slots__ = (
+        "_heads",
         "_pending",
         "_positions",
         "_puts",
@@ -51,6 +52,8 @@ class StoredMessages:
         # The latest batch of those that have to become durable before what was read can be told to anybody.
         self.read_token = 0
         self._volatile: dict[_Key, Message] = {}
+        # Of messages that are held and do not expire: what will be written before their packets.
+        self._heads: dict[_Key, bytes] = {}
         # What is written and not yet durable, with the token of its batch; the keys of each batch tell when to forget.
         self._pending: dict[_Key, tuple[int, Message]] = {}
         self._puts: list[_Key] = []
@@ -61,12 +64,9 @@ class StoredMessages:
         self._positions: set[int] = set()
 
     def put(self, queue: int, message: Message) -> None:
-        if message.delivery_guarantee is _RECOVERABLE:
-            self._put(queue, message)
-        else:
+        if message.delivery_guarantee is not _RECOVERABLE:
             self._volatile[queue, message.lookup_identifier] = message
-
-    def _put(self, queue: int, message: Message) -> None:
+            return
         self._write(queue, message)
         totals = self._count(queue)
         totals.message_count += 1
@@ -74,32 +74,46 @@ class StoredMessages:
         if message.time_to_be_received != INFINITE:
             self._write_position(queue, message, EXPIRES)
 
+    def put_all(self, queue: int, messages: Sequence[Message]) -> None:
+        self.hold_all(queue, messages)
+        if messages[0].delivery_guarantee is _RECOVERABLE:
+            self.publish_all(queue, [message.lookup_identifier for message in messages])
+
     def hold(self, queue: int, message: Message) -> None:
         self._volatile[queue, message.lookup_identifier] = message
 
+    def hold_all(self, queue: int, messages: Sequence[Message]) -> None:
+        by_key = {(queue, message.lookup_identifier): message for message in messages}
+        self._volatile.update(by_key)
+        if messages[0].time_to_be_received == INFINITE:
+            self._heads.update(dict.fromkeys(by_key, head_of(messages[0])))
+
     def publish(self, queue: int, lookup_id: int) -> Message:
         message = self._volatile.pop((queue, lookup_id))
-        self._put(queue, message)
+        self.put(queue, message)
         return message
 
     def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
-        volatile, pending, token = self._volatile, self._pending, self.token
-        operations = self.batch.operations
-        size = total_size = 0
+        volatile, heads, pending, token = self._volatile, self._heads, self._pending, self.token
+        operations, puts = self.batch.operations, self._puts
+        count = size = heads_size = 0
         for lookup_id in lookup_ids:
             key = queue, lookup_id
+            head = heads.pop(key, None)
+            if head is None:
+                self.publish(queue, lookup_id)
+                continue
             message = volatile.pop(key)
-            value = value_of(message)
-            operations.append((_PUT, _MESSAGES, message_key(queue, lookup_id), value))
+            packet = message.packet
+            operations.append((_PUT, _MESSAGES, message_key(queue, lookup_id), head + packet))
             pending[key] = token, message
-            self._puts.append(key)
-            size += len(message.packet)
-            total_size += len(value)
-            if message.time_to_be_received != INFINITE:
-                self._write_position(queue, message, EXPIRES)
-        self.batch.size += total_size
+            puts.append(key)
+            count += 1
+            size += len(packet)
+            heads_size += len(head)
+        self.batch.size += size + heads_size
         totals = self._count(queue)
-        totals.message_count += len(lookup_ids)
+        totals.message_count += count
         totals.total_bytes += size
 
     def update(self, queue: int, message: Message) -> None:
@@ -121,9 +135,22 @@ class StoredMessages:
             raise StoreDamaged(f"the store lacks message {lookup_id} of queue {queue}")
         return message_of(value, lookup_id)
 
+    def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]:
+        get, volatile, pending = self._reader.get, self._volatile, self._pending
+        messages = []
+        for lookup_id in lookup_ids:
+            key = queue, lookup_id
+            if key in volatile or key in pending:
+                messages.append(self.get(queue, lookup_id))
+                continue
+            value = get(_MESSAGES, message_key(queue, lookup_id))
+            messages.append(self.get(queue, lookup_id) if value is None else message_of(value, lookup_id))
+        return messages
+
     def delete(self, queue: int, message: Message) -> None:
         lookup_id = message.lookup_identifier
         if self._volatile.pop((queue, lookup_id), None) is not None:
+            self._heads.pop((queue, lookup_id), None)
             return
         self._pending.pop((queue, lookup_id), None)
         key = keys.message_key(queue, lookup_id)
@@ -141,6 +168,7 @@ class StoredMessages:
         for message in messages:
             lookup_id = message.lookup_identifier
             if volatile.pop((queue, lookup_id), None) is not None:
+                self._heads.pop((queue, lookup_id), None)
                 volatile_size += len(message.packet)
                 continue
             pending.pop((queue, lookup_id), None)

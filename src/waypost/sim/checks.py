@@ -9,7 +9,7 @@ from waypost.core.positions import START, PositionState
 from waypost.core.queues import Queue
 from waypost.node.node import Node
 from waypost.sim.client import Ask
-from waypost.sim.model.letters import BEHIND_ALL, SEQUENCE, Answer, Box, State
+from waypost.sim.model.letters import BEHIND_ALL, SEQUENCE, Answer, Box, Letter, State
 from waypost.sim.model.oracle import Oracle
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -99,19 +99,25 @@ def check_durable(ask: Ask, answer: Answer, oracle: Oracle) -> None:
 
 
 def check_value(ask: Ask, answer: Answer, value: object) -> None:
-    """An answer brings the right message."""
-    letter = answer.letter
-    if letter is None:
-        return
+    """An answer brings the right messages."""
+    if answer.letters:
+        messages = value if isinstance(value, list) else [value]
+        if len(messages) != len(answer.letters):
+            raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.letters)} were due")
+        for letter, counts, message in zip(answer.letters, answer.counts, messages, strict=True):
+            _check_message(ask, letter, counts, message)
+
+
+def _check_message(ask: Ask, letter: Letter, counts: tuple[int, int], value: object) -> None:
     if not isinstance(value, Message):
         raise Violation(f"{ask} was answered with {value!r}, and {letter} was due")
     if value.lookup_identifier != letter.lookup_id:
         raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {letter} was due")
     if not letter.is_acknowledgment and letter.draft.mark not in value.packet:
         raise Violation(f"{ask} brought another message under the LookupIdentifier of {letter}")
-    if (value.abort_count, value.move_count) != answer.counts:
+    if (value.abort_count, value.move_count) != counts:
         found = value.abort_count, value.move_count
-        raise Violation(f"{letter} was aborted and moved {answer.counts} times, and says {found}")
+        raise Violation(f"{letter} was aborted and moved {counts} times, and says {found}")
     if letter.message_class and value.message_class != letter.message_class:
         raise Violation(f"{letter} has the class {value.message_class:#x}, and {letter.message_class:#x} was due")
     marks = letter.is_first, letter.is_last

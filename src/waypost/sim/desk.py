@@ -3,6 +3,7 @@
 from typing import Final
 
 from waypost.core.external_transactions import ExternalTransactions
+from waypost.core.message import Message
 from waypost.node.application import Application, Call
 from waypost.node.node import Node
 
@@ -16,6 +17,12 @@ class Desk(Application):
 
     def cancel_read(self, call: Call, handle: int, request: int) -> None:
         self.cancel(call.now, handle, request)
+
+    def send_several(
+        self, call: Call, handle: int, sent: tuple[Message, list[bytes]], transaction: bytes | None
+    ) -> None:  # fmt: skip
+        like, bodies = sent
+        self.send_many(call, handle, like, bodies, transaction=transaction)
 
     def enlist(self, call: Call, identifier: bytes) -> None:
         with self._node.operation(call.now):

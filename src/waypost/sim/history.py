@@ -13,11 +13,11 @@ from waypost.core.message import Message
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Result
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, Existing, Name
+from waypost.sim.words import Draft, Drafts, Existing, Name
 from waypost.wire.codec import INFINITE
 
 _MARK: Final = re.compile(rb"<uid (\d+)>")
-_READS: Final = ("receive", "receive_by_lookup_id", "begin_receive")
+_READS: Final = ("receive", "receive_many", "receive_by_lookup_id", "begin_receive")
 
 Sent = tuple[Draft, str]
 
@@ -45,9 +45,13 @@ class History:
                 self._handles[result.number] = key
             case "send", (int(handle), Draft() as draft, transaction) if not _is_aside(self._handles[handle]):
                 self._send(draft, self._handles[handle], transaction)
+            case "send_several", (int(handle), Drafts(drafts), transaction) if not _is_aside(self._handles[handle]):
+                for draft in drafts:
+                    self._send(draft, self._handles[handle], transaction)
             case name, (int(handle), *_, ReadOptions(transaction=transaction)) if name in _READS:
-                assert isinstance(result.value, Message)
-                self._read(name, handle, result.value, transaction)
+                for message in result.value if isinstance(result.value, list) else [result.value]:
+                    assert isinstance(message, Message)
+                    self._read(name, handle, message, transaction)
             case "end_receive", (int(handle), int(lookup_id)):
                 uid = self._two_phase.pop((handle, lookup_id), None)
                 if uid is not None and ask.options["delete_message"]:
@@ -75,6 +79,8 @@ class History:
                     asked[identifier] = None
                 case ("receive" | "receive_by_lookup_id" | "end_receive"), _:
                     self._lost_receives += 1
+                case "receive_many", (_, int(count), *_):
+                    self._lost_receives += count
                 case ("purge" | "delete_queue"), _:
                     self._clear(ask)
         for identifier, sends in self._sends.items():

@@ -22,10 +22,10 @@ from waypost.sim.client import Ask, Client, Result
 from waypost.sim.clock import Clock
 from waypost.sim.desk import Desk
 from waypost.sim.history import History
-from waypost.sim.model.letters import Answer, Key, Refused
+from waypost.sim.model.letters import Key, Refused
 from waypost.sim.model.oracle import Oracle
 from waypost.sim.swarm import Swarm
-from waypost.sim.trace import batch_text
+from waypost.sim.trace import batch_number
 from waypost.sim.violation import Violation
 from waypost.sim.words import COMPUTER, Existing, Word
 from waypost.store.memory import MemoryStore
@@ -64,8 +64,8 @@ class Machine:
     def now(self) -> Now:
         return self.clock.now(self.world.time)
 
-    def note(self, text: str) -> None:
-        self.world.trace.note(self.world.time, text)
+    def note(self, *words: object, number: int = 0) -> None:
+        self.world.trace.note(self.world.time, *words, number=number)
 
     def think(self) -> float:
         return self.world.rng.random() * 2 * self.swarm.think
@@ -113,6 +113,7 @@ class Machine:
         if not self.oracle.disk.boxes:
             self.oracle.begin(now)
             self.oracle.first_start(checks.own_queues(self.node))
+            self.oracle.books.sequential_id = 0
             self.oracle.books.last_number = self.node.manager.last_number
             self.oracle.end()
         else:
@@ -178,9 +179,9 @@ class Machine:
         self._tick_if_due()
         self.world.operations += 1
         request = self.world.new_request()
-        self.note(f"{client.name} {request} {ask}")
-        key = next((each.key for each in ask.arguments if isinstance(each, Existing)), None)
-        if key is not None and key not in self.oracle.books.boxes:
+        self.note(client.name, request, ask, number=request)
+        first = ask.arguments[0]
+        if type(first) is Existing and first.key not in self.oracle.books.boxes:
             return Result(request, HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         call = Call(request, self.now)
         status = self._ask_node(call, ask)
@@ -199,7 +200,8 @@ class Machine:
         return result
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:
-        arguments = [each.to_engine(self.node) if isinstance(each, Word) else each for each in ask.arguments]
+        node = self.node
+        arguments = [each.to_engine(node) if isinstance(each, Word) else each for each in ask.arguments]
         try:
             getattr(self.desk, ask.name)(call, *arguments, **ask.options)
         except WaypostError as error:
@@ -268,7 +270,7 @@ class Machine:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Commit(batch, token):
-                self.note(f"commit {token}: {batch_text(batch)}")
+                self.note("commit", token, number=batch_number(batch))
                 self.oracle.disk.seal()
                 self.store.submit(batch, token)
                 self._work_disk()
@@ -292,7 +294,7 @@ class Machine:
         if answer is None:
             raise Violation(f"request {key} is answered with {status.name}, and no answer was due")
         client, ask, request = self._requests.pop(key[1] if isinstance(key, tuple) else key)
-        self.note(f"{client.name} {request} gets {status.name} {_shown(answer)}")
+        self.note(client.name, request, "gets", status.name, *answer.letters, number=status)
         if status is not answer.status:
             raise Violation(f"{client.name}'s {ask} ended with {status.name}, and {answer.status.name} was due")
         if status is HResult.MQ_OK:
@@ -300,8 +302,9 @@ class Machine:
             checks.check_value(ask, answer, value)
             if answer.learn is not None and isinstance(value, int):
                 answer.learn(value)
-            if isinstance(value, Message):
-                self._told(value)
+            for message in value if isinstance(value, list) else [value]:
+                if isinstance(message, Message):
+                    self._told(message)
             if answer.needs:
                 self.world.marks.sometimes("an answer that waited for its batch")
         self.history.answered(ask, Result(request, status, value))
@@ -330,7 +333,7 @@ class Machine:
         pending = self.store.pending
         count = pending if self.swarm.group_commit else self.world.rng.randint(1, pending)
         done = self.store.complete(count)
-        self.note(f"disk: {done} of {pending} batches are durable")
+        self.note("disk:", done, "of", pending, "batches are durable", number=done)
         self.oracle.disk.complete(done)
         if self.store.full:
             self.world.marks.sometimes("a disk full with pending batches")
@@ -409,7 +412,3 @@ class Machine:
 
 
 _OF_A_COORDINATOR: Final = ("enlist", "prepare", "commit_prepared", "abort_prepared")
-
-
-def _shown(answer: Answer) -> str:
-    return "" if answer.letter is None else str(answer.letter)

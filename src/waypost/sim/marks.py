@@ -47,7 +47,8 @@ SOMETIMES: Final = (
     "a move to a queue that was deleted",
     "a two-phase read taken back",
     "a wall clock that went back",
-    "a counter that passed its durable end",
+    "several messages sent in one go",
+    "several messages received in one go",
 )
 
 

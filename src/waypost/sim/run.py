@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from waypost.node import node, recovery, reserves
+from waypost.node import node, reserves, scans
 from waypost.sim.marks import Marks
 from waypost.sim.patches import Patch, patched
 from waypost.sim.swarm import Swarm
+from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.world import World
 
@@ -19,7 +20,7 @@ class Outcome:
     lives: int
     digest: str
     violation: str | None
-    trace: list[str]
+    trace: Trace
 
 
 def run_seed(seed: int, marks: Marks, sabotage: tuple[Patch, ...] = ()) -> Outcome:
@@ -33,12 +34,12 @@ def run_seed(seed: int, marks: Marks, sabotage: tuple[Patch, ...] = ()) -> Outco
         except Exception as error:  # noqa: BLE001, whatever the engine raises is a finding
             violation = f"the engine broke down: {type(error).__name__}: {error}"
     lives = sum(machine.life for machine in world.machines)
-    return Outcome(seed, world.operations, lives, world.trace.digest(), violation, world.trace.lines)
+    return Outcome(seed, world.operations, lives, world.trace.digest, violation, world.trace)
 
 
 def _limits(swarm: Swarm) -> tuple[Patch, ...]:
     return (
         Patch(reserves, "BLOCK", swarm.block),
         Patch(node, "PURGE_PART", swarm.purge_part),
-        Patch(recovery, "_PAGE", swarm.page),
+        Patch(scans, "_PAGE", swarm.page),
     )

@@ -1,6 +1,5 @@
 """What clients say to a queue manager and to the model of it: one word for both, and what the engine makes of it."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -23,13 +22,13 @@ DEAD_TRANSACTIONAL: Final = ";deadxact"
 SYSTEM: Final = (SOURCE_JOURNAL, DEAD_LETTERS, DEAD_TRANSACTIONAL)
 
 
-class Word(ABC):
+class Word:
     """An argument that the engine knows under another form."""
 
     __slots__ = ()
 
-    @abstractmethod
-    def to_engine(self, node: Node) -> object: ...
+    def to_engine(self, node: Node) -> object:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +106,11 @@ class Draft(Word):
     @property
     def mark(self) -> bytes:
         """What is found in its packet and in no other."""
-        return b"<uid %d>" % self.uid
+        return b"<uid %06d>" % self.uid
 
     @property
     def size(self) -> int:
+        """The length of the packet is not for the model to know."""
         assert self.message is not None
         return len(packet_of(self.message))
 
@@ -130,3 +130,20 @@ class Draft(Word):
 
     def __str__(self) -> str:
         return f"<{self.uid}>{'' if self.recoverable else ' express'} priority {self.priority}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts(Word):
+    """Messages that differ in their bodies alone, which are of one length."""
+
+    drafts: tuple[Draft, ...]
+
+    def to_engine(self, node: Node) -> tuple[Message, list[bytes]]:
+        """The message that they are like, and their bodies."""
+        like = self.drafts[0].to_engine(node)
+        for draft in self.drafts:
+            draft.message = like
+        return like, [draft.mark + bytes(draft.padding) for draft in self.drafts]
+
+    def __str__(self) -> str:
+        return f"{self.drafts[0]} and {len(self.drafts) - 1} more"

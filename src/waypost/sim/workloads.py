@@ -1,6 +1,7 @@
 """What simulated applications do. A script asks, is answered, and leaves what it opened to whoever comes after it."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -9,7 +10,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.words import SYSTEM, Draft, Existing, Name, Plan
+from waypost.sim.words import SYSTEM, Draft, Drafts, Existing, Name, Plan
 from waypost.wire.codec import INFINITE
 
 _ACTIONS: Final = tuple(MessageSeekAction)
@@ -33,7 +34,7 @@ def sender(client: Client) -> Script:
     handle = yield from _open(rng.choice(keys), AccessType.SEND)
     if handle is not None:
         for _ in range(rng.randint(3, 30)):
-            yield Ask("send", (handle, _draft(client), None))
+            yield _send(client, handle, None)
         yield Ask("close_queue", (handle,))
 
 
@@ -44,8 +45,11 @@ def receiver(client: Client) -> Script:
     if handle is None:
         return
     for _ in range(rng.randint(2, 15)):
-        if rng.random() < 0.8:
-            yield Ask("receive", (handle, ReadOptions(rng.choice(_TIMEOUTS[:-1]))))
+        options = ReadOptions(rng.choice(_TIMEOUTS[:-1]))
+        if rng.random() < 0.6:
+            yield Ask("receive", (handle, options))
+        elif rng.random() < 0.5:
+            yield Ask("receive_many", (handle, rng.randint(1, 5), options))
         else:
             started = yield Ask("receive", (handle, ReadOptions(rng.choice((300, None)))), waits=False)
             if started.is_ok and rng.random() < 0.5:
@@ -235,13 +239,15 @@ def _work(client: Client, identifier: bytes, sends: list[int], receives: list[in
     """One operation in a transaction."""
     rng = _rng(client)
     if sends and (not receives or rng.random() < 0.55):
-        yield Ask("send", (rng.choice(sends), _draft(client), identifier))
+        yield _send(client, rng.choice(sends), identifier)
     elif receives:
         timeout = rng.choice((0, 0, 0, 30))
         waits = rng.random() < 0.9
         options = ReadOptions(timeout if waits else 200, None, identifier)
         if waits and rng.random() < 0.1:
             yield Ask("begin_receive", (rng.choice(receives), options))
+        elif waits and rng.random() < 0.2:
+            yield Ask("receive_many", (rng.choice(receives), rng.randint(1, 4), options))
         else:
             yield Ask("receive", (rng.choice(receives), options), waits=waits)
 
@@ -262,6 +268,15 @@ def _any_key(client: Client) -> str:
     if kind < 0.8:
         return key
     return rng.choice((f"{key};journal", f"{key};late", *SYSTEM))
+
+
+def _send(client: Client, handle: int, transaction: bytes | None) -> Ask:
+    draft = _draft(client)
+    rng = _rng(client)
+    if rng.random() < 0.9:
+        return Ask("send", (handle, draft, transaction))
+    others = [replace(draft, uid=client.machine.world.new_uid()) for _ in range(rng.randint(0, 4))]
+    return Ask("send_several", (handle, Drafts((draft, *others)), transaction))
 
 
 def _draft(client: Client) -> Draft:

@@ -58,7 +58,7 @@ class World:
 
     def run(self) -> None:
         """Raises Violation."""
-        self.trace.note(0.0, str(self.swarm))
+        self.trace.note(0.0, self.swarm)
         machine = Machine("host", self, self.swarm)
         self.machines.append(machine)
         for number, name in enumerate(("setup", *self.swarm.workloads)):

@@ -37,6 +37,7 @@ _DETAILS: Final = Struct("<?16s16sIIIII")
 
 # MessageRecord.flags.
 ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
+ASKS_FOR_NOTHING: Final = 0x02
 _HAS_DETAILS: Final = 0x80
 
 
@@ -87,26 +88,28 @@ class MessageDetails:
         return b"".join((head, *parts))
 
 
-def encode_message(
-    packet: bytes,
-    flags: int,
-    authentication_level: int,
-    arrival_time: int,
-    abort_count: int,
-    move_count: int,
-    last_move_time: int,
-    details: MessageDetails | None,
-) -> bytes:
-    """The value of a MessageRecord with these fields, without making one: there are a hundred thousand a second."""
+def encode_head(*fields: int, details: MessageDetails | None) -> bytes:
+    """A MessageRecord with these fields, from `flags` to `last_move_time`, up to its packet.
+
+    Without making one: there are a hundred thousand a second.
+    """
     if details is None:
-        return (
-            _MESSAGE.pack(VERSION, flags, authentication_level, arrival_time, abort_count, move_count, last_move_time)
-            + packet
-        )
-    head = _MESSAGE.pack(
-        VERSION, flags | _HAS_DETAILS, authentication_level, arrival_time, abort_count, move_count, last_move_time
-    )
-    return b"".join((head, details.encode(), packet))
+        return _MESSAGE.pack(VERSION, *fields)
+    return _MESSAGE.pack(VERSION, fields[0] | _HAS_DETAILS, *fields[1:]) + details.encode()
+
+
+def decode_message(value: bytes) -> tuple[int, int, int, int, int, int, MessageDetails | None, bytes]:
+    """The fields of a MessageRecord from `flags` on, and then its packet. The same errors."""
+    try:
+        version, flags, level, arrived, aborts, moves, moved = _MESSAGE.unpack_from(value)
+    except struct.error:
+        raise bad(value, "message") from None
+    if version != VERSION:
+        raise bad(value, "message")
+    if not flags & _HAS_DETAILS:
+        return flags, level, arrived, aborts, moves, moved, None, value[_MESSAGE_SIZE:]
+    details, at = MessageDetails.decode(value, _MESSAGE_SIZE)
+    return flags & ~_HAS_DETAILS, level, arrived, aborts, moves, moved, details, value[at:]
 
 
 @dataclass(slots=True)
@@ -128,28 +131,20 @@ class MessageRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> "MessageRecord":
-        try:
-            version, flags, level, arrived, aborts, moves, moved = _MESSAGE.unpack_from(value)
-        except struct.error:
-            raise bad(value, "message") from None
-        if version != VERSION:
-            raise bad(value, "message")
-        if not flags & _HAS_DETAILS:
-            return cls(value[_MESSAGE_SIZE:], flags, level, arrived, aborts, moves, moved)
-        details, at = MessageDetails.decode(value, _MESSAGE_SIZE)
-        return cls(value[at:], flags & ~_HAS_DETAILS, level, arrived, aborts, moves, moved, details)
+        flags, level, arrived, aborts, moves, moved, details, packet = decode_message(value)
+        return cls(packet, flags, level, arrived, aborts, moves, moved, details)
 
     def encode(self) -> bytes:
-        return encode_message(
-            self.packet,
+        head = encode_head(
             self.flags,
             self.authentication_level,
             self.arrival_time,
             self.abort_count,
             self.move_count,
             self.last_move_time,
-            self.details,
+            details=self.details,
         )
+        return head + self.packet
 
 
 _POSITION: Final = Struct("<BBQ")

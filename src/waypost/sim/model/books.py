@@ -83,8 +83,8 @@ class Books:
         for key, answer in self._ready:
             if wrote:
                 answer.needs = self.disk.token
-            elif answer.letter is not None:
-                answer.needs = answer.letter.written
+            elif answer.letters:
+                answer.needs = max(letter.written for letter in answer.letters)
                 if answer.needs > self.disk.durable:
                     self.marks.sometimes("an answer held back for a read of a pending message")
             self.expected[key] = answer
@@ -147,11 +147,18 @@ class Books:
             heappush(self._timers, timer)
 
     def save(self, letter: Letter) -> None:
-        assert letter.box is not None
-        is_purged = letter.state is State.PURGE_PENDING
-        saved = SavedLetter(letter, letter.abort_count, letter.move_count, is_purged)
-        self.disk.write((letter.box.number, letter.lookup_id), saved)
+        self._write(letter)
         letter.written = self.disk.token
+
+    def save_purge(self, letter: Letter, *, is_purged: bool) -> None:
+        """A restart is to find the letter purged, or not any more. The letter itself is where it was."""
+        letter.is_purge_saved = is_purged
+        self._write(letter)
+
+    def _write(self, letter: Letter) -> None:
+        assert letter.box is not None
+        saved = SavedLetter(letter, letter.abort_count, letter.move_count, letter.is_purge_saved)
+        self.disk.write((letter.box.number, letter.lookup_id), saved)
 
     def publish(self, letter: Letter) -> None:
         """A held letter is for good."""
@@ -163,12 +170,18 @@ class Books:
         """Put a letter into a box for all, if there is room."""
         if not self.has_room(letter.size) or not box.has_room(letter.size):
             return False
-        self.identify(letter)
-        self.place(box, letter)
-        self.expire()
-        if letter.box is not None:
-            self.arrived(letter)
+        self.put_all(box, [letter])
         return True
+
+    def put_all(self, box: Box, letters: list[Letter]) -> None:
+        """They come together, and are seen one after the other."""
+        for letter in letters:
+            self.identify(letter)
+            self.place(box, letter)
+        self.expire()
+        for letter in letters:
+            if letter.box is not None:
+                self.arrived(letter)
 
     def arrived(self, letter: Letter) -> None:
         letter.is_uncertain = False
@@ -279,7 +292,7 @@ class Books:
         letter.state = State.PURGE_PENDING
         letter.is_shown = False
         if not letter.is_volatile:
-            self.save(letter)
+            self.save_purge(letter, is_purged=True)
 
 
 def _is_running(timer: Timer) -> bool:

@@ -39,7 +39,7 @@ class Letter:
     """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are letters too.
 
     `is_uncertain` is a letter whose sender's transaction has no outcome yet; while nothing of it is written, it is also
-    `is_held`. `written` is the batch that it was written with last.
+    `is_held`. `written` is the batch that it was written with last; `is_purge_saved` says that a restart will find it purged.
     """
 
     draft: Draft
@@ -60,6 +60,7 @@ class Letter:
     is_expired: bool = False
     is_uncertain: bool = False
     is_held: bool = False
+    is_purge_saved: bool = False
     written: int = 0
 
     @property
@@ -83,6 +84,7 @@ class Letter:
             is_expired=False,
             is_uncertain=False,
             is_held=False,
+            is_purge_saved=False,
             written=0,
         )
 
@@ -174,11 +176,11 @@ Key = int | tuple[str, bytes]
 class Answer:
     """What a request has to be answered with, and the batch that must be durable before.
 
-    `counts` are how often the letter was given back and moved until then. `learn` is told the value, where only the engine knows it: the number of a handle or a cursor.
+    `counts` are how often each letter was given back and moved until then. `learn` is told the value, where only the engine knows it: the number of a handle or a cursor.
     """
 
     status: HResult = HResult.MQ_OK
-    letter: Letter | None = None
-    counts: tuple[int, int] = (0, 0)
+    letters: tuple[Letter, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
     learn: Callable[[int], None] | None = None
     needs: int = 0

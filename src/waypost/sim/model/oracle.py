@@ -20,7 +20,7 @@ from waypost.sim.model.pointer import Pointer
 from waypost.sim.model.post import Post
 from waypost.sim.model.readers import Readers
 from waypost.sim.model.works import Step, Work, Works
-from waypost.sim.words import Draft, Existing, Name, Plan
+from waypost.sim.words import Draft, Drafts, Existing, Name, Plan
 from waypost.wire.codec import INFINITE
 
 ENLISTED: Final = "EnlistTransaction"
@@ -205,6 +205,14 @@ class Oracle:
         self.books.purge(box, PURGED, lambda: self._done(call))
 
     def send(self, call: Call, number: int, draft: Draft, transaction: bytes | None) -> None:
+        self._send(call, number, (draft,), transaction)
+
+    def send_several(self, call: Call, number: int, drafts: Drafts, transaction: bytes | None) -> None:
+        self.marks.sometimes("several messages sent in one go")
+        self._send(call, number, drafts.drafts, transaction)
+
+    def _send(self, call: Call, number: int, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
+        draft = drafts[0]
         handle = self.readers.handle(number)
         if transaction is None and draft.recoverable:
             self._check_store()
@@ -213,28 +221,38 @@ class Oracle:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         if transaction is not None and not self.works.is_open(transaction):
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        letter = Letter(draft, draft.size, draft.recoverable or transaction is not None, transaction is not None)
-        if draft.time_to_be_received != INFINITE:
-            letter.expiry = int(call.now.wall) + draft.time_to_be_received
-        if not self.books.has_room(letter.size):
+        size = draft.size
+        if not self.books.has_room(size * len(drafts)):
             self.marks.sometimes("the quota of the machine reached")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
-        if not box.has_room(letter.size):
+        if not box.has_room(size * len(drafts)):
             self.marks.sometimes("a quota of a queue reached")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        letters = [
+            Letter(each, size, each.recoverable or transaction is not None, transaction is not None) for each in drafts
+        ]
+        if draft.time_to_be_received != INFINITE:
+            for letter in letters:
+                letter.expiry = int(call.now.wall) + draft.time_to_be_received
         if transaction is None:
-            self.books.accept(box, letter)
+            self.books.put_all(box, letters)
         else:
-            letter.is_held = letter.is_uncertain = True
-            self.books.identify(letter)
-            self.books.place(box, letter)
-            self.works.record(transaction, Step(Operation.SEND, letter, box))
+            for letter in letters:
+                letter.is_held = letter.is_uncertain = True
+                self.books.identify(letter)
+                self.books.place(box, letter)
+                self.works.record(transaction, Step(Operation.SEND, letter, box))
         self._done(call)
 
     def receive(self, call: Call, number: int, options: ReadOptions) -> None:
         if options.transaction is None:
             self._check_store()
         self.readers.receive(call, number, options, two_phase=False)
+
+    def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
+        if options.transaction is None:
+            self._check_store()
+        self.readers.receive_many(call, number, count, options)
 
     def begin_receive(self, call: Call, number: int, options: ReadOptions) -> None:
         self.readers.receive(call, number, options, two_phase=True)

@@ -1,6 +1,6 @@
 """Handles, cursors and waiting reads of the model."""
 
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from waypost.core.queues import ShareMode
@@ -182,7 +182,29 @@ class Readers:
             self._show(wait.request, letter)
             peeked = True
 
+    def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
+        handle = self.handle(number)
+        box = self.open_box(handle)
+        if not handle.access.can_receive:
+            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
+        self._check_transaction(options)
+        available = (letter for letter in box.following(BEFORE_ALL) if letter.state is State.AVAILABLE)
+        letters = list(islice(available, count))
+        wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
+        if letters:
+            if len(letters) > 1:
+                self._books.marks.sometimes("several messages received in one go")
+            for letter in letters:
+                self._remove(wait, letter)
+            self._books.answer(call.request, _showing(letters))
+        else:
+            self._read(call, options, wait, None)
+
     def _take(self, wait: Wait, letter: Letter) -> None:
+        self._remove(wait, letter)
+        self._show(wait.request, letter)
+
+    def _remove(self, wait: Wait, letter: Letter) -> None:
         books, box = self._books, letter.box
         assert box is not None
         if wait.transaction is not None:
@@ -193,12 +215,11 @@ class Readers:
             wait.handle.two_phase[letter.lookup_id] = letter
         else:
             books.received(letter)
-        self._show(wait.request, letter)
 
     def _show(self, request: int, letter: Letter) -> None:
         if letter.state is State.LOCKED and letter.is_shown:
             self._books.marks.sometimes("a locked message shown to a peek")
-        self._books.answer(request, Answer(letter=letter, counts=(letter.abort_count, letter.move_count)))
+        self._books.answer(request, _showing([letter]))
 
     def _forget(self, wait: Wait) -> None:
         handle = wait.handle
@@ -206,6 +227,10 @@ class Readers:
         del handle.waits[wait.request]
         if not handle.waits and handle.box is not None:
             del handle.box.waiting[handle.opened_by]
+
+
+def _showing(letters: list[Letter]) -> Answer:
+    return Answer(letters=tuple(letters), counts=tuple((each.abort_count, each.move_count) for each in letters))
 
 
 def _can_peek(letter: Letter) -> bool:

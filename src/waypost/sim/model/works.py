@@ -107,10 +107,9 @@ class Works:
         if step.operation is Operation.SEND:
             if letter.is_held:
                 books.publish(letter)
-            elif letter.state is State.PURGE_PENDING:
+            elif letter.is_purge_saved:
                 # It was not there yet for the one who purged, and is not to be lost in the next restart.
-                letter.state = State.AVAILABLE
-                books.save(letter)
+                books.save_purge(letter, is_purged=False)
             books.arrived(letter)
         elif step.operation is Operation.RECEIVE:
             books.received(letter)

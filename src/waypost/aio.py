@@ -1,0 +1,13 @@
+"""A queue manager inside the process, for asyncio: what waypost has, with coroutines for everything that may wait.
+
+async with waypost.aio.open("./data") as manager:
+    orders = await manager.create_queue("orders")
+    await orders.send("42 bolts", label="order")
+    async for message in orders.follow(timeout=1):
+        print(message.text)
+"""
+
+from waypost.client.aio_manager import Manager, Transaction, open  # noqa: A004, the name that people look for
+from waypost.client.aio_queue import Cursor, Queue
+
+__all__ = ["Cursor", "Manager", "Queue", "Transaction", "open"]

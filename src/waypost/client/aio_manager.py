@@ -1,0 +1,178 @@
+"""Manager, Transaction and open for asyncio: waypost.client.manager with coroutines, which documents them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+
+from waypost.client import manager
+from waypost.client.aio_queue import Queue
+from waypost.client.bases import BaseTransaction
+from waypost.client.bodies import Body
+from waypost.client.calls import Calls
+from waypost.client.engine import new_guid
+from waypost.client.looping import Looping
+from waypost.client.message import Message
+from waypost.client.names import Name
+from waypost.client.queue_info import QueueProperties
+from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.settings import settings
+from waypost.client.twins import documented_by
+from waypost.node.recovery import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from waypost.wire.format_names import FormatName
+
+
+def open(  # noqa: A001, as in waypost.client.manager
+    path: str | Path, *, name: str | None = None, quota_kb: int | None = None, max_size: int | None = None
+) -> "Opening":
+    """Open the queue manager in the folder `path` for the event loop that is running.
+
+        async with waypost.aio.open("./data") as manager:
+            orders = await manager.create_queue("orders")
+            await orders.send("42 bolts", label="order")
+            print((await orders.receive()).text)
+
+    `await waypost.aio.open(...)` gives the manager without the `async with`. The arguments and errors are those of
+    waypost.open. There is no thread but the one that writes to disk, and tasks that send in the same turn of the loop
+    share one flush. A cancelled receive waits no more; if its message was taken in that very moment, it is gone, so
+    rather give `receive` a timeout, or a transaction.
+    """
+    return Opening(Path(path), settings(name, quota_kb), max_size)
+
+
+class Opening:
+    """A queue manager that opens when it is awaited or entered."""
+
+    __slots__ = ("_manager", "_max_size", "_path", "_settings")
+
+    def __init__(self, path: Path, settings: Settings, max_size: int | None) -> None:
+        self._path: Final = path
+        self._settings: Final = settings
+        self._max_size: Final = max_size
+        self._manager: Manager | None = None
+
+    def __await__(self) -> "Generator[Any, None, Manager]":
+        return self._open().__await__()
+
+    async def __aenter__(self) -> "Manager":
+        self._manager = await self._open()
+        return self._manager
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._manager is not None:
+            await self._manager.close()
+
+    async def _open(self) -> "Manager":
+        return Manager(Looping(self._path, self._settings, max_size=self._max_size), self._path)
+
+
+@documented_by(manager.Manager)
+class Manager:
+    __slots__ = ("_calls", "_queues", "_shell", "path")
+
+    def __init__(self, shell: Looping, path: Path) -> None:
+        self._shell: Final = shell
+        self._calls: Final = Calls(shell.engine)
+        self._queues: dict[FormatName, Queue] = {}
+        self.path: Final = path
+
+    def __repr__(self) -> str:
+        return f"<Manager {self.name} in {self.path}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def name(self) -> str:
+        """The name of this computer, as format names and paths have it."""
+        return self._calls.computer
+
+    @property
+    def guid(self) -> str:
+        """The identifier of the queue manager, made when its folder was. The ids of its messages begin with it."""
+        return self._calls.guid
+
+    async def create_queue(
+        self, name: Name, *, transactional: bool = False, **properties: Unpack[QueueProperties]
+    ) -> Queue:  # fmt: skip
+        await self._shell.do(
+            self._calls.application.create_queue, self._calls.attributes(name, transactional, properties)
+        )
+        return self.queue(name)
+
+    def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
+        format_name = self._calls.name(name)
+        found = None if exclusive else self._queues.get(format_name)
+        if found is None:
+            found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
+            if not exclusive:
+                self._queues[format_name] = found
+        return found
+
+    async def queues(self) -> list[Queue]:
+        return [self.queue(str(name)) for name in self._shell.look(self._calls.queues)]
+
+    async def outgoing_queues(self) -> list[Queue]:
+        names = self._shell.look(self._calls.outgoing_queues)
+        return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
+
+    async def delete_queue(self, name: Name) -> None:
+        await self.queue(name).delete()
+
+    async def send(
+        self,
+        queue: Name,
+        body: Body,
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        recoverable: bool = True,
+        transaction: "Transaction | None" = None,
+        **properties: Unpack[SendProperties],
+    ) -> Message:
+        return await self.queue(queue).send(
+            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
+        )
+
+    def transaction(self) -> "Transaction":
+        identifier = new_guid()
+        self._shell.start(self._calls.begin, identifier)
+        return Transaction(self._shell, self._calls, identifier)
+
+    async def close(self) -> None:
+        await self._shell.close()
+
+
+@documented_by(manager.Transaction)
+class Transaction(BaseTransaction):
+    __slots__ = ("_shell",)
+
+    def __init__(self, shell: Looping, calls: Calls, identifier: bytes) -> None:
+        super().__init__(calls, identifier)
+        self._shell: Final = shell
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self.is_open:
+            return
+        if kind is not None:
+            await self.abort()
+            return
+        try:
+            await self.commit()
+        finally:
+            if self.is_open:
+                await self.abort()
+
+    async def commit(self) -> None:
+        await self._shell.do(self._commit, self.identifier_for(self._owner))
+
+    async def abort(self) -> None:
+        self._shell.start(self._abort, self.identifier_for(self._owner))

@@ -1,0 +1,307 @@
+"""What is said of a message when it is sent is what its reader gets."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import waypost
+from waypost.errors import (
+    DecodeError,
+    InsufficientResources,
+    InvalidParameter,
+    LabelTooLong,
+    QueueNotFound,
+    WaypostError,
+)
+
+KEYS = (
+    *("id", "lookup_id", "label", "body_base64", "body_text", "body_type", "class", "class_name", "priority"),
+    *("delivery", "transactional", "sent_time", "arrived_time", "source_machine", "sender_sid", "correlation_id"),
+    *("app_tag", "admin_queue", "response_queue", "destination_queue", "first_in_transaction"),
+    *("last_in_transaction", "abort_count", "move_count", "size"),
+)
+GUID = "12345678-9abc-def0-1234-56789abcdef0"
+
+
+def test_a_message_comes_out_as_it_went_in(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    sent = orders.send(b"\x00\x01", label="order", priority=5)
+    received = orders.receive(0)
+    assert received.id == sent.id == f"{{{manager.guid}}}\\{sent.id.rpartition(chr(92))[2]}"
+    assert received.lookup_id == sent.lookup_id > 0
+    assert (received.label, received.body, received.priority) == ("order", b"\x00\x01", 5)
+    assert before <= received.sent_time <= received.arrived_time <= datetime.now(UTC)
+    assert received.source_machine == manager.guid
+    assert received.destination_queue == orders.format_name
+    assert received.delivery == "recoverable"
+    assert not received.transactional
+
+
+def test_every_property_reaches_the_reader(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    manager.create_queue("answers")
+    request = orders.send("first")
+    orders.send(
+        "second",
+        label="ünï",
+        priority=7,
+        recoverable=False,
+        body_type=31,
+        time_to_reach_queue=None,
+        time_to_be_received=59.5,
+        acknowledge="full-receive",
+        admin_queue="answers",
+        response_queue=r"winserver01\private$\answers",
+        correlation_id=request.id,
+        app_tag=0xFFFF_FFFF,
+        extension=b"more",
+        journal=True,
+        dead_letter=True,
+        trace=f"PUBLIC={GUID}",
+        message_class=0x0123,
+        connector_type=GUID,
+        soap_header="<h/>",
+        soap_body="<b/>",
+    )
+    message = orders.receive(0)
+    assert message.text == "second"
+    assert message.body == "second".encode("utf-16-le")
+    assert (message.label, message.priority, message.delivery, message.body_type) == ("ünï", 7, "express", 31)
+    assert (message.time_to_reach_queue, message.time_to_be_received) == (None, 60)
+    assert message.acknowledge == "full-receive"
+    assert message.admin_queue == manager.queue("answers").format_name
+    assert message.response_queue == r"DIRECT=OS:winserver01\PRIVATE$\answers"
+    assert message.correlation_id == request.id
+    assert (message.app_tag, message.extension) == (0xFFFF_FFFF, b"more")
+    assert message.journal
+    assert message.dead_letter
+    assert message.trace == f"PUBLIC={GUID}"
+    assert (message.message_class, message.class_name) == (0x0123, "")
+
+
+def test_what_nobody_says_has_a_default(orders: waypost.Queue) -> None:
+    orders.send(b"")
+    message = orders.receive(0)
+    assert (message.label, message.body, message.priority, message.acknowledge) == ("", b"", 3, "none")
+    assert (message.time_to_reach_queue, message.time_to_be_received) == (4 * 24 * 3600, None)
+    assert message.admin_queue is message.response_queue is message.correlation_id is message.sender_sid is None
+    assert message.trace is None
+    assert (message.app_tag, message.extension, message.abort_count, message.move_count) == (0, b"", 0, 0)
+    assert (message.class_name, message.class_meaning) == ("MQMSG_CLASS_NORMAL", "a message of an application")
+    assert not message.journal
+    assert not message.dead_letter
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "data", "body_type", "text"),
+    [
+        ("ü€", {}, b"\xfc\x00\xac\x20", 8, "ü€"),
+        ("ü€", {"body_type": 31}, b"\xfc\x00\xac\x20", 31, "ü€"),
+        ("ü", {"body_type": 30}, b"\xc3\xbc", 30, "ü"),
+        ("ü", {"body_type": 0}, b"\xc3\xbc", 0, "ü"),
+        (b"abc", {}, b"abc", 0x1011, "abc"),
+        (bytearray(b"abc"), {}, b"abc", 0x1011, "abc"),
+        (memoryview(b"abc"), {}, b"abc", 0x1011, "abc"),
+        (b"a\0b\0\0\0", {"body_type": 31}, b"a\0b\0\0\0", 31, "ab"),
+        (b"gr\xfcn\0", {"body_type": 30}, b"gr\xfcn\0", 30, "grün"),
+        (waypost.xml_body("a < b"), {"body_type": 0}, None, 0, '<?xml version="1.0"?>\r\n<string>a &lt; b</string>'),
+    ],
+)
+def test_bodies_are_bytes_or_text(
+    orders: waypost.Queue, body: Any, options: dict[str, Any], data: bytes | None, body_type: int, text: str
+) -> None:
+    orders.send(body, **options)
+    message = orders.receive(0)
+    assert message.body == (body if data is None else data)
+    assert message.body_type == body_type
+    assert message.text == text
+
+
+def test_a_body_that_is_no_text_says_so_and_stays_bytes(orders: waypost.Queue) -> None:
+    orders.send(b"\xff\xfe\xfd")
+    message = orders.receive(0)
+    with pytest.raises(DecodeError, match="take them as bytes"):
+        print(message.text)
+    assert message.to_dict()["body_text"] is None
+    assert message.to_dict()["body_base64"] == "//79"
+
+
+def test_a_message_object_has_the_keys_of_the_command_line_and_is_json(orders: waypost.Queue) -> None:
+    orders.send("42 bolts", label="order")
+    message = orders.receive(0)
+    found = json.loads(json.dumps(message.to_dict()))
+    assert tuple(found) == KEYS
+    assert found["lookup_id"] == str(message.lookup_id)
+    assert found["class"] == "0x0000"
+    assert found["body_text"] == "42 bolts"
+    assert found["sent_time"].endswith("Z")
+    assert datetime.fromisoformat(found["sent_time"]) == message.sent_time
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"label": 5}, "a label is text"),
+        ({"priority": 8}, "from 0 to 7, not 8"),
+        ({"priority": "high"}, "from 0 to 7"),
+        ({"time_to_be_received": -1}, "time_to_be_received is a number of seconds"),
+        ({"time_to_reach_queue": float("nan")}, "time_to_reach_queue is a number of seconds"),
+        ({"acknowledge": "yes", "admin_queue": "orders"}, "acknowledge is one of none, pos-arrival"),
+        ({"acknowledge": "full-receive"}, "needs an admin_queue"),
+        ({"admin_queue": "orders"}, "needs acknowledge"),
+        ({"correlation_id": "12"}, "correlation_id is the id of a message"),
+        ({"correlation_id": b"12"}, "correlation_id is the id of a message"),
+        ({"app_tag": -1}, "app_tag is a number from 0"),
+        ({"app_tag": 1 << 32}, "app_tag is a number from 0"),
+        ({"body_type": "text"}, "body_type is a number"),
+        ({"extension": "text"}, "extension is bytes, not str"),
+        ({"trace": r"DIRECT=OS:x\private$\y"}, "PUBLIC=guid"),
+        ({"message_class": 0x1000}, "message_class has no bits outside"),
+        ({"connector_type": "5"}, "connector_type is a GUID"),
+        ({"soap_body": b"x"}, "soap_body is text, not bytes"),
+        ({"transaction": "mine"}, r"manager.transaction\(\) gives"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
+    orders: waypost.Queue, options: dict[str, Any], sentence: str
+) -> None:
+    for send in (lambda: orders.send("x", **options), lambda: orders.send_many(["x", "y"], **options)):
+        with pytest.raises(InvalidParameter, match=sentence):
+            send()
+    assert orders.info().message_count == 0
+
+
+@pytest.mark.parametrize("body", [5, None, {"a": 1}, "\ud800"])
+def test_a_body_that_cannot_be_is_refused(orders: waypost.Queue, body: Any) -> None:
+    with pytest.raises(InvalidParameter, match="body"):
+        orders.send(body)
+    with pytest.raises(InvalidParameter, match="body"):
+        orders.send_many(["good", body])
+    assert orders.info().message_count == 0
+
+
+def test_what_no_packet_can_carry_is_refused(orders: waypost.Queue) -> None:
+    with pytest.raises(LabelTooLong):
+        orders.send("x", label="l" * 250)
+    with pytest.raises(WaypostError, match="PacketSize"):
+        orders.send(bytes(5_000_000))
+    assert orders.info().message_count == 0
+    orders.send("x", label="l" * 249)
+    assert orders.receive(0).label == "l" * 249
+
+
+def test_a_property_that_does_not_exist_is_named_with_its_neighbour(orders: waypost.Queue) -> None:
+    with pytest.raises(TypeError, match="no property 'app_tga'; did you mean 'app_tag'"):
+        orders.send("x", app_tga=5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("none", "none"),
+        ("nack-receive", "nack-receive"),
+        ("full-reach-queue", "full-reach-queue"),
+        ("nack-reach-queue", "neg-arrival"),
+        ("pos-arrival,neg-receive", "pos-arrival,neg-receive"),
+        ("pos-receive,neg-arrival,neg-receive", "full-receive"),
+    ],
+)
+def test_acknowledgments_are_asked_for_in_words(orders: waypost.Queue, words: str, told: str) -> None:
+    if words == "none":
+        orders.send("x", acknowledge=words)
+    else:
+        orders.send("x", acknowledge=words, admin_queue="orders")
+    assert orders.browse().__next__().acknowledge == told
+
+
+def test_an_acknowledgment_tells_what_became_of_a_message(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    admin = manager.create_queue("admin")
+    sent = orders.send("x", acknowledge="pos-arrival,pos-receive", admin_queue=admin)
+    arrival = admin.receive(0)
+    assert arrival.class_name == "MQMSG_CLASS_ACK_REACH_QUEUE"
+    assert arrival.correlation_id == sent.id
+    orders.receive(0)
+    receipt = admin.receive(0)
+    assert (receipt.class_name, receipt.correlation_id) == ("MQMSG_CLASS_ACK_RECEIVE", sent.id)
+
+
+def test_a_correlation_id_is_an_id_or_any_20_bytes(orders: waypost.Queue) -> None:
+    data = bytes(range(20))
+    for given in (data, data.hex()):
+        orders.send("x", correlation_id=given)
+    first, second = orders.receive_many(2)
+    assert first.correlation_id == second.correlation_id == "{03020100-0504-0706-0809-0a0b0c0d0e0f}\\319951120"
+
+
+def test_an_expired_message_becomes_a_dead_letter(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    sent = orders.send("late", time_to_be_received=0, dead_letter=True)
+    assert orders.info().message_count == 0
+    letter = manager.queue("system$;deadletter").receive(0)
+    assert (letter.id, letter.text) == (sent.id, "late")
+    assert letter.class_name.endswith("_TIMEOUT")
+    assert "expired" in letter.class_meaning
+
+
+def test_a_dead_letter_goes_to_the_queue_that_was_named(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    mine = manager.create_queue("undelivered")
+    orders.send("late", time_to_be_received=0, dead_letter=mine)
+    assert mine.receive(0).text == "late"
+    assert manager.queue("system$;deadletter").info().message_count == 0
+
+
+def test_a_delivered_message_is_kept_in_the_journal_if_asked(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    orders.send("x", journal=True)
+    assert manager.queue("system$;journal").receive(0).text == "x"
+
+
+def test_many_messages_are_sent_in_one_call(orders: waypost.Queue) -> None:
+    sent = orders.send_many((f"{number}" for number in range(50)), label="batch", priority=6)
+    assert len({message.id for message in sent}) == 50
+    assert [message.text for message in orders.receive_many(100)] == [f"{number}" for number in range(50)]
+    assert orders.send_many([]) == []
+
+
+def test_one_body_is_no_list_of_bodies(orders: waypost.Queue) -> None:
+    with pytest.raises(InvalidParameter, match="a list of bodies"):
+        orders.send_many("text")
+
+
+def test_bodies_of_one_call_are_of_one_kind(orders: waypost.Queue) -> None:
+    with pytest.raises(InvalidParameter, match="all text or all bytes"):
+        orders.send_many(["text", b"bytes"])
+    orders.send_many(["text", b"bytes"], body_type=0)
+    assert [message.text for message in orders.receive_many(5)] == ["text", "bytes"]
+
+
+def test_a_queue_that_has_no_room_for_all_takes_none(manager: waypost.Manager) -> None:
+    small = manager.create_queue("small", quota_kb=10)
+    with pytest.raises(InsufficientResources, match="has reached its quota"):
+        small.send_many([bytes(1000)] * 20)
+    assert small.info().message_count == 0
+    small.send_many([bytes(1000)] * 8)
+    with pytest.raises(InsufficientResources, match="has reached its quota"):
+        small.send(bytes(3000))
+    assert small.info().message_count == 8
+
+
+def test_what_goes_to_another_computer_waits_in_an_outgoing_queue(manager: waypost.Manager) -> None:
+    name = r"DIRECT=OS:winserver01\PRIVATE$\orders"
+    sent = manager.send(r"winserver01\private$\orders", "far", label="from here")
+    (outgoing,) = manager.outgoing_queues()
+    info = outgoing.info()
+    assert (info.format_name, info.kind, info.message_count, info.state) == (name, "outgoing", 1, "inactive")
+    assert info.to_dict()["next_hops"] == []
+    assert [message.id for message in outgoing.browse()] == [sent.id]
+    assert manager.queues() == []
+    with pytest.raises(QueueNotFound):
+        manager.queue(name).receive(0)
+    assert outgoing.receive(0).label == "from here"
+    outgoing.delete()
+    assert manager.outgoing_queues() == []
+
+
+def test_several_queues_get_a_message_at_once(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    copies = manager.create_queue("copies")
+    sent = manager.send(f"{orders.format_name},{copies.format_name}", "both")
+    assert orders.receive(0).id == copies.receive(0).id == sent.id

@@ -1,0 +1,310 @@
+"""What of a queue manager and its queues is the same after a restart, and what begins anew."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.node.rig import EXPRESS, RECEIVE, SEND, SETTINGS, START, TX, Rig, direct, letter
+from tests.store.engines import MemoryEngine
+from waypost.core.dispatch import DispatchEntry
+from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
+from waypost.core.system import QueueManagerAttributes, QueueManagerState
+from waypost.errors import InvalidHandle, QueueNotFound
+from waypost.guid import NULL_GUID
+from waypost.node import manager_store, queue_store
+from waypost.node.application import ReadOptions
+from waypost.node.directory import DirectoryMode
+from waypost.store import keys
+from waypost.store.port import Batch, Table
+from waypost.store.queue_records import QueueManagerRecord
+from waypost.wire.algorithms import PrivacyLevel
+from waypost.wire.format_names import FormatName, Suffix
+from waypost.wire.path_names import QueueKind
+from waypost.wire.property_values import QueuePrivacy
+
+FAR = "DIRECT=OS:far\\private$\\orders"
+MULTICAST = "MULTICAST=234.1.1.1:8001"
+INTEGRATED = replace(SETTINGS, directory=DirectoryMode.EMBEDDED)
+
+# No attribute has its default. Bits: DirectoryIntegrated, SrmpHttpSupport, SrmpPgmSupport, HardenedSecurity.
+STORED = QueueManagerRecord(
+    flags=0x0F,
+    create_time=900_000,
+    modify_time=950_000,
+    queue_manager_quota=0x0020_0000,
+    journal_quota=77,
+    initialization_retry_timer_duration=60,
+    identifier=b"\x21" * 16,
+    last_domain=b"\x22" * 16,
+    computer_name="host",
+    security=b"",
+    directory_server_list=["DC1", "DC2"],
+)
+
+Restart = Callable[[Rig], None]
+both_restarts = pytest.mark.parametrize("restart", [Rig.stop, Rig.crash])
+
+
+def on_record(record: QueueManagerRecord = STORED) -> Rig:
+    """A queue manager that was set up with these attributes."""
+    engine = MemoryEngine()
+    batch = Batch()
+    batch.put(Table.COUNTERS, keys.QUEUE_MANAGER_KEY, record.encode())
+    engine.memory.commit(batch, 1)
+    return Rig(engine, INTEGRATED)
+
+
+def queue_of_everything(rig: Rig) -> Queue:
+    """A private queue without a single default."""
+    queue = rig.create(
+        "everything",
+        label="Everything",
+        type_guid=b"\x31" * 16,
+        journaling=True,
+        quota=1000,
+        journal_quota=500,
+        authentication=True,
+        privacy_level=QueuePrivacy.MQ_PRIV_LEVEL_BODY,
+        transactional=True,
+        multicast_address="234.1.1.1:8001",
+        base_priority=-7,
+    )
+    rig.advance(10)
+    rig.modify("everything", label="Everything else")
+    return queue
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1-01")
+def test_what_is_persistent_is_the_same_after_a_restart(restart: Restart) -> None:
+    rig = on_record()
+    queue_of_everything(rig)
+    rig.open("DIRECT=OS:host\\private$\\everything;part", RECEIVE)
+    rig.open(FAR, SEND)
+    rig.done(rig.send(letter("kept", time_to_be_received=60)))
+    rig.enlist()
+    rig.send("captured", "everything", TX) if False else None
+    rig.prepare()
+    rig.settle()
+    before = persistent(rig)
+    restart(rig)
+    assert persistent(rig) == before
+    restart(rig)
+    assert persistent(rig) == before
+
+
+def persistent(rig: Rig) -> tuple[object, ...]:
+    manager = rig.node.manager
+    queues = manager.collection.by_number
+    return (
+        manager.identity,
+        manager.attributes,
+        [queue_store.record_of(queue) for queue in queues.values()],
+        {number: (queue.total_bytes, rig.contents(queue)) for number, queue in queues.items()},
+        manager.total_bytes,
+        list(manager.transactions.collection.values()),
+        manager.last_number,
+        manager.last_private_number,
+        rig.node.next_deadline(rig.now),
+    )
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.1-17", "MQDMPR-3.1.1.1-25")
+def test_a_new_queue_manager_has_the_defaults() -> None:
+    attributes = Rig().node.manager.attributes
+    assert attributes == QueueManagerAttributes(create_time=int(START.wall), modify_time=int(START.wall))
+    assert attributes.queue_manager_quota == 0x0010_0000
+    assert attributes.journal_quota == 0xFFFF_FFFF
+    assert attributes.initialization_retry_timer_duration == 120
+    assert attributes.directory_server_list == ()
+    assert attributes.last_domain == NULL_GUID
+    assert not attributes.directory_integrated
+    assert not attributes.hardened_security
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.1-17", "MQDMPR-3.1.1.1-25")
+def test_attributes_of_the_queue_manager_survive(restart: Restart) -> None:
+    rig = on_record()
+    restart(rig)
+    restart(rig)
+    manager = rig.node.manager
+    assert manager.identity.identifier == STORED.identifier
+    assert manager.attributes == manager_store.attributes_of(STORED)
+    assert manager.attributes.directory_server_list == ("DC1", "DC2")
+    assert manager.attributes.directory_integrated
+    assert manager.attributes.srmp_http_support
+    assert manager.attributes.srmp_pgm_support
+    assert manager.attributes.hardened_security
+    assert manager.attributes.initialization_retry_timer_duration == 60
+    assert manager.attributes.last_domain == STORED.last_domain
+
+
+@both_restarts
+def test_what_was_configured_once_stays(restart: Restart) -> None:
+    rig = Rig(settings=replace(SETTINGS, quota=4711, hardened_security=True))
+    rig.settings = SETTINGS
+    restart(rig)
+    assert rig.node.manager.attributes.queue_manager_quota == 4711
+    assert rig.node.manager.positions.quota == 4711
+    assert rig.node.manager.attributes.hardened_security
+    rig.settings = replace(SETTINGS, quota=4712, hardened_security=False)
+    restart(rig)
+    assert rig.node.manager.attributes.queue_manager_quota == 4712
+    assert not rig.node.manager.attributes.hardened_security
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1-03")
+def test_what_is_volatile_begins_anew(restart: Restart) -> None:
+    rig = Rig()
+    rig.open(FAR, SEND)
+    rig.done(rig.send(letter("express", delivery_guarantee=EXPRESS), FAR))
+    handle = rig.open()
+    cursor = rig.call()
+    rig.application.open_cursor(cursor, handle)
+    rig.receive(options=ReadOptions(timeout_ms=60_000))
+    manager = rig.node.manager
+    outgoing = far(rig)
+    rig.done(rig.begin())
+    manager.dispatch.add_message_to_dispatch_collection(outgoing, next(iter(outgoing.positions)), 3)
+    manager.pause_queue(outgoing)
+    manager.writing.begin_flow_control()
+    manager.take_offline()
+    manager.machine_domain_id = b"\x23" * 16
+    outgoing.next_hops = ("TCP:10.0.0.1",)
+    restart(rig)
+
+    manager = rig.node.manager
+    assert not manager.writing.throttled
+    assert manager.connection_active
+    assert manager.state is QueueManagerState.READY
+    assert manager.machine_domain_id == NULL_GUID
+    assert not manager.transactions.collection
+    assert not any(queue.descriptors or queue.waiting for queue in manager.collection.by_number.values())
+    assert rig.node.next_deadline(rig.now) is None
+    with pytest.raises(InvalidHandle):
+        rig.application.peek(rig.call(), handle, ReadOptions())
+    assert manager.dispatch.next_entry() is None
+    assert far(rig).state is OutgoingQueueState.INACTIVE
+    assert far(rig).next_hops == ()
+    assert not rig.contents(far(rig))
+
+
+def far(rig: Rig, name: str = FAR) -> OutgoingQueue:
+    return rig.node.manager.collection.outgoing[FormatName.parse(name)]
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.2-01")
+def test_a_private_queue_keeps_what_was_set_without_a_directory(restart: Restart) -> None:
+    rig = Rig()
+    before = queue_of_everything(rig)
+    restart(rig)
+    after = rig.queue("everything")
+    assert after is not before
+    assert rig.node.manager.attributes.directory_integrated is False
+    assert after.attributes == before.attributes
+    assert after.attributes.label == "Everything else"
+    for attribute in ("number", "identifier", "qualified_pathname", "private_queue_number", "create_time", "scope"):
+        assert getattr(after, attribute) == getattr(before, attribute)
+    assert after.modify_time == before.modify_time == before.create_time + 10
+    assert (after.full_path, after.directory_path) == ("", "")
+    assert after.journal is not None
+    assert after.journal.attributes.quota == 500
+
+
+@both_restarts
+def test_subqueues_journals_and_system_queues_belong_where_they_did(restart: Restart) -> None:
+    rig = Rig()
+    rig.open("DIRECT=OS:host\\private$\\orders;part", RECEIVE)
+    numbers = {number: str(queue) for number, queue in rig.node.manager.collection.by_number.items()}
+    restart(rig)
+    manager = rig.node.manager
+    assert {number: str(queue) for number, queue in manager.collection.by_number.items()} == numbers
+    orders = rig.queue()
+    assert orders.subqueues["part"].parent is orders
+    assert orders.journal is not None
+    assert orders.journal.parent is orders
+    assert set(manager.system_queues) == {Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT}
+    assert manager.order_queue.queue_type is manager.notification_queue.queue_type is QueueKind.SYSTEM
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.3-01")
+def test_an_outgoing_queue_is_there_again_with_its_recoverable_messages(restart: Restart) -> None:
+    rig = Rig()
+    rig.done(rig.send("first", FAR))
+    rig.done(rig.send(letter("express", delivery_guarantee=EXPRESS), FAR))
+    rig.done(rig.send("second", FAR))
+    number, sent = far(rig).number, [message for message in rig.contents(far(rig)) if message.label != "express"]
+    restart(rig)
+    queue = far(rig)
+    assert isinstance(queue, OutgoingQueue)
+    assert queue.number == number
+    assert queue.destination_format_name == FormatName.parse(FAR)
+    assert rig.contents(queue) == sent
+    assert [message.label for message in sent] == ["first", "second"]
+    rig.open(FAR.lower(), SEND)
+    assert far(rig) is queue
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.3-02")
+def test_only_a_queue_for_a_multicast_destination_is_multicast_before_and_after(restart: Restart) -> None:
+    rig = Rig()
+    rig.open(MULTICAST, SEND)
+    rig.open(FAR, SEND)
+    far(rig).next_hops = ("TCP:10.0.0.1", "OS:far")
+    for _ in range(2):
+        assert far(rig, MULTICAST).multicast
+        assert not far(rig).multicast
+        restart(rig)
+    # Not published, and not kept: who transfers finds the hops again.
+    assert far(rig).next_hops == ()
+
+
+@both_restarts
+def test_a_deleted_queue_stays_away_and_its_numbers_are_not_given_again(restart: Restart) -> None:
+    rig = Rig()
+    queue = rig.create("last")
+    rig.done(rig.send(letter("lost", time_to_be_received=60), "last"))
+    call = rig.call()
+    rig.application.delete_queue(call, queue)
+    rig.done(call.request)
+    restart(rig)
+    with pytest.raises(QueueNotFound):
+        rig.open("last")
+    assert not rig.store.keys(Table.MESSAGES)
+    assert not rig.store.keys(Table.POSITIONS)
+    assert rig.store.get(Table.COUNTERS, keys.totals_key(queue.number)) is None
+    following = rig.create("next")
+    assert following.number > queue.number
+    assert following.private_queue_number > queue.private_queue_number
+
+
+def test_a_computer_with_another_name_keeps_its_queues() -> None:
+    rig = Rig()
+    rig.done(rig.send("kept"))
+    rig.done(rig.send("on its way", FAR))
+    rig.settings = replace(SETTINGS, computer_name="renamed", qualified_computer_name="renamed.example.org")
+    rig.stop()
+    queue = rig.node.manager.find_queue(FormatName.parse("DIRECT=OS:renamed\\private$\\orders"))
+    assert queue is not None
+    assert (str(queue), str(queue.qualified_pathname)) == (
+        "renamed\\private$\\orders",
+        "renamed.example.org\\private$\\orders",
+    )
+    assert rig.labels(queue) == ["kept"]
+    assert rig.labels(far(rig)) == ["on its way"]
+    assert rig.node.manager.find_queue(direct("orders")) is None
+    assert len(rig.node.manager.system_queues) == 3
+
+
+def test_a_first_start_that_was_lost_is_a_first_start_again() -> None:
+    rig = Rig.__new__(Rig)
+    Rig.__init__(rig)
+    identifier = rig.node.manager.identity.identifier
+    rig.stop()
+    assert rig.node.manager.identity.identifier == identifier
