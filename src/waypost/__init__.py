@@ -50,13 +50,14 @@ _HOMES: Final = {
     "xml_body": "waypost.client.bodies",
 }
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    if name in ("aio", "errors"):
-        return import_module(f"waypost.{name}")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'waypost' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name in ("aio", "errors"):
+            return import_module(f"waypost.{name}")
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        raise AttributeError(f"module 'waypost' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

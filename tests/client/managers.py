@@ -1,12 +1,17 @@
-"""Shared by the tests of the client: a manager on a fresh folder, and how to run something beside it."""
+"""Shared by the tests of the client: a manager on a fresh folder, and how to run something beside it.
+
+A module that wants the fixtures binds them to names of its own.
+"""
 
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
+
+import pytest
 
 import waypost
 
@@ -16,6 +21,23 @@ def opened(path: Path, **options: Any) -> waypost.Manager:
     return waypost.open(path, name="HOST", **options)
 
 
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[waypost.Manager]:
+    with opened(tmp_path / "data") as manager:
+        yield manager
+
+
+@pytest.fixture
+def orders(manager: waypost.Manager) -> waypost.Queue:
+    return manager.create_queue("orders")
+
+
+@pytest.fixture
+def ledger(manager: waypost.Manager) -> waypost.Queue:
+    """A transactional queue."""
+    return manager.create_queue("ledger", transactional=True)
+
+
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program that may be interrupted, fork or end without closing, in a process of its own."""
     command = [sys.executable, "-c", script, *arguments]
@@ -23,17 +45,17 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Beside:
-    """Calls a function in another thread; the end of the `with` block waits for it and raises what it raised."""
+    """Calls a function in another thread; the end of the `with` block waits for it."""
 
     def __init__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        self.result: Any = None
-        self.error: BaseException | None = None
+        self._result: Any = None
+        self._error: BaseException | None = None
 
         def call() -> None:
             try:
-                self.result = function(*args, **kwargs)
+                self._result = function(*args, **kwargs)
             except BaseException as error:  # noqa: BLE001, it is raised in the thread of the test
-                self.error = error
+                self._error = error
 
         self._thread = Thread(target=call, daemon=True)
 
@@ -41,14 +63,29 @@ class Beside:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._thread.join(20)
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(30)
         assert not self._thread.is_alive(), "the other thread does not end"
-        if kind is None and self.error is not None:
-            raise self.error
 
     @property
     def is_running(self) -> bool:
         return self._thread.is_alive()
+
+    def result(self) -> Any:
+        """What it returned. Raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def send_for_ever(queue: waypost.Queue, body: str | bytes, sent: list[str]) -> NoReturn:
+    """Send until something is raised, and note the ids of what was sent."""
+    while True:
+        sent.append(queue.send(body).id)

@@ -3,7 +3,10 @@
 import pytest
 
 import waypost
+from tests.client import managers
 from waypost.errors import IllegalFormatName, InvalidParameter, QueueNotFound
+
+manager, orders = managers.manager, managers.orders
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import waypost
+from tests.client import managers
 from tests.client.managers import opened
 from waypost.errors import (
     AccessDenied,
@@ -22,6 +23,8 @@ from waypost.errors import (
     TransactionUsage,
     UnsupportedFormatName,
 )
+
+manager, orders = managers.manager, managers.orders
 
 QUEUE_KEYS = ("path", "format_name", "private_format_name", "transactional", "message_count", "bytes", "journal_count")
 

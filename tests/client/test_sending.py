@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import waypost
+from tests.client import managers
 from waypost.errors import (
     DecodeError,
     InsufficientResources,
@@ -15,6 +16,8 @@ from waypost.errors import (
     QueueNotFound,
     WaypostError,
 )
+
+manager, orders = managers.manager, managers.orders
 
 KEYS = (
     *("id", "lookup_id", "label", "body_base64", "body_text", "body_type", "class", "class_name", "priority"),
@@ -48,7 +51,7 @@ def test_every_property_reaches_the_reader(manager: waypost.Manager, orders: way
         priority=7,
         recoverable=False,
         body_type=31,
-        time_to_reach_queue=None,
+        time_to_reach_queue=3600,
         time_to_be_received=59.5,
         acknowledge="full-receive",
         admin_queue="answers",
@@ -68,7 +71,7 @@ def test_every_property_reaches_the_reader(manager: waypost.Manager, orders: way
     assert message.text == "second"
     assert message.body == "second".encode("utf-16-le")
     assert (message.label, message.priority, message.delivery, message.body_type) == ("ünï", 7, "express", 31)
-    assert (message.time_to_reach_queue, message.time_to_be_received) == (None, 60)
+    assert (message.time_to_reach_queue, message.time_to_be_received) == (3600, 60)
     assert message.acknowledge == "full-receive"
     assert message.admin_queue == manager.queue("answers").format_name
     assert message.response_queue == r"DIRECT=OS:winserver01\PRIVATE$\answers"
@@ -78,6 +81,12 @@ def test_every_property_reaches_the_reader(manager: waypost.Manager, orders: way
     assert message.dead_letter
     assert message.trace == f"PUBLIC={GUID}"
     assert (message.message_class, message.class_name) == (0x0123, "")
+
+
+def test_a_message_has_four_days_to_reach_its_queue_at_most(orders: waypost.Queue) -> None:
+    for seconds in (None, 1_000_000):
+        orders.send("x", time_to_reach_queue=seconds)
+        assert orders.receive(0).time_to_reach_queue == 4 * 24 * 3600
 
 
 def test_what_nobody_says_has_a_default(orders: waypost.Queue) -> None:

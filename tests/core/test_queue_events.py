@@ -155,6 +155,7 @@ def copy_of(kept: Queue, manager: QueueManager) -> Queue:
 
 def test_a_restored_queue_keeps_its_numbers_from_others() -> None:
     manager = QueueManager(Identity(ME, "host", "host.example.org"), Messages(), lambda: bytes(16))
+    manager.queue_manager_started(START)
     path = PathName.parse("host\\private$\\q")
     manager.restore_queue(Queue(70, bytes(16), QueueAttributes(path), path, private_queue_number=80))
     new = manager.create_queue(QueueAttributes(PathName.parse("host\\private$\\new")), START)
@@ -243,6 +244,7 @@ def test_a_queue_of_which_only_the_path_is_given_has_the_defaults() -> None:
         return b"generated from " + attributes.security
 
     manager = QueueManager(identity, Messages(), lambda: bytes(16), default_security=descriptor)
+    manager.queue_manager_started(START)
     given = QueueAttributes(PathName.parse("host\\private$\\q"))
     attributes = manager.create_queue(given, START).attributes
     assert (attributes.label, attributes.type_guid, attributes.multicast_address) == ("", bytes(16), "")

@@ -64,6 +64,7 @@ def test_the_source_is_the_original_sender_and_stays_so_on_the_way() -> None:
 @pytest.mark.spec("MQMQ-2.2.18.1.5.1-01")
 def test_private_queue_numbers_have_32_bits_and_are_unique_on_their_host() -> None:
     manager = QueueManager(Identity(OWN, "host", "host.example"), Nowhere(), lambda: bytes(16))
+    manager.queue_manager_started(Now(monotonic=0.0, wall=0.0))
     paths = [PathName.parse(f"host\\private$\\q{number}") for number in range(50)]
     numbers = [
         manager.create_queue(QueueAttributes(path), Now(monotonic=0.0, wall=0.0)).private_queue_number

@@ -1,23 +1,25 @@
 """MS-MQDMPR 3.1.1.1, 3.1.3, 3.1.4.1, 3.1.4.2, 3.1.4.12 and 3.1.4.13: the queue manager as a whole."""
 
+from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
 
 from tests.core.engine import ME, START, Messages, Rig
 from waypost.core import dispatch, opening, reading, transactions, writing
+from waypost.core.message import Message
 from waypost.core.ports import QueueChanged
+from waypost.core.positions import PositionState
 from waypost.core.queue_manager import Identity, QueueManager
 from waypost.core.queues import UNLIMITED, AccessType, OutgoingQueue, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.system import (
     STATES,
     QueueManagerAttributes,
     QueueManagerState,
-    ServiceNotAvailable,
     Step,
 )
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import AccessDenied, InvalidParameter, QueueExists, QueueNotFound
+from waypost.errors import AccessDenied, InvalidParameter, QueueExists, QueueNotFound, ServiceNotAvailable
 from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.wire.format_names import FormatName, Suffix
@@ -90,21 +92,32 @@ def test_the_queue_manager_is_taken_offline_and_brought_online(rig: Rig) -> None
     assert "connection_active" not in {each.name for each in fields(QueueManagerAttributes)}
 
 
-def test_only_a_ready_queue_manager_opens_queues() -> None:
+@pytest.mark.spec("MQDMPR-3.1.1.1-22")
+def test_only_a_ready_queue_manager_does_anything() -> None:
     manager = stopped()
     assert list(State) == [State.STOPPED, State.INITIALIZING, State.READY, State.STOPPING]
     assert {end for (start, _), end in STATES.items() if start is State.STOPPING} == {State.STOPPED}
     path = PathName.parse("host\\private$\\orders")
-    manager.restore_queue(Queue(1, bytes(16), QueueAttributes(path), path))
+    queue = Queue(1, bytes(16), QueueAttributes(path), path)
+    manager.restore_queue(queue)
+    manager.positions.place(queue, Message(time_to_be_received=0, priority=0), PositionState.AVAILABLE)
+    other = QueueAttributes(PathName.parse("host\\private$\\other"))
+    functions = (
+        lambda: manager.open_queue(ORDERS, AccessType.RECEIVE, ShareMode.DENY_NONE, START),
+        lambda: manager.modify_queue(queue, queue.attributes, START),
+        lambda: manager.delete_queue(manager.create_queue(other, START)),
+    )
     seen: list[tuple[State, bool]] = []
 
     def works(state: State) -> None:
-        try:
-            manager.close_queue(manager.open_queue(ORDERS, AccessType.RECEIVE, ShareMode.DENY_NONE, START))
-        except ServiceNotAvailable:
+        for function in functions:
+            with suppress(ServiceNotAvailable):
+                function()
+                seen.append((state, True))
+        manager.tick(START)
+        assert len(queue.positions) == (0 if (State.READY, True) in seen else 1)
+        if (state, True) not in seen:
             seen.append((state, False))
-        else:
-            seen.append((state, True))
 
     manager.subscribe(works)
     works(manager.state)
@@ -113,7 +126,7 @@ def test_only_a_ready_queue_manager_opens_queues() -> None:
     assert seen == [
         (State.STOPPED, False),
         (State.INITIALIZING, False),
-        (State.READY, True),
+        *[(State.READY, True)] * 3,
         (State.STOPPING, False),
         (State.STOPPED, False),
     ]

@@ -7,6 +7,7 @@ from waypost.core.ports import Directory, PublicQueue
 from waypost.core.queues import Queue as CoreQueue
 from waypost.core.queues import QueueAttributes
 from waypost.directory.core_directory import CoreDirectory, queue_attributes, queue_object
+from waypost.directory.effects import ChangeOperation
 from waypost.directory.objects import Queue, QueueManager
 from waypost.directory.topology import DistributionList
 from waypost.errors import (
@@ -93,6 +94,31 @@ def test_what_the_directory_refuses_is_an_error_with_its_status() -> None:
     with pytest.raises(DirectoryNotConnected):
         adapter(Rig(integrated=False)).create_queue(core_queue())
     assert rig.local.directory_offline
+
+
+def test_only_what_has_changed_of_a_published_queue_is_written() -> None:
+    rig = Rig()
+    directory = CoreDirectory(rig.events, lambda: rig.now)
+    queue = core_queue()
+    directory.write_queue(queue)
+    assert rig.read(Queue, queue.identifier).value is None
+    queue.identifier = directory.create_queue(queue)
+    rig.notifications()
+    directory.write_queue(queue)
+    assert rig.notifications() == []
+    rig.set(Queue(identifier=queue.identifier, pathname="host\\orders", label="label", quota=1, base_priority=99))
+    queue.attributes.label = "new"
+    queue.attributes.base_priority = 99
+    directory.write_queue(queue)
+    assert [operation for operation, _ in rig.notifications()] == [ChangeOperation.QUEUE_UPDATE]
+    read = rig.read(Queue, queue.identifier).value
+    assert read is not None
+    assert queue_attributes(read) == queue.attributes
+    rig.line.is_cut = True
+    rig.line.on_call = lambda: setattr(rig.line, "is_cut", rig.line.calls[-1][0] == "write")
+    queue.attributes.label = "newer"
+    with pytest.raises(DirectoryNotConnected, match="update"):
+        directory.write_queue(queue)
 
 
 def test_a_queue_with_foreign_rights_is_not_published() -> None:

@@ -160,6 +160,16 @@ def test_an_enterprise_that_does_not_say_gets_a_local_one_that_notifies() -> Non
     assert rig.local.enterprise_reference == Enterprise(non_ldap_capable_queue_manager_notification=True)
 
 
+def test_the_enterprise_says_how_long_messages_may_take() -> None:
+    for settings, seconds in (((), 345_600), (("default_time_to_live",), 600)):
+        rig = Rig()
+        rig.put(QueueManager(identifier=ME, computer_name="host"))
+        rig.put(replace(OLD, default_time_to_live=600), ("non_ldap_capable_queue_manager_notification", *settings))
+        initialize(rig.events, NAMES, None, rig.now)
+        assert rig.local.enterprise_reference is not None
+        assert rig.local.enterprise_reference.default_time_to_live == seconds
+
+
 @pytest.mark.spec("MQDMPR-3.1.3-12")
 def test_initialization_starts_both_update_timers_with_a_directory_and_none_without() -> None:
     rig = known()

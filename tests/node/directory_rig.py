@@ -13,7 +13,6 @@ from waypost.directory.queries import Query, by_identifier
 from waypost.directory.results import DirectoryOperationResult
 from waypost.guid import guid_text
 from waypost.node.directory import DirectoryMode
-from waypost.node.effects import Effect
 from waypost.node.recovery import Settings
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import PathName
@@ -38,13 +37,9 @@ class DirectoryRig(Rig):
         super().__init__(engine, settings)
 
     def turn(self) -> None:
-        rest: list[Effect] = []
-        for effect in self.node.take_effects():
-            if isinstance(effect, SendChangeNotification | FindDirectoryServers):
-                self.notices.append(effect)
-            else:
-                rest.append(effect)
-        self.node._effects = rest
+        effects = self.node.take_effects()
+        self.notices += [each for each in effects if isinstance(each, SendChangeNotification | FindDirectoryServers)]
+        self.node._effects = [each for each in effects if each not in self.notices]
         super().turn()
 
     def publish(self, name: str = "public", /, **attributes: object) -> Queue:

@@ -282,3 +282,28 @@ class Rig:
 def contents(node: Node, queue: Queue) -> list[Message]:
     """All messages of a queue in list order, whatever their state."""
     return [node.messages.get(queue.number, lookup_id) for lookup_id in queue.positions]
+
+
+def transactions(node: Node) -> list[object]:
+    """What is persistent of the transactions that a node knows."""
+    return [
+        (
+            transaction.identifier,
+            transaction.single_phase,
+            [
+                (
+                    each.operation_type,
+                    each.queue.number,
+                    each.lookup_id,
+                    each.dequeue_reason,
+                    number_of(each.target_queue),
+                )
+                for each in transaction.operations.values()
+            ],
+        )
+        for transaction in node.manager.transactions.collection.values()
+    ]
+
+
+def number_of(queue: Queue | None) -> int:
+    return 0 if queue is None else queue.number

@@ -228,8 +228,8 @@ def test_an_outgoing_queue_has_the_base_priority_of_the_directory(
     assert (waiting.label, waiting.destination_queue_manager_identifier) == ("letter", SOMEBODY)
 
     vanishing = rig.put(objects.Queue(pathname="other\\vanishing"))
-    reads = iter((CoreDirectory.find_queue, lambda *_: None))
-    monkeypatch.setattr(CoreDirectory, "find_queue", lambda self, identifier: next(reads)(self, identifier))
+    reads = [CoreDirectory.find_queue(rig.node.directory.core, vanishing), None]
+    monkeypatch.setattr(CoreDirectory, "find_queue", lambda *_: reads.pop(0))
     with pytest.raises(QueueNotFound) as refusal:
         rig.open(public_name(vanishing), SEND)
     assert refusal.value.hresult == 0xC00E0003

@@ -190,21 +190,20 @@ def test_hardened_mode_is_read_when_the_queue_manager_starts() -> None:
     rig = Rig()
     name = "DIRECT=OS:elsewhere\\private$\\orders"
 
-    def state() -> OutgoingQueueState:
+    def mode() -> tuple[bool, OutgoingQueueState]:
         rig.open(name, SEND)
-        return rig.node.manager.collection.outgoing[FormatName.parse(name)].state
+        state = rig.node.manager.collection.outgoing[FormatName.parse(name)].state
+        return rig.node.manager.attributes.hardened_security, state
 
-    assert state() is OutgoingQueueState.INACTIVE
+    assert mode() == (False, OutgoingQueueState.INACTIVE)
     rig.settings = replace(SETTINGS, hardened_security=True)
-    assert not rig.node.manager.attributes.hardened_security
-    assert state() is OutgoingQueueState.INACTIVE
+    assert mode() == (False, OutgoingQueueState.INACTIVE)
     rig.stop()
-    assert rig.node.manager.attributes.hardened_security
-    assert state() is OutgoingQueueState.LOCKED
+    assert mode() == (True, OutgoingQueueState.LOCKED)
     restart(rig, SETTINGS)
-    assert state() is OutgoingQueueState.LOCKED
+    assert mode() == (True, OutgoingQueueState.LOCKED)
     restart(rig, replace(SETTINGS, hardened_security=False))
-    assert state() is OutgoingQueueState.INACTIVE
+    assert mode() == (False, OutgoingQueueState.INACTIVE)
 
 
 def test_without_a_directory_a_node_knows_itself_and_its_queues() -> None:

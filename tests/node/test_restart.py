@@ -5,25 +5,29 @@ from dataclasses import replace
 
 import pytest
 
-from tests.node.rig import EXPRESS, RECEIVE, SEND, SETTINGS, START, TX, Rig, direct, letter
+from tests.node.directory_rig import DirectoryRig
+from tests.node.rig import EXPRESS, RECEIVE, SEND, SETTINGS, START, TX, Rig, direct, guids, letter, transactions
 from tests.store.engines import MemoryEngine
-from waypost.core.dispatch import DispatchEntry
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
 from waypost.core.system import QueueManagerAttributes, QueueManagerState
+from waypost.directory import objects
+from waypost.directory.core_directory import queue_object
 from waypost.errors import InvalidHandle, QueueNotFound
 from waypost.guid import NULL_GUID
 from waypost.node import manager_store, queue_store
 from waypost.node.application import ReadOptions
 from waypost.node.directory import DirectoryMode
+from waypost.node.effects import Commit
+from waypost.node.node import Node
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.queue_records import QueueManagerRecord
-from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.format_names import FormatName, Suffix
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_values import QueuePrivacy
 
 FAR = "DIRECT=OS:far\\private$\\orders"
+NEAR = "DIRECT=OS:near\\private$\\orders"
 MULTICAST = "MULTICAST=234.1.1.1:8001"
 INTEGRATED = replace(SETTINGS, directory=DirectoryMode.EMBEDDED)
 
@@ -55,36 +59,38 @@ def on_record(record: QueueManagerRecord = STORED) -> Rig:
     return Rig(engine, INTEGRATED)
 
 
+# No attribute of a queue has its default.
+SET: dict[str, object] = {
+    "label": "Everything",
+    "type_guid": b"\x31" * 16,
+    "journaling": True,
+    "quota": 1000,
+    "journal_quota": 500,
+    "authentication": True,
+    "privacy_level": QueuePrivacy.MQ_PRIV_LEVEL_BODY,
+    "transactional": True,
+    "multicast_address": "234.1.1.1:8001",
+    "base_priority": -7,
+}
+
+
 def queue_of_everything(rig: Rig) -> Queue:
-    """A private queue without a single default."""
-    queue = rig.create(
-        "everything",
-        label="Everything",
-        type_guid=b"\x31" * 16,
-        journaling=True,
-        quota=1000,
-        journal_quota=500,
-        authentication=True,
-        privacy_level=QueuePrivacy.MQ_PRIV_LEVEL_BODY,
-        transactional=True,
-        multicast_address="234.1.1.1:8001",
-        base_priority=-7,
-    )
+    queue = rig.create("everything", **SET)
     rig.advance(10)
     rig.modify("everything", label="Everything else")
     return queue
 
 
 @both_restarts
-@pytest.mark.spec("MQDMPR-3.1.1-01")
 def test_what_is_persistent_is_the_same_after_a_restart(restart: Restart) -> None:
     rig = on_record()
     queue_of_everything(rig)
     rig.open("DIRECT=OS:host\\private$\\everything;part", RECEIVE)
     rig.open(FAR, SEND)
     rig.done(rig.send(letter("kept", time_to_be_received=60)))
+    rig.create("ledger", transactional=True)
     rig.enlist()
-    rig.send("captured", "everything", TX) if False else None
+    rig.send("captured", "ledger", TX)
     rig.prepare()
     rig.settle()
     before = persistent(rig)
@@ -103,14 +109,13 @@ def persistent(rig: Rig) -> tuple[object, ...]:
         [queue_store.record_of(queue) for queue in queues.values()],
         {number: (queue.total_bytes, rig.contents(queue)) for number, queue in queues.items()},
         manager.total_bytes,
-        list(manager.transactions.collection.values()),
+        transactions(rig.node),
         manager.last_number,
         manager.last_private_number,
         rig.node.next_deadline(rig.now),
     )
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.1-17", "MQDMPR-3.1.1.1-25")
 def test_a_new_queue_manager_has_the_defaults() -> None:
     attributes = Rig().node.manager.attributes
     assert attributes == QueueManagerAttributes(create_time=int(START.wall), modify_time=int(START.wall))
@@ -124,7 +129,6 @@ def test_a_new_queue_manager_has_the_defaults() -> None:
 
 
 @both_restarts
-@pytest.mark.spec("MQDMPR-3.1.1.1-17", "MQDMPR-3.1.1.1-25")
 def test_attributes_of_the_queue_manager_survive(restart: Restart) -> None:
     rig = on_record()
     restart(rig)
@@ -168,8 +172,11 @@ def test_what_is_volatile_begins_anew(restart: Restart) -> None:
     manager = rig.node.manager
     outgoing = far(rig)
     rig.done(rig.begin())
-    manager.dispatch.add_message_to_dispatch_collection(outgoing, next(iter(outgoing.positions)), 3)
     manager.pause_queue(outgoing)
+    rig.done(rig.send("waiting", NEAR))
+    (lookup_id,) = far(rig, NEAR).positions
+    manager.dispatch.add_message_to_dispatch_collection(far(rig, NEAR), lookup_id, 3)
+    assert len(manager.dispatch) == 1
     manager.writing.begin_flow_control()
     manager.take_offline()
     manager.machine_domain_id = b"\x23" * 16
@@ -186,7 +193,7 @@ def test_what_is_volatile_begins_anew(restart: Restart) -> None:
     assert rig.node.next_deadline(rig.now) is None
     with pytest.raises(InvalidHandle):
         rig.application.peek(rig.call(), handle, ReadOptions())
-    assert manager.dispatch.next_entry() is None
+    assert len(manager.dispatch) == 0
     assert far(rig).state is OutgoingQueueState.INACTIVE
     assert far(rig).next_hops == ()
     assert not rig.contents(far(rig))
@@ -213,6 +220,20 @@ def test_a_private_queue_keeps_what_was_set_without_a_directory(restart: Restart
     assert (after.full_path, after.directory_path) == ("", "")
     assert after.journal is not None
     assert after.journal.attributes.quota == 500
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.2-01")
+def test_of_a_public_queue_the_directory_has_the_same_and_of_a_private_one_nothing(restart: Restart) -> None:
+    rig = DirectoryRig()
+    before = queue_object(rig.publish(**SET))
+    assert before.full_path
+    assert before.directory_path
+    private = rig.create("everything", **SET)
+    restart(rig)
+    assert rig.object_of(rig.public()) == queue_object(rig.public()) == before
+    assert all(getattr(before, name) == value for name, value in SET.items())
+    assert rig.read(objects.Queue, private.identifier) is None
 
 
 @both_restarts
@@ -251,7 +272,6 @@ def test_an_outgoing_queue_is_there_again_with_its_recoverable_messages(restart:
 
 
 @both_restarts
-@pytest.mark.spec("MQDMPR-3.1.1.3-02")
 def test_only_a_queue_for_a_multicast_destination_is_multicast_before_and_after(restart: Restart) -> None:
     rig = Rig()
     rig.open(MULTICAST, SEND)
@@ -303,8 +323,12 @@ def test_a_computer_with_another_name_keeps_its_queues() -> None:
 
 
 def test_a_first_start_that_was_lost_is_a_first_start_again() -> None:
-    rig = Rig.__new__(Rig)
-    Rig.__init__(rig)
-    identifier = rig.node.manager.identity.identifier
-    rig.stop()
-    assert rig.node.manager.identity.identifier == identifier
+    engine = MemoryEngine()
+    lost = Node(engine.store, SETTINGS, lambda: b"\x01" * 16, START)
+    (commit,) = lost.take_effects()
+    assert isinstance(commit, Commit)
+    engine.store.submit(commit.batch, commit.token)
+    engine.memory.crash()
+    rig = Rig(engine)
+    assert rig.node.manager.identity.identifier == next(guids())
+    assert len(rig.node.manager.system_queues) == 3

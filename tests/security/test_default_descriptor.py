@@ -164,3 +164,15 @@ def test_any_supplied_bytes_give_a_descriptor_or_are_refused(data: bytes) -> Non
     except IllegalSecurityDescriptor:
         return
     assert SecurityDescriptor.decode(final).owner is not None
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_a_right_that_is_none_on_a_queue_is_refused_in_either_list(bit: int) -> None:
+    allow = AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, 1 << bit, EVERYONE)
+    audit = AccessAce(SYSTEM_AUDIT_ACE_TYPE, 0, 1 << bit, EVERYONE)
+    for descriptor in (SecurityDescriptor(dacl=Acl(aces=(allow,))), SecurityDescriptor(sacl=Acl(aces=(audit,)))):
+        if ALL & 1 << bit:
+            create_default_queue_security_descriptor(supplied(descriptor))
+        else:
+            with pytest.raises(IllegalSecurityDescriptor, match=f"0x{1 << bit:08X}"):
+                create_default_queue_security_descriptor(supplied(descriptor))

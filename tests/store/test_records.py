@@ -122,7 +122,8 @@ def test_a_count_beyond_the_data_is_refused_before_it_is_used() -> None:
 
 def test_a_message_keeps_its_packet_untouched_at_the_end() -> None:
     packet = bytes(range(256)) * 8
-    value = MessageRecord(packet, details=MessageDetails(target_subqueue="retry", origin_address=b"\x0a\0\0\x01")).encode()
+    details = MessageDetails(target_subqueue="retry", origin_address=b"\x0a\0\0\x01")
+    value = MessageRecord(packet, details=details).encode()
     assert value.endswith(packet)
     assert MessageRecord.decode(value).packet == packet
 

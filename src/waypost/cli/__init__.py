@@ -9,6 +9,7 @@ import typer
 from waypost import __version__
 from waypost.cli.decode import decode
 from waypost.cli.program import Program
+from waypost.cli.sim import sim
 
 app = typer.Typer(
     name="waypost",
@@ -19,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("decode", short_help="Show the packets in captures and files, field by field.")(decode)
+app.command("sim", short_help="Simulate queue managers with crashes and check that their promises hold.")(sim)
 
 
 @app.callback()

@@ -89,12 +89,10 @@ class Manager:
 
     @property
     def name(self) -> str:
-        """The name of this computer, as format names and paths have it."""
         return self._calls.computer
 
     @property
     def guid(self) -> str:
-        """The identifier of the queue manager, made when its folder was. The ids of its messages begin with it."""
         return self._calls.guid
 
     async def create_queue(

@@ -18,8 +18,7 @@ from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attribut
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
-from waypost.core.system import ServiceNotAvailable
-from waypost.errors import InvalidHandle, QueueNotAvailable, Timeout
+from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
 from waypost.node.application import ReadOptions
 from waypost.wire.format_names import FormatName
 
@@ -65,7 +64,7 @@ class Queue(BaseQueue):
         message = self._message(body, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
         return Message(
-            (await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier))[0]
+            await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)
         )
 
     async def send_many(
@@ -80,6 +79,8 @@ class Queue(BaseQueue):
     ) -> list[Message]:
         like, encoded = self._messages(bodies, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
+        if not encoded:
+            return []
         sent = await self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
         return [Message(message) for message in sent]
 

@@ -18,7 +18,7 @@ from threading import TIMEOUT_MAX
 from typing import Any, Final, TypeVar
 
 from waypost.client.engine import Answer, Engine, Operation
-from waypost.core.system import ServiceNotAvailable
+from waypost.errors import ServiceNotAvailable
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")
@@ -58,6 +58,7 @@ class Blocking:
         self._check_process()
         with self._lock:
             self.engine.check()
+            self._take_news()
             self.engine.tick()
             return function(*args)
 
@@ -87,6 +88,7 @@ class Blocking:
     def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
         self._check_process()
         with self._lock:
+            self._take_news()
             try:
                 answer = self.engine.start(operation, args, handle)
             finally:
@@ -123,14 +125,17 @@ class Blocking:
             self._leader = sleep
         deadline = None
         if self._leader is sleep and not self._is_closed:
-            if self._has_news:
-                self._has_news = False
-                self.engine.poll()
+            self._take_news()
             deadline = self.engine.tick()
             self._alarm = inf if deadline is None else deadline
         if answer.is_done:
             return None
         return -1 if deadline is None else min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)
+
+    def _take_news(self) -> None:
+        if self._has_news and not self._is_closed:
+            self._has_news = False
+            self.engine.poll()
 
     def _leave(self, sleep: LockType) -> None:
         self._waiting.pop(sleep, None)

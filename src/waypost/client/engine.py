@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from waypost.clock import Now
-from waypost.core.system import ServiceNotAvailable
-from waypost.errors import InvalidHandle, StoreError, WaypostError
+from waypost.errors import InvalidHandle, ServiceNotAvailable, StoreError, WaypostError
 from waypost.limits import MAX_STORE_SIZE
 from waypost.node.application import Application, Call
 from waypost.node.effects import Commit, Failure, Reply
@@ -38,10 +37,11 @@ Operation: TypeAlias = Callable[..., None]
 class Answer:
     """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
 
-    __slots__ = ("error", "handle", "is_done", "request", "value", "wake")
+    __slots__ = ("error", "handle", "is_done", "operation", "request", "value", "wake")
 
-    def __init__(self, request: int, handle: int | None) -> None:
+    def __init__(self, request: int, operation: Operation, handle: int | None) -> None:
         self.request: Final = request
+        self.operation: Final = operation
         # Of a read: the handle under which it may wait.
         self.handle: Final = handle
         self.value: Any = None
@@ -116,13 +116,13 @@ class Engine:
     def start(self, operation: Operation, args: tuple[Any, ...], handle: int | None = None) -> Answer:
         """Ask for something. What the operation refuses is raised; `settle` has to follow in either case.
 
-        `handle` marks a read, which waits rather than fails while the disk is full, and can be cancelled.
+        `handle` marks a read, which can be cancelled.
         """
         if self._ended is not None:
             raise _again(self._ended)
         now = _now()
         self._last_request = request = self._last_request + 1
-        answer = self._answers[request] = Answer(request, handle)
+        answer = self._answers[request] = Answer(request, operation, handle)
         try:
             if handle is not None:
                 self._tick(now)
@@ -173,9 +173,7 @@ class Engine:
         self.node.trouble = trouble = self._store.trouble
         self.settle()
         if trouble is not None:
-            for answer in tuple(self._answers.values()):
-                if answer.handle is None:
-                    self._end(answer.request, type(trouble)(f"{trouble}{_OPEN_OUTCOME}"))
+            self._tell(trouble)
 
     def tick(self) -> float | None:
         """Fire the timers that are due. The time of the monotonic clock at which the next one is."""
@@ -228,6 +226,17 @@ class Engine:
             self.settle()
         assert self._ended is not None
         self._break(self._ended)
+
+    def _tell(self, trouble: StoreError) -> None:
+        """Nobody knows when there will be room. Only a receive waits for it: what it has taken must not be lost."""
+        peeks = (self.application.peek, self.application.peek_next, self.application.peek_by_lookup_id)
+        for answer in tuple(self._answers.values()):
+            if answer.handle is None:
+                self._end(answer.request, type(trouble)(f"{trouble}{_OPEN_OUTCOME}"))
+            elif answer.operation in peeks:
+                self.cancel(answer)
+                answer.error = _again(trouble)
+                answer.end()
 
     def _persisted(self, tokens: list[int]) -> None:
         try:

@@ -179,7 +179,7 @@ class Message:
 
     @property
     def time_to_reach_queue(self) -> int | None:
-        """Seconds that it had to reach its queue; None for ever."""
+        """Seconds that it had to reach its queue; None for ever, which other queue managers may allow."""
         return _span(self._core.time_to_reach_queue)
 
     @property

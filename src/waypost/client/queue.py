@@ -16,8 +16,7 @@ from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
-from waypost.core.system import ServiceNotAvailable
-from waypost.errors import InvalidHandle, QueueNotAvailable, Timeout
+from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
 from waypost.node.application import ReadOptions
 from waypost.wire.format_names import FormatName
 
@@ -82,7 +81,7 @@ class Queue(BaseQueue):
         The other properties:
 
         body_type            the VARTYPE that says what the body is; 8 for text and 0x1011 for bytes unless given
-        time_to_reach_queue  seconds that it has to reach its queue, None for ever; four days unless given
+        time_to_reach_queue  seconds that it has to reach its queue; None, the default, and the most is four days
         time_to_be_received  seconds after which it expires if nobody has received it, None (the default) for ever
         acknowledge          which acknowledgments to send to `admin_queue`: full-receive, full-reach-queue,
                              nack-receive, nack-reach-queue, or single ones joined with commas: pos-arrival,
@@ -118,6 +117,8 @@ class Queue(BaseQueue):
         """
         like, encoded = self._messages(bodies, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
+        if not encoded:
+            return []
         sent = self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
         return [Message(message) for message in sent]
 

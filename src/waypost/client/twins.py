@@ -12,7 +12,7 @@ def documented_by(twin: type) -> Callable[[type[T]], type[T]]:
     def document(cls: type[T]) -> type[T]:
         cls.__doc__ = cls.__doc__ or twin.__doc__
         for name, member in vars(cls).items():
-            if not name.startswith("_") and callable(member) and not member.__doc__:
+            if not name.startswith("_") and (callable(member) or isinstance(member, property)):
                 member.__doc__ = getattr(twin, name).__doc__
         return cls
 

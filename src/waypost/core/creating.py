@@ -32,7 +32,7 @@ DefaultSecurity = Callable[[QueueAttributes], bytes]
 class Creating:
     """The events on the QueueCollection of one queue manager. `directory` is None in workgroup mode."""
 
-    __slots__ = ("_default_security", "_directory", "_queues", "_reading", "_writing")
+    __slots__ = ("_check_ready", "_default_security", "_directory", "_queues", "_reading", "_writing")
 
     def __init__(
         self,
@@ -42,12 +42,14 @@ class Creating:
         *,
         directory: Directory | None,
         default_security: DefaultSecurity,
+        check_ready: Callable[[], None],
     ) -> None:
         self._queues: Final = queues
         self._reading: Final = reading
         self._writing: Final = writing
         self._directory: Final = directory
         self._default_security: Final = default_security
+        self._check_ready: Final = check_ready
 
     def create_queue(self, attributes: QueueAttributes, now: Now, *, skip_directory: bool = False) -> Queue:
         """MS-MQDMPR 3.1.7.1.3.
@@ -56,6 +58,7 @@ class Creating:
         (readings MQDMPR 3.AA), QueueNotFound for a subqueue of nothing, and DirectoryError if a public queue cannot be
         published. Nothing is created then.
         """
+        self._check_ready()
         path = PathName.parse(str(attributes.pathname))
         identity = self._queues.identity
         if not identity.is_local(path.computer):
@@ -98,10 +101,11 @@ class Creating:
 
         Raises QueueNotFound if it is gone, and PropertyNotAllowed for attributes that it has for life.
         """
+        self._check_ready()
         _check_presence(queue)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
             raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
-        queue.attributes = replace(attributes)
+        queue.attributes = replace(attributes, security=self._default_security(attributes))
         queue.modify_time = int(now.wall)
         self._queues.changed(queue)
         if queue.journal is not None and queue.journal.attributes.quota != attributes.journal_quota:
@@ -125,6 +129,7 @@ class Creating:
 
     def check_deletable(self, queue: Queue) -> None:
         """Raise what delete_queue would raise before it does anything."""
+        self._check_ready()
         _check_presence(queue)
         if queue.is_journal or queue.queue_type is QueueKind.SYSTEM:
             raise InvalidParameter(f"{queue} is not deleted alone")

@@ -35,11 +35,11 @@ from waypost.core.system import (
     Identity,
     QueueManagerAttributes,
     QueueManagerState,
-    ServiceNotAvailable,
     Step,
 )
 from waypost.core.transactions import Transactions
 from waypost.core.writing import Writing
+from waypost.errors import ServiceNotAvailable
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import FormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
@@ -96,7 +96,12 @@ class QueueManager:
         self.dispatch: Final = Dispatch()
         self.collection: Final = QueueCollection(identity, self.positions, new_guid)
         creating = Creating(
-            self.collection, self.reading, self.writing, directory=directory, default_security=default_security
+            self.collection,
+            self.reading,
+            self.writing,
+            directory=directory,
+            default_security=default_security,
+            check_ready=self._check_ready,
         )
         self._outgoing: Final = OutgoingQueues(
             self.collection,
@@ -169,7 +174,9 @@ class QueueManager:
         self.collection.last_private_number = number
 
     def tick(self, now: Now) -> None:
-        """Fire every timer that is due."""
+        """Fire every timer that is due, if it is Ready."""
+        if self.state is not QueueManagerState.READY:
+            return
         self.positions.expire(now.wall)
         self.reading.expire(now.monotonic)
 
@@ -197,9 +204,13 @@ class QueueManager:
 
         Raises ServiceNotAvailable then.
         """
+        self._check_ready()
+        return self._opening.open_queue(name, access, share, now)
+
+    def _check_ready(self) -> None:
+        """MS-MQDMPR 3.1.1.1: it performs no function but in Ready."""
         if self.state is not QueueManagerState.READY:
             raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
-        return self._opening.open_queue(name, access, share, now)
 
     def set_quota(self, kilobytes: int) -> None:
         """QueueManagerQuota (readings MQDMPR 3.F)."""

@@ -9,7 +9,6 @@ from enum import Enum, auto
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
-from waypost.errors import ServiceNotAvailable as ServiceNotAvailable
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import Suffix
 

@@ -19,11 +19,11 @@ from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter
+from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, refused
 from waypost.node.node import Node
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass
 
@@ -80,9 +80,13 @@ class Application:
         node.check_store()
 
         def delete() -> None:
-            if not queue.is_deleted:
-                node.manager.delete_queue(queue)
-            node.reply(call.request)
+            try:
+                if not queue.is_deleted:
+                    node.manager.delete_queue(queue)
+            except WaypostError as error:
+                node.fail(call.request, error)
+            else:
+                node.reply(call.request)
 
         with node.operation(call.now):
             node.manager.check_deletable(queue)
@@ -276,7 +280,12 @@ class Application:
         if descriptor.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
         message.destination_queue_format_name = descriptor.format_name
+        if type(descriptor.format_name) is PublicFormatName:
+            host = node.directory.queue_manager_of(descriptor.format_name)
+            message.destination_queue_manager_identifier = host
         message.sent_time = int(call.now.wall)
+        # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
+        message.time_to_reach_queue = min(message.time_to_reach_queue, node.default_time_to_reach_queue)
         # Nobody has signed it.
         message.authentication_level = AuthenticationLevel.NONE
         if transaction is not None:

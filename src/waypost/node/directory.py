@@ -63,22 +63,15 @@ class NodeDirectory:
         names of this computer and the `quota`, if that was configured; the rest is as the directory has it.
         """
         self._manager = manager
-        local, now = self.events.local, self._now()
-        local.queue_manager = _object_of(manager)
+        self.events.local.queue_manager = _object_of(manager)
         domain = manager.identity.qualified_computer_name.partition(".")[2]
         names = HostNames(manager.identity.computer_name, domain)
         own = self._own_object() if self.is_integrated else None
         if own is not None:
             self._update(own, names, own.queue_manager_quota if quota is None else quota)
         elif self.is_integrated:
-            self._create_enterprise()
-        provisioning = Provisioning() if own is None else None
-        initialize(self.events, names, provisioning, now)
-        if self.is_integrated and own is None:
-            self._create(local.queue_manager)
-            created = self._own_object()
-            assert created is not None
-            self.events.refresh_local_queue_manager(created, now)
+            self._provision(names)
+        initialize(self.events, names, None, self._now())
 
     @property
     def default_time_to_reach_queue(self) -> int:
@@ -145,9 +138,11 @@ class NodeDirectory:
             for queue in self._manager.queues.values():
                 self.publish(queue)
 
-    def _create_enterprise(self) -> None:
+    def _provision(self, names: HostNames) -> None:
         if self.events.read_directory(Query(Enterprise), self._now()).value is None:
             self._create(Enterprise())
+        initialize(self.events, names, Provisioning(), self._now())
+        self._create(self.events.local.queue_manager)
 
     def _create(self, item: DirectoryObject) -> None:
         status = self.events.create_directory_object(item, self._now()).status

@@ -1,4 +1,4 @@
-"""One queue manager: the core on a store, with acknowledgments, journals and dead letters.
+"""One queue manager: the core on a store, with its directory, acknowledgments, journals and dead letters.
 
 Facts come in as method calls that carry `now`; what must happen outside comes out of `take_effects`. All that an
 operation changes goes into the batch that is being made, and its answer waits until this batch is durable. An answer
@@ -69,7 +69,8 @@ class Node:
     def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
         """Start on what the store has; an empty store becomes a new queue manager.
 
-        Raises a StoreError if the store holds what this queue manager cannot be made of.
+        Raises a StoreError if the store holds what this queue manager cannot be made of, and a DirectoryError if the
+        directory does not take it.
         """
         self.trouble = None
         self._durable = 0
@@ -86,7 +87,7 @@ class Node:
         self.manager: Final = recover(
             reader, self.messages, settings, now, new_guid=new_guid, directory=self.directory
         )  # fmt: skip
-        # In seconds; a message that is to have longer gets this too (MS-MQDMPR 3.1.1.12).
+        # TimeToReachQueue of a message that comes without one, and the longest there is (MS-MQDMPR 3.1.1.12); seconds.
         self.default_time_to_reach_queue: Final = (
             self.directory.default_time_to_reach_queue if settings.long_live_time is None else settings.long_live_time
         )

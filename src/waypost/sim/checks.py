@@ -1,6 +1,7 @@
 """The invariants that are checked on node, store and model: those after every event, and the thorough ones."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from waypost.clock import Now
@@ -9,7 +10,7 @@ from waypost.core.positions import START, PositionState
 from waypost.core.queues import Queue
 from waypost.node.node import Node
 from waypost.sim.client import Ask
-from waypost.sim.model.letters import BEHIND_ALL, SEQUENCE, Answer, Box, Letter, State
+from waypost.sim.model.letters import BEHIND_ALL, Answer, Box, Letter, State
 from waypost.sim.model.oracle import Oracle
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -26,12 +27,16 @@ _STATES: Final = {
     PositionState.LOCKED: State.LOCKED,
     PositionState.PURGE_PENDING: State.PURGE_PENDING,
 }
-_COUNTERS: Final = {
-    "sequential_id": Counter.SEQUENTIAL_ID,
-    "ordinal": Counter.MESSAGE_ID_ORDINAL,
-    "number": Counter.QUEUE_ID,
-}
 _SYSTEM_KEYS: Final = {Suffix.JOURNAL: ";journal", Suffix.DEADLETTER: ";deadletter", Suffix.DEADXACT: ";deadxact"}
+
+
+@dataclass(slots=True)
+class Counters:
+    """Numbers that are never given twice: SequentialID, ordinals of messages, numbers of queues."""
+
+    sequential_id: int = 0
+    ordinal: int = 0
+    number: int = 0
 
 
 def own_queues(node: Node) -> Iterator[tuple[int, str]]:
@@ -41,17 +46,21 @@ def own_queues(node: Node) -> Iterator[tuple[int, str]]:
         yield number, system.get(number) or queue.pathname.queue
 
 
-def stored_counters(store: MemoryStore) -> dict[str, int]:
-    values = {name: store.get(Table.COUNTERS, counter.value) for name, counter in _COUNTERS.items()}
-    return {name: 0 if value is None else CounterRecord.decode(value).value for name, value in values.items()}
+def stored_counters(store: MemoryStore) -> Counters:
+    values = [
+        store.get(Table.COUNTERS, counter.value)
+        for counter in (Counter.SEQUENTIAL_ID, Counter.MESSAGE_ID_ORDINAL, Counter.QUEUE_ID)
+    ]
+    return Counters(*(0 if value is None else CounterRecord.decode(value).value for value in values))
 
 
-def sequential_id_of(message: Message) -> int:
-    return message.lookup_identifier & SEQUENCE
-
-
-def raise_to(highest: dict[str, int], name: str, value: int) -> None:
-    highest[name] = max(highest[name], value)
+def check_counters(counters: Counters, given: Counters) -> None:
+    """After a restart: what somebody was told is not given again."""
+    for name in ("sequential_id", "ordinal", "number"):
+        if getattr(counters, name) < getattr(given, name):
+            raise Violation(
+                f"after a restart {name} goes on at {getattr(counters, name)}, and {getattr(given, name)} was given"
+            )
 
 
 def check_touched(node: Node, oracle: Oracle) -> None:
@@ -80,15 +89,16 @@ def check_touched(node: Node, oracle: Oracle) -> None:
         )
 
 
-def check_deadline(node: Node, oracle: Oracle, now: Now) -> float | None:
+def check_deadline(node: Node, due: float | None, now: Now) -> None:
     """The node wakes up when a wait or a message's time ends: not later, and not for nothing."""
-    deadline, due = node.next_deadline(now), oracle.next_deadline(now)
+    deadline = node.next_deadline(now)
     if deadline is None or due is None:
         if deadline is not due:
             raise Violation(f"the node's next deadline is {deadline}, and {due} was due")
     elif abs(deadline - due) > 1e-5:
-        raise Violation(f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due")
-    return deadline
+        raise Violation(
+            f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due"
+        )
 
 
 def check_durable(ask: Ask, answer: Answer, oracle: Oracle) -> None:
@@ -136,7 +146,7 @@ def check_all(node: Node, oracle: Oracle, now: Now) -> None:
         _check_attributes(queues[number], box)
     oracle.books.touched.clear()
     check_touched(node, oracle)
-    check_deadline(node, oracle, now)
+    check_deadline(node, oracle.next_deadline(now), now)
     transactions, works = node.manager.transactions.collection, oracle.works.works
     if transactions.keys() != works.keys():
         raise Violation(f"{len(transactions)} transactions are under way, and {len(works)} were due")
@@ -240,8 +250,15 @@ def _check_positions(store: MemoryStore, oracle: Oracle) -> None:
         flags = (PURGE_PENDING if saved.is_purged else 0) | (0 if saved.letter.expiry is None else EXPIRES)
         if flags:
             due.append((keys.message_key(*place), flags))
-    found = [
-        (key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)
-    ]  # fmt: skip
-    if found != due:
-        raise Violation(f"the store has the positions {found}, and {due} were due")
+    found = [(key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)]
+    wrong = [_place(key, flags) for key, flags in found if (key, flags) not in due]
+    if wrong:
+        raise Violation(f"the store says {', '.join(wrong)}, which is not so")
+    lost = [_place(key, flags) for key, flags in due if (key, flags) not in found]
+    if lost:
+        raise Violation(f"the store does not say {', '.join(lost)}")
+
+
+def _place(key: bytes, flags: int) -> str:
+    said = {EXPIRES: "expires", PURGE_PENDING: "is purged"}.get(flags, "expires and is purged")
+    return f"that message {keys.lookup_id_of(key):#x} of queue {keys.queue_id_of(key)} {said}"

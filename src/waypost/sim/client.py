@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from waypost.sim.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """An operation of waypost.sim.desk by its name. Whoever does not wait is told the number of the request."""
 
@@ -26,12 +26,12 @@ class Ask:
         return f"{self.name}({', '.join(words)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pause:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """How an operation ended. `request` is its number."""
 

@@ -18,6 +18,13 @@ from waypost.wire.codec import INFINITE
 
 _MARK: Final = re.compile(rb"<uid (\d+)>")
 _READS: Final = ("receive", "receive_many", "receive_by_lookup_id", "begin_receive")
+_MATTERS: Final = frozenset(
+    {
+        *_READS,
+        *("open_queue", "send", "send_several", "end_receive", "enlist", "commit", "commit_prepared", "abort"),
+        *("abort_prepared", "purge", "delete_queue"),
+    }
+)
 
 Sent = tuple[Draft, str]
 
@@ -38,7 +45,7 @@ class History:
         self._cleared: Final[dict[str, None]] = {}
 
     def answered(self, ask: Ask, result: Result) -> None:
-        if not result.is_ok:
+        if ask.name not in _MATTERS or not result.is_ok:
             return
         match ask.name, ask.arguments:
             case "open_queue", (Name(key), *_):
@@ -77,11 +84,11 @@ class History:
             match ask.name, ask.arguments:
                 case "commit", (bytes(identifier),):
                     asked[identifier] = None
-                case ("receive" | "receive_by_lookup_id" | "end_receive"), _:
+                case (("receive" | "receive_by_lookup_id" | "end_receive"), _):
                     self._lost_receives += 1
                 case "receive_many", (_, int(count), *_):
                     self._lost_receives += count
-                case ("purge" | "delete_queue"), _:
+                case (("purge" | "delete_queue"), _):
                     self._clear(ask)
         for identifier, sends in self._sends.items():
             outcome = self._uncertain if identifier in asked else self._aborted

@@ -1,9 +1,11 @@
-"""Running seeds, with the limits of the engine as small as the seed wants them."""
+"""Running seeds, with the limits of the engine as small as each seed wants them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from waypost.node import node, reserves, scans
 from waypost.sim.marks import Marks
+from waypost.sim.mutants import Mutant
 from waypost.sim.patches import Patch, patched
 from waypost.sim.swarm import Swarm
 from waypost.sim.trace import Trace
@@ -18,23 +20,37 @@ class Outcome:
     seed: int
     operations: int
     lives: int
-    digest: str
     violation: str | None
     trace: Trace
 
+    @property
+    def digest(self) -> str:
+        return self.trace.digest
 
-def run_seed(seed: int, marks: Marks, sabotage: tuple[Patch, ...] = ()) -> Outcome:
+
+def run_seed(seed: int, marks: Marks, mutant: Mutant | None = None) -> Outcome:
+    """One world from its first to its last event, or to the first violation."""
     world = World(seed, marks)
     violation: str | None = None
-    with patched(*_limits(world.swarm), *sabotage):
+    with patched(*_limits(world.swarm), *(mutant.patches if mutant is not None else ())):
         try:
             world.run()
         except Violation as found:
             violation = str(found)
         except Exception as error:  # noqa: BLE001, whatever the engine raises is a finding
-            violation = f"the engine broke down: {type(error).__name__}: {error}"
-    lives = sum(machine.life for machine in world.machines)
-    return Outcome(seed, world.operations, lives, world.trace.digest, violation, world.trace)
+            violation = f"the engine broke down with {type(error).__name__}: {error}"
+    lives = sum(machine.lives for machine in world.machines)
+    return Outcome(seed, world.operations, lives, violation, world.trace)
+
+
+def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:
+    """The first seed that finds the mutant. One that finds something without it does not count."""
+    marks = Marks()
+    for seed in seeds:
+        outcome = run_seed(seed, marks, mutant)
+        if outcome.violation is not None and run_seed(seed, marks).violation is None:
+            return outcome
+    return None
 
 
 def _limits(swarm: Swarm) -> tuple[Patch, ...]:

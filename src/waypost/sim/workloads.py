@@ -23,7 +23,8 @@ Opened = Generator[Ask | Pause, Result, int | None]
 def setup(client: Client) -> Script:
     """Make the queues, in every life: some may have been deleted."""
     for plan in client.machine.swarm.plans:
-        yield Ask("create_queue", (plan,))
+        if plan.key not in client.machine.oracle.books.boxes:
+            yield Ask("create_queue", (plan,))
     while True:
         yield Pause(60.0)
 
@@ -33,7 +34,7 @@ def sender(client: Client) -> Script:
     keys = [plan.key for plan in client.machine.swarm.plans if not plan.transactional or rng.random() < 0.05]
     handle = yield from _open(rng.choice(keys), AccessType.SEND)
     if handle is not None:
-        for _ in range(rng.randint(3, 30)):
+        for _ in range(rng.randint(5, 40)):
             yield _send(client, handle, None)
         yield Ask("close_queue", (handle,))
 
@@ -44,7 +45,7 @@ def receiver(client: Client) -> Script:
     handle = yield from _open(_any_key(client), AccessType.RECEIVE, share)
     if handle is None:
         return
-    for _ in range(rng.randint(2, 15)):
+    for _ in range(rng.randint(4, 24)):
         options = ReadOptions(rng.choice(_TIMEOUTS[:-1]))
         if rng.random() < 0.6:
             yield Ask("receive", (handle, options))
@@ -62,7 +63,7 @@ def transactional(client: Client) -> Script:
     """Over several queues. Some transactions are left alone."""
     rng = _rng(client)
     sends, receives = yield from _open_both(client)
-    for _ in range(rng.randint(1, 5)):
+    for _ in range(rng.randint(2, 6)):
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         for _ in range(rng.randint(1, 6)):
@@ -79,7 +80,7 @@ def two_phase(client: Client) -> Script:
     handle = yield from _open(_any_key(client), AccessType.RECEIVE)
     if handle is None:
         return
-    for _ in range(rng.randint(1, 8)):
+    for _ in range(rng.randint(2, 12)):
         begun = yield Ask("begin_receive", (handle, ReadOptions(rng.choice(_TIMEOUTS[:-1]))))
         if isinstance(begun.value, Message) and rng.random() < 0.85:
             yield Pause(0.01)
@@ -96,7 +97,7 @@ def browser(client: Client) -> Script:
         return
     opened = yield Ask("open_cursor", (handle,))
     if opened.is_ok:
-        for _ in range(rng.randint(3, 14)):
+        for _ in range(rng.randint(4, 20)):
             name = rng.choice(("peek", "peek_next", "peek_next", "receive"))
             yield Ask(name, (handle, ReadOptions(rng.choice((0, 0, 20, 200)), opened.number)))
         if rng.random() < 0.3:
@@ -113,7 +114,7 @@ def seeker(client: Client) -> Script:
     if handle is None:
         return
     seen = [0]
-    for _ in range(rng.randint(3, 14)):
+    for _ in range(rng.randint(4, 20)):
         found = rng.choice(seen), rng.choice(_ACTIONS)
         if rng.random() < 0.75:
             result = yield Ask("peek_by_lookup_id", (handle, found))
@@ -126,8 +127,8 @@ def seeker(client: Client) -> Script:
 
 def mover(client: Client) -> Script:
     rng = _rng(client)
-    key = rng.choice(client.machine.swarm.plans).key
-    here, there = rng.choice(((key, f"{key};late"), (f"{key};late", key), (key, key)))
+    key, other = (rng.choice(client.machine.swarm.plans).key for _ in range(2))
+    here, there = rng.choice(((key, f"{key};late"), (f"{key};late", key), (key, other)))
     source = yield from _open(here, AccessType.RECEIVE)
     target = yield from _open(there, AccessType.MOVE)
     if source is None or target is None:
@@ -143,6 +144,7 @@ def mover(client: Client) -> Script:
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         yield Ask("move", (source, lookup_id, target), {"transaction": identifier})
+        yield Pause(rng.choice((0.0, 0.0, 0.2)))
         yield Ask(rng.choice(("commit", "commit", "abort")), (identifier,))
     yield Ask("close_queue", (source,))
     yield Ask("close_queue", (target,))

@@ -18,6 +18,9 @@ from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.workloads import SCRIPTS, setup
 
+# When everybody waits for something that does not come, the healing tells.
+_MAX_TIME: Final = 300.0
+
 # How many events healing may take: far more than all messages and requests together need.
 _MAX_HEALING: Final = 20_000
 
@@ -63,7 +66,7 @@ class World:
         self.machines.append(machine)
         for number, name in enumerate(("setup", *self.swarm.workloads)):
             machine.add_client(Client(f"{name}{number}", machine, SCRIPTS.get(name, setup)))
-        while self.operations < self.swarm.operations:
+        while self.operations < self.swarm.operations and self.time < _MAX_TIME:
             before = self.operations
             self._step()
             if self.operations > before:

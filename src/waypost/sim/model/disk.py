@@ -48,7 +48,7 @@ Change = tuple[Key, Saved | None]
 class Disk:
     """`durable` counts the batches of this life that are on the disk; `token` is the number of the one being made."""
 
-    __slots__ = ("_making", "_sealed", "boxes", "durable", "letters", "token", "works")
+    __slots__ = ("_making", "_sealed", "boxes", "durable", "highest_box", "letters", "token", "works")
 
     def __init__(self) -> None:
         self.boxes: Final[dict[int, SavedBox]] = {}
@@ -56,6 +56,8 @@ class Disk:
         self.works: Final[dict[bytes, tuple[SavedStep, ...]]] = {}
         self.token = 1
         self.durable = 0
+        # The highest number of a box that ever was on the disk.
+        self.highest_box = 0
         self._making: list[Change] = []
         self._sealed: deque[list[Change]] = deque()
 
@@ -90,3 +92,5 @@ class Disk:
             table.pop(key, None)
         else:
             table[key] = saved
+            if type(key) is int:
+                self.highest_box = max(self.highest_box, key)

@@ -14,7 +14,7 @@ from waypost.hresult import HResult
 from waypost.node.application import Call, ReadOptions
 from waypost.sim.marks import Marks
 from waypost.sim.model.books import DELETED, PURGED, Books
-from waypost.sim.model.disk import Disk, Operation, SavedBox
+from waypost.sim.model.disk import Disk, Operation
 from waypost.sim.model.letters import Answer, Box, Handle, Key, Letter, Refused, State
 from waypost.sim.model.pointer import Pointer
 from waypost.sim.model.post import Post
@@ -132,9 +132,11 @@ class Oracle:
     def next_deadline(self, now: Now) -> float | None:
         if self.books.purges:
             return now.monotonic
-        expiry = self.books.next_expiry
-        deadlines = [self.readers.next_deadline, None if expiry is None else now.monotonic + expiry - now.wall]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        expiry, deadline = self.books.next_expiry, self.readers.next_deadline
+        if expiry is None:
+            return deadline
+        at = now.monotonic + expiry - now.wall
+        return at if deadline is None else min(at, deadline)
 
     # The operations.
 

@@ -1,5 +1,7 @@
 """Handles, cursors and waiting reads of the model."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Final
 
@@ -85,7 +87,8 @@ class Readers:
 
     @property
     def next_deadline(self) -> float | None:
-        return min((wait.deadline for wait in self.waits.values() if wait.deadline is not None), default=None)
+        deadlines = [wait.deadline for wait in self.waits.values() if wait.deadline is not None]
+        return min(deadlines) if deadlines else None
 
     def receive(self, call: Call, number: int, options: ReadOptions, *, two_phase: bool) -> None:
         handle, pointer = self._start(number, options)
@@ -94,7 +97,8 @@ class Readers:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         self._check_transaction(options)
         if pointer is not None:
-            letter = pointer.receive(can_wait=options.timeout_ms != 0)
+            with self._noting_what_is_gone():
+                letter = pointer.receive(can_wait=options.timeout_ms != 0)
         else:
             letter = next((each for each in box.following(BEFORE_ALL) if each.state is State.AVAILABLE), None)
         wait = Wait(
@@ -108,7 +112,8 @@ class Readers:
         if not handle.access.can_peek:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         if pointer is not None:
-            letter = pointer.peek_next() if goes_on else pointer.peek()
+            with self._noting_what_is_gone():
+                letter = pointer.peek_next() if goes_on else pointer.peek()
         else:
             letter = next(filter(_can_peek, box.following(BEFORE_ALL)), None)
         self._read(call, options, Wait(call.request, handle, takes=False, pointer=pointer), letter)
@@ -127,6 +132,15 @@ class Readers:
         else:
             wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
             self._take(wait, letter)
+
+    @contextmanager
+    def _noting_what_is_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except Refused as refused:
+            if refused.status is HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED:
+                self._books.marks.sometimes("a cursor on a message that is gone")
+            raise
 
     def _start(self, number: int, options: ReadOptions) -> tuple[Handle, Pointer | None]:
         handle = self.handle(number)
@@ -259,9 +273,7 @@ def _current(handle: Handle, box: Box, lookup_id: int, *, is_peek: bool) -> Lett
     letter = box.letters.get(lookup_id)
     if letter is None:
         is_known = any(pointer.at == lookup_id for pointer in handle.pointers.values())
-        raise Refused(
-            HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED if is_known else HResult.MQ_ERROR_MESSAGE_NOT_FOUND
-        )
+        raise Refused(HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED if is_known else HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
     if letter.state is State.AVAILABLE:
         return letter
     if is_peek and letter.state is State.LOCKED:

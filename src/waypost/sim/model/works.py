@@ -148,7 +148,7 @@ class Works:
         books.remove(letter)
         letter.move_count += 1
         letter.abort_count = 0
-        letter.is_shown = False
+        letter.is_shown = letter.is_purge_saved = False
         books.place(target, letter)
         books.expire()
         if letter.box is not None:

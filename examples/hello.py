@@ -1,0 +1,40 @@
+"""Send a message to a queue and receive it again.
+
+    python examples/hello.py [FOLDER]
+
+Without a folder it works in a temporary one. With one, start it twice: the queue and its messages are still there.
+"""
+
+import sys
+import tempfile
+
+import waypost
+
+
+def main(folder: str) -> None:
+    with waypost.open(folder) as manager:
+        print(f"queue manager {manager.name} {manager.guid}")
+
+        try:
+            orders = manager.create_queue("orders", label="what customers want")
+        except waypost.errors.QueueExists:
+            orders = manager.queue("orders")
+
+        # It returns when the message is on disk; text and bytes will do as a body.
+        sent = orders.send("42 bolts", label="order", priority=5)
+        print(f"sent {sent.id}")
+
+        print(f"{orders.name} has {orders.info().message_count} message(s):")
+        for message in orders.browse():
+            print(f"  {message.label}: {message.text}")
+
+        message = orders.receive(timeout=1)
+        print(f"received {message.text!r}, sent at {message.sent_time:%H:%M:%S} UTC")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(sys.argv[1])
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            main(folder)

@@ -1,0 +1,173 @@
+"""`waypost sim`: the command line of the simulator."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+from zlib import crc32
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from waypost.cli.program import Output
+from waypost.sim.marks import Marks
+from waypost.sim.mutants import MUTANTS
+from waypost.sim.run import Outcome, hunt, run_seed
+
+DEFAULT_SEEDS: Final = 100
+MUTANT_SEEDS: Final = 500
+LAST_EVENTS: Final = 30
+
+Advance = Callable[[], None]
+
+
+def sim(
+    *,
+    seeds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many seeds to run, 100 unless given; for each mutant at most, 500."),
+    ] = None,
+    first: Annotated[int, typer.Option("--from", metavar="SEED", min=0, help="The first seed.")] = 0,
+    replay: Annotated[
+        int | None, typer.Option(metavar="SEED", min=0, help="Run this seed alone and show every event.")
+    ] = None,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Plant mistakes in the queue manager, and show which seed finds each.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+) -> None:
+    """Simulate queue managers with crashes, full disks and jumping clocks, and check that their promises hold.
+
+    Each seed is a world of its own, and the same everywhere. The run ends with the first seed in which something is
+    not as it must be. The exit code is 0 when everything held and 1 when something did not, or a mutant was not found.
+    """
+    out = Output()
+    if replay is not None:
+        if seeds is not None or mutants:
+            raise typer.BadParameter("it runs one seed and goes with --json alone", param_hint="--replay")
+        is_sound = _replay(out, replay, as_json=as_json)
+    elif mutants:
+        is_sound = _hunt_all(out, range(first, first + (seeds or MUTANT_SEEDS)), as_json=as_json)
+    else:
+        is_sound = _run(out, range(first, first + (seeds or DEFAULT_SEEDS)), as_json=as_json)
+    out.flush()
+    raise typer.Exit(0 if is_sound else 1)
+
+
+def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
+    marks = Marks()
+    count = operations = lives = digest = 0
+    violation: Outcome | None = None
+    started = time.perf_counter()
+    with _progress(len(seeds)) as advance:
+        for seed in seeds:
+            outcome = run_seed(seed, marks)
+            count += 1
+            operations += outcome.operations
+            lives += outcome.lives
+            digest = crc32(outcome.digest.encode(), digest)
+            if outcome.violation is not None:
+                violation = outcome
+                break
+            advance()
+    seconds = time.perf_counter() - started
+    if as_json:
+        summary = {
+            "from": seeds.start,
+            "seeds": count,
+            "operations": operations,
+            "lives": lives,
+            "digest": f"{digest:08x}",
+            "violation": None if violation is None else _violation(violation),
+            "never_reached": marks.missing,
+        }
+        _write_json(out, summary)
+    elif violation is not None:
+        _show_violation(out, violation)
+    else:
+        out.write(f"seeds {seeds.start} to {seeds.stop - 1}: no violation\n")
+        out.write(f"{operations} operations, {lives} starts of machines, digest {digest:08x}\n")
+        for name in marks.missing:
+            out.write(f"never reached: {name}\n")
+    typer.echo(f"{count / seconds:.0f} seeds/s", err=True)
+    return violation is None
+
+
+def _replay(out: Output, seed: int, *, as_json: bool) -> bool:
+    outcome = run_seed(seed, Marks())
+    if as_json:
+        trace = {
+            "seed": seed,
+            "digest": outcome.digest,
+            "violation": outcome.violation,
+            "events": outcome.trace.lines(),
+        }
+        _write_json(out, trace)
+        return outcome.violation is None
+    for line in outcome.trace.lines():
+        out.write(f"{line}\n")
+    out.write(f"seed {seed}: {outcome.violation or 'no violation'}\n")
+    out.write(f"digest {outcome.digest}\n")
+    return outcome.violation is None
+
+
+def _hunt_all(out: Output, seeds: range, *, as_json: bool) -> bool:
+    found: list[tuple[str, Outcome | None]] = []
+    with _progress(len(MUTANTS)) as advance:
+        for mutant in MUTANTS:
+            outcome = hunt(mutant, seeds)
+            found.append((mutant.name, outcome))
+            if not as_json:
+                caught = "NOT FOUND" if outcome is None else f"seed {outcome.seed}: {outcome.violation}"
+                out.write(f"{mutant.name:26} {mutant.mistake}\n{'':26} {caught}\n")
+            advance()
+    if as_json:
+        summary = [
+            {
+                "mutant": name,
+                "seed": None if outcome is None else outcome.seed,
+                "violation": None if outcome is None else outcome.violation,
+            }
+            for name, outcome in found
+        ]
+        _write_json(out, {"from": seeds.start, "seeds": len(seeds), "mutants": summary})
+    return all(outcome is not None for _, outcome in found)
+
+
+def _violation(outcome: Outcome) -> dict[str, object]:
+    return {
+        "seed": outcome.seed,
+        "invariant": outcome.violation,
+        "last_events": outcome.trace.lines(LAST_EVENTS),
+        "replay": _replay_command(outcome),
+    }
+
+
+def _show_violation(out: Output, outcome: Outcome) -> None:
+    for line in outcome.trace.lines(LAST_EVENTS):
+        out.write(f"{line}\n")
+    out.write(f"seed {outcome.seed}: {outcome.violation}\n")
+    out.write(f"replay: {_replay_command(outcome)}\n")
+
+
+def _replay_command(outcome: Outcome) -> str:
+    return f"waypost sim --replay {outcome.seed}"
+
+
+def _write_json(out: Output, value: object) -> None:
+    out.write(json.dumps(value, indent=2) + "\n")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Advance]:
+    """A bar for whoever watches: the result comes at the end."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)

@@ -1,0 +1,320 @@
+"""Planted mistakes: the simulator has to find every one of them, or it would not find those that nobody planted.
+
+Each is a small sabotage of the engine, for one run: something forgotten, done twice, too early, or in the wrong place.
+They reach into private parts on purpose.
+"""
+# ruff: noqa: SLF001, ARG001
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from waypost.clock import Now
+from waypost.core import position_events
+from waypost.core.delivery import Delivery
+from waypost.core.message import Message
+from waypost.core.ports import Event, PurgePending, ReadEnded
+from waypost.core.position_events import PositionEvents
+from waypost.core.positions import PositionList, PositionState
+from waypost.core.queues import Queue
+from waypost.core.reading import Reading
+from waypost.core.timers import Timers
+from waypost.core.transactions import Transactions
+from waypost.hresult import HResult
+from waypost.node import manager_store, transaction_store
+from waypost.node.message_records import value_of
+from waypost.node.node import Node
+from waypost.node.reserves import Reserve
+from waypost.node.stored_messages import StoredMessages
+from waypost.sim.patches import Patch
+from waypost.store import keys
+from waypost.store.port import Action, Batch, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`mistake` completes the sentence "the engine ..."."""
+
+    name: str
+    mistake: str
+    patches: tuple[Patch, ...]
+
+
+def _instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:
+    """What `make` makes of the original."""
+    return (Patch(owner, name, make(getattr(owner, name))),)
+
+
+def _nothing(_original: Any) -> Callable[..., None]:
+    def forget(*_: object, **__: object) -> None: ...
+
+    return forget
+
+
+def _acknowledge_before_commit(end: Any) -> Callable[[Node, Now], None]:
+    def hasty(node: Node, now: Now) -> None:
+        end(node, now)
+        for token in sorted(node._held_back):
+            node._effects += node._held_back.pop(token)
+
+    return hasty
+
+
+def _answer_reads_at_once(get: Any) -> Callable[[StoredMessages, int, int], Message]:
+    def careless(messages: StoredMessages, queue: int, lookup_id: int) -> Message:
+        awaited = messages.read_token
+        message: Message = get(messages, queue, lookup_id)
+        messages.read_token = awaited
+        return message
+
+    return careless
+
+
+def _delete_not_written(delete: Any) -> Callable[[StoredMessages, int, Message], None]:
+    def forgetful(messages: StoredMessages, queue: int, message: Message) -> None:
+        before = len(messages.batch.operations)
+        delete(messages, queue, message)
+        operations = messages.batch.operations
+        operations[before:] = [each for each in operations[before:] if each[1] is not Table.MESSAGES]
+
+    return forgetful
+
+
+def _held_message_written(hold: Any) -> Callable[[StoredMessages, int, Message], None]:
+    def early(messages: StoredMessages, queue: int, message: Message) -> None:
+        hold(messages, queue, message)
+        key = keys.message_key(queue, message.lookup_identifier)
+        messages.batch.put(Table.MESSAGES, key, value_of(message))
+
+    return early
+
+
+def _unlock_without_wake_up(available: Any) -> Callable[[PositionEvents, Queue, int], None]:
+    def silent(positions: PositionEvents, queue: Queue, lookup_id: int) -> None:
+        offer = positions.offer
+        if queue.positions.state(lookup_id) is PositionState.LOCKED:
+            positions.offer = _nothing(offer)
+        available(positions, queue, lookup_id)
+        positions.offer = offer
+
+    return silent
+
+
+def _lost_timer(start: Any) -> Callable[[Timers, float, int], None]:
+    def lossy(timers: Timers, deadline: float, number: int) -> None:
+        if number % 5:
+            start(timers, deadline, number)
+
+    return lossy
+
+
+def _totals_not_updated(seal: Any) -> Callable[[StoredMessages], tuple[Batch, int]]:
+    def forgetful(messages: StoredMessages) -> tuple[Batch, int]:
+        messages._touched.clear()
+        sealed: tuple[Batch, int] = seal(messages)
+        return sealed
+
+    return forgetful
+
+
+def _reserve_not_written(extend: Any) -> Callable[[Reserve, Batch, int], None]:
+    def forgetful(reserve: Reserve, batch: Batch, token: int) -> None:
+        extend(reserve, Batch(), token)
+
+    return forgetful
+
+
+def _purge_forgets_locked(set_state: Any) -> Callable[[PositionList, int, PositionState], None]:
+    def careless(positions: PositionList, lookup_id: int, state: PositionState) -> None:
+        if state is not PositionState.PURGE_PENDING:
+            set_state(positions, lookup_id, state)
+
+    return careless
+
+
+def _purge_pending_not_written(handle: Any) -> Callable[[Node, Event, Now], None]:
+    def forgetful(node: Node, event: Event, now: Now) -> None:
+        if not isinstance(event, PurgePending):
+            handle(node, event, now)
+
+    return forgetful
+
+
+def _commit_in_two_batches(seal: Any) -> Callable[[StoredMessages], tuple[Batch, int]]:
+    """The last message of a batch is written with the next one."""
+
+    def torn(messages: StoredMessages) -> tuple[Batch, int]:
+        operations = messages.batch.operations
+        writes = [at for at, each in enumerate(operations) if each[1] is Table.MESSAGES and each[0] is Action.PUT]
+        late = operations.pop(writes[-1]) if len(writes) > 1 else None
+        sealed: tuple[Batch, int] = seal(messages)
+        if late is not None:
+            messages.batch.operations.append(late)
+        return sealed
+
+    return torn
+
+
+def _overlay_dropped_early(seal: Any) -> Callable[[StoredMessages], tuple[Batch, int]]:
+    def hasty(messages: StoredMessages) -> tuple[Batch, int]:
+        sealed: tuple[Batch, int] = seal(messages)
+        messages._pending.clear()
+        return sealed
+
+    return hasty
+
+
+def _overlay_kept(persisted: Any) -> Callable[[StoredMessages, int], None]:
+    def hoarding(messages: StoredMessages, token: int) -> None:
+        kept = dict(messages._pending)
+        persisted(messages, token)
+        messages._pending.update(kept)
+
+    return hoarding
+
+
+def _delivered_twice(offer: Any) -> Callable[[Reading, Queue, int], None]:
+    """The next one who waits to receive gets the message too."""
+
+    def generous(reading: Reading, queue: Queue, lookup_id: int) -> None:
+        message = reading._positions.messages.get(queue.number, lookup_id)
+        offer(reading, queue, lookup_id)
+        if queue.waiting and queue.positions.state(lookup_id) is not PositionState.AVAILABLE:
+            descriptor = next(iter(queue.waiting.values()))
+            wait = next(iter(descriptor.waiting.values()))
+            reading._forget(wait)
+            reading._positions.events.append(ReadEnded(wait.wait_id, HResult.MQ_OK, message))
+
+    return generous
+
+
+def _last_in_first_out(offer: Any) -> Callable[[Reading, Queue, int], None]:
+    def unfair(reading: Reading, queue: Queue, lookup_id: int) -> None:
+        if queue.waiting:
+            queue.waiting.move_to_end(next(reversed(queue.waiting)), last=False)
+        offer(reading, queue, lookup_id)
+
+    return unfair
+
+
+def _acknowledged_twice(acknowledge: Any) -> Callable[..., None]:
+    def chatty(*arguments: object) -> None:
+        acknowledge(*arguments)
+        acknowledge(*arguments)
+
+    return chatty
+
+
+def _always(_original: Any) -> Callable[..., bool]:
+    return lambda *_: True
+
+
+def _priorities_ignored(lookup_identifier: Any) -> Callable[[int, int], int]:
+    return lambda _priority, sequential_id: lookup_identifier(3, sequential_id)
+
+
+MUTANTS: Final = (
+    Mutant(
+        "acknowledge-before-commit",
+        "answers before what it did is durable",
+        _instead(Node, "end", _acknowledge_before_commit),
+    ),
+    Mutant(
+        "show-before-commit",
+        "shows messages that a crash can still take away",
+        _instead(StoredMessages, "get", _answer_reads_at_once),
+    ),
+    Mutant(
+        "delete-not-written",
+        "does not write that a message was received",
+        _instead(StoredMessages, "delete", _delete_not_written),
+    ),
+    Mutant(
+        "held-message-written",
+        "writes what a transaction sends before its outcome",
+        _instead(StoredMessages, "hold", _held_message_written),
+    ),
+    Mutant(
+        "abort-does-not-unlock",
+        "leaves messages locked when their transaction aborts",
+        _instead(Transactions, "_release", _nothing),
+    ),
+    Mutant(
+        "unlock-without-wake-up",
+        "does not tell waiting readers of a message that is free again",
+        _instead(PositionEvents, "available", _unlock_without_wake_up),
+    ),
+    Mutant("lost-timer", "loses some timers", _instead(Timers, "start", _lost_timer)),
+    Mutant("never-expires", "lets no message expire", _instead(PositionEvents, "expire", _nothing)),
+    Mutant(
+        "timers-not-restored",
+        "forgets at a start when messages expire",
+        _instead(PositionEvents, "restore_timer", _nothing),
+    ),
+    Mutant("journal-copy-forgotten", "keeps no journal", _instead(PositionEvents, "_copy_to_journal", _nothing)),
+    Mutant(
+        "totals-not-updated",
+        "does not write how much a queue holds",
+        _instead(StoredMessages, "seal", _totals_not_updated),
+    ),
+    Mutant(
+        "reserve-not-written",
+        "does not write how far its counters are",
+        _instead(Reserve, "extend", _reserve_not_written),
+    ),
+    Mutant(
+        "queue-numbers-reused",
+        "forgets the numbers of queues that are gone",
+        _instead(manager_store, "write_queue_numbers", _nothing),
+    ),
+    Mutant(
+        "purge-forgets-locked",
+        "purges only messages that nobody holds",
+        _instead(PositionList, "set_state", _purge_forgets_locked),
+    ),
+    Mutant(
+        "purge-not-written",
+        "forgets in a restart that a locked message was purged",
+        _instead(Node, "_handle", _purge_pending_not_written),
+    ),
+    Mutant(
+        "commit-in-two-batches",
+        "writes what belongs together apart",
+        _instead(StoredMessages, "seal", _commit_in_two_batches),
+    ),
+    Mutant(
+        "overlay-dropped-early",
+        "looks for messages on the disk before they are there",
+        _instead(StoredMessages, "seal", _overlay_dropped_early),
+    ),
+    Mutant("overlay-kept", "keeps durable messages in memory", _instead(StoredMessages, "persisted", _overlay_kept)),
+    Mutant(
+        "delivered-twice",
+        "gives a message to two waiting receivers",
+        _instead(Reading, "_offer", _delivered_twice),
+    ),
+    Mutant(
+        "last-in-first-out",
+        "serves the reader first that began to wait last",
+        _instead(Reading, "_offer", _last_in_first_out),
+    ),
+    Mutant("dead-letter-lost", "keeps no dead letters and no source journal", _instead(Delivery, "_journal", _nothing)),
+    Mutant("acknowledged-twice", "acknowledges twice", _instead(Delivery, "_acknowledge", _acknowledged_twice)),
+    Mutant("marks-wrong", "does not mark first and last messages", _instead(Transactions, "_mark", _nothing)),
+    Mutant(
+        "prepared-not-written",
+        "forgets prepared transactions in a restart",
+        _instead(transaction_store, "write", _nothing),
+    ),
+    Mutant(
+        "aborts-not-counted",
+        "does not write that a receive was taken back",
+        _instead(StoredMessages, "update", _nothing),
+    ),
+    Mutant("quota-ignored", "takes more than a queue may hold", _instead(PositionEvents, "fits", _always)),
+    Mutant(
+        "priorities-ignored",
+        "puts all messages into one order",
+        _instead(position_events, "lookup_identifier", _priorities_ignored),
+    ),
+)

@@ -1,0 +1,69 @@
+"""The two sides of the API have the same names, arguments and documentation."""
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import waypost
+from waypost import aio
+
+TWINS = ["Cursor", "Manager", "Queue", "Transaction"]
+
+# What answers at once on both sides, because it asks nobody.
+AT_ONCE = {"queue", "transaction", "cursor", "subqueue", "identifier_for"}
+
+
+def members(cls: type) -> dict[str, Any]:
+    """What a user sees: methods and properties, also those of base classes."""
+    return {
+        name: inspect.getattr_static(cls, name)
+        for name in dir(cls)
+        if not name.startswith("_") and not inspect.ismemberdescriptor(inspect.getattr_static(cls, name))
+    }
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_both_sides_have_the_same_members(name: str) -> None:
+    assert members(getattr(waypost, name)).keys() == members(getattr(aio, name)).keys()
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_both_sides_take_the_same_arguments(name: str) -> None:
+    for member, twin in members(getattr(aio, name)).items():
+        if not isinstance(twin, property):
+            ours = inspect.signature(getattr(getattr(waypost, name), member))
+            assert str(inspect.signature(twin)).split(" -> ")[0] == str(ours).split(" -> ")[0], member
+
+
+def test_both_sides_open_with_the_same_arguments() -> None:
+    assert inspect.signature(waypost.open).parameters == inspect.signature(aio.open).parameters
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_whatever_waits_is_a_coroutine_or_an_asynchronous_generator(name: str) -> None:
+    for member, twin in members(getattr(aio, name)).items():
+        if not isinstance(twin, property) and member not in AT_ONCE:
+            assert inspect.iscoroutinefunction(twin) or inspect.isasyncgenfunction(twin), member
+
+
+@pytest.mark.parametrize("module", [waypost, aio])
+@pytest.mark.parametrize("name", TWINS)
+def test_everything_is_documented(module: Any, name: str) -> None:
+    cls = getattr(module, name)
+    assert cls.__doc__
+    assert [member for member, found in members(cls).items() if not inspect.getdoc(found)] == []
+
+
+def test_the_public_names_are_there() -> None:
+    assert set(waypost.__all__) <= set(dir(waypost))
+    assert all(getattr(waypost, name) is not None for name in waypost.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'opne'"):
+        print(waypost.opne)  # type: ignore[attr-defined]
+
+
+def test_the_package_alone_loads_nothing_else() -> None:
+    script = "import sys, waypost; print([name for name in sys.modules if name.startswith('waypost.')])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,263 @@
+"""Transactions of an outside coordinator over a restart: prepared, in doubt, and brought to their end."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECOVERABLE, TX, Rig, letter, transactions
+from waypost.core.external_transactions import (
+    AbortRequestDone,
+    CommitRequestDone,
+    EnlistResourceManager,
+    PrepareRequestDone,
+    Recovery,
+    ReenlistTransaction,
+)
+from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
+from waypost.core.positions import PositionState
+from waypost.core.transaction_records import OperationType
+from waypost.errors import MessageNotFound, Timeout, TransactionSequence
+from waypost.store.port import Table
+
+LOCKED, AVAILABLE = PositionState.LOCKED, PositionState.AVAILABLE
+PART = "DIRECT=OS:host\\private$\\orders;part"
+
+Restart = Callable[[Rig], None]
+both_restarts = pytest.mark.parametrize("restart", [Rig.stop, Rig.crash])
+
+
+@pytest.fixture
+def rig() -> Rig:
+    """An external transaction has received "received", moved "moved" and sent "sent", in this order."""
+    rig = Rig()
+    rig.create("ledger", transactional=True)
+    for label in ("received", "moved", "left"):
+        rig.done(rig.send(label))
+    rig.enlist()
+    rig.done(rig.receive(options=IN_TX))
+    rig.done(rig.move(next(iter(rig.queue().positions)) + 1, PART, TX))
+    rig.done(rig.send("sent", "ledger", TX))
+    return rig
+
+
+def prepared(rig: Rig) -> Rig:
+    rig.prepare()
+    rig.settle()
+    assert rig.told[-1] == PrepareRequestDone(TX)
+    return rig
+
+
+def commit(rig: Rig, tx: bytes = TX) -> None:
+    with rig.node.operation(rig.now):
+        rig.node.external.dtc_transaction_commit(tx, rig.now.wall)
+
+
+def reenlistment_commit(rig: Rig, tx: bytes = TX) -> None:
+    with rig.node.operation(rig.now):
+        rig.node.external.dtc_reenlistment_commit(tx, rig.now.wall)
+    rig.settle()
+
+
+def reenlistment_abort(rig: Rig, tx: bytes = TX) -> None:
+    with rig.node.operation(rig.now):
+        rig.node.external.dtc_reenlistment_abort(tx)
+    rig.settle()
+
+
+def labels(rig: Rig) -> tuple[list[str], list[str], list[str]]:
+    """What is in `orders`, in its subqueue and in `ledger`, whatever its state."""
+    return rig.labels(), rig.labels(rig.queue().subqueues["part"]), rig.labels(rig.queue("ledger"))
+
+
+def states(rig: Rig) -> list[PositionState]:
+    return [queue.positions.state(i) for queue in (rig.queue(), rig.queue("ledger")) for i in queue.positions]
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.13-01", "MQDMPR-3.1.1.14-01", "MQDMPR-3.1.1.14-02", "MQDMPR-3.1.3-17")
+def test_a_prepared_transaction_is_known_with_its_operations(rig: Rig, restart: Restart) -> None:
+    before = transactions(prepared(rig).node)
+    first, second, _ = rig.queue().positions
+    (third,) = rig.queue("ledger").positions
+    restart(rig)
+    restart(rig)
+    assert transactions(rig.node) == before
+    transaction = rig.node.manager.transactions.collection[TX]
+    assert not transaction.single_phase
+    assert [(each.operation_type, each.lookup_id) for each in transaction.operations.values()] == [
+        (OperationType.DEQUEUE, first),
+        (OperationType.MOVE, second),
+        (OperationType.ENQUEUE, third),
+    ]
+    assert states(rig) == [LOCKED, LOCKED, AVAILABLE, LOCKED]
+    rig.settle()
+    manager = EnlistResourceManager(rig.node.manager.identity.identifier)
+    assert rig.told == [manager, ReenlistTransaction(TX)]
+    assert rig.node.external.recovery is Recovery.RECOVERING
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.14-02", "MQDMPR-3.1.3-18")
+def test_only_what_was_prepared_for_two_phases_outlives_the_process(rig: Rig) -> None:
+    """An internal transaction, and an external one that has promised nothing yet, are aborted by a restart."""
+    rig.done(rig.begin(OTHER_TX))
+    rig.done(rig.send("internal", "ledger", OTHER_TX))
+    assert rig.node.manager.transactions.collection[OTHER_TX].single_phase
+    rig.crash()
+    assert not rig.node.manager.transactions.collection
+    assert labels(rig) == (["received", "moved", "left"], [], [])
+    assert states(rig) == [AVAILABLE, AVAILABLE, AVAILABLE]
+    rig.settle()
+    assert rig.node.external.recovery is Recovery.RECOVERED
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.4.9-01", "MQDMPR-3.1.3-17")
+def test_an_outcome_of_committed_commits_what_was_in_doubt(rig: Rig, restart: Restart) -> None:
+    restart(prepared(rig))
+    assert labels(rig) == (["received", "moved", "left"], [], ["sent"])
+    reenlistment_commit(rig)
+    for _ in range(2):
+        assert labels(rig) == (["left"], ["moved"], ["sent"])
+        assert states(rig) == [AVAILABLE, AVAILABLE]
+        assert not rig.node.manager.transactions.collection
+        assert not rig.store.keys(Table.TRANSACTIONS)
+        assert rig.node.external.recovery is Recovery.RECOVERED
+        restart(rig)
+    (sent,) = rig.contents(rig.queue("ledger"))
+    assert sent.first_in_transaction
+    assert sent.last_in_transaction
+    assert sent.delivery_guarantee is RECOVERABLE
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.4.10-01", "MQDMPR-3.1.3-17")
+def test_an_outcome_of_aborted_aborts_what_was_in_doubt(rig: Rig, restart: Restart) -> None:
+    restart(prepared(rig))
+    reenlistment_abort(rig)
+    for _ in range(2):
+        assert labels(rig) == (["received", "moved", "left"], [], [])
+        assert states(rig) == [AVAILABLE, AVAILABLE, AVAILABLE]
+        assert [message.abort_count for message in rig.contents()] == [1, 0, 0]
+        assert not rig.node.manager.transactions.collection
+        assert not rig.store.keys(Table.TRANSACTIONS)
+        restart(rig)
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.14-01")
+def test_commit_applies_the_operations_in_the_order_that_was_kept(rig: Rig) -> None:
+    """The order of recording, which is not that of queues or LookupIdentifiers."""
+    rig.done(rig.receive(options=IN_TX))
+    prepared(rig).crash()
+    manager = rig.node.manager
+    first, second, third = rig.queue().positions
+    (fourth,) = rig.queue("ledger").positions
+    with rig.node.operation(rig.now):
+        manager.transactions.transaction_commit(TX, rig.now.wall)
+        order = [
+            event.lookup_id if isinstance(event, MessagePositionAvailable) else event.message.lookup_identifier
+            for event in manager.positions.events
+            if isinstance(event, MessagePositionAvailable | MessagePositionDeleted)
+        ]
+    assert order == [first, second, fourth, third]
+
+
+@both_restarts
+def test_nobody_reads_what_is_in_doubt_and_nobody_adds_to_it(rig: Rig, restart: Restart) -> None:
+    restart(prepared(rig))
+    first, *_ = rig.queue().positions
+    assert rig.message(rig.peek()).label == "left"
+    with pytest.raises(Timeout):
+        rig.receive("ledger")
+    with pytest.raises(MessageNotFound):
+        rig.move(first, PART)
+    with pytest.raises(TransactionSequence):
+        rig.send("more", "ledger", TX)
+
+
+def test_what_is_promised_to_the_coordinator_is_durable(rig: Rig) -> None:
+    rig.hold_disk()
+    rig.told.clear()
+    rig.prepare()
+    rig.settle()
+    assert rig.told == []
+    rig.write()
+    assert rig.told == [PrepareRequestDone(TX)]
+    commit(rig)
+    rig.settle()
+    assert rig.told == [PrepareRequestDone(TX)]
+    rig.write()
+    assert rig.told == [PrepareRequestDone(TX), CommitRequestDone(TX)]
+
+
+def test_a_promise_that_was_lost_with_its_batch_was_never_given(rig: Rig) -> None:
+    rig.hold_disk()
+    rig.prepare()
+    rig.turn()
+    rig.crash()
+    assert not rig.node.manager.transactions.collection
+    assert labels(rig) == (["received", "moved", "left"], [], [])
+
+
+@pytest.mark.parametrize(("written", "after"), [(0, "in doubt"), (1, "committed")])
+def test_a_commit_is_there_or_not(rig: Rig, written: int, after: str) -> None:
+    prepared(rig).hold_disk()
+    commit(rig)
+    rig.turn()
+    rig.crash(written=written)
+    assert (TX in rig.node.manager.transactions.collection) == (after == "in doubt")
+    assert labels(rig) == (
+        (["received", "moved", "left"], [], ["sent"]) if after == "in doubt" else (["left"], ["moved"], ["sent"])
+    )
+
+
+def test_an_external_transaction_in_one_phase_leaves_nothing_behind(rig: Rig) -> None:
+    with rig.node.operation(rig.now):
+        rig.node.external.dtc_transaction_prepare(TX, 1, rig.now.wall)
+    rig.settle()
+    assert rig.told[-1] == CommitRequestDone(TX)
+    rig.crash()
+    assert labels(rig) == (["left"], ["moved"], ["sent"])
+    assert not rig.store.keys(Table.TRANSACTIONS)
+
+
+def test_an_abort_leaves_nothing_of_what_was_prepared(rig: Rig) -> None:
+    prepared(rig)
+    with rig.node.operation(rig.now):
+        rig.node.external.dtc_transaction_abort(TX)
+    rig.settle()
+    assert rig.told[-1] == AbortRequestDone(TX)
+    rig.crash()
+    assert labels(rig) == (["received", "moved", "left"], [], [])
+    assert not rig.store.keys(Table.TRANSACTIONS)
+
+
+@pytest.mark.parametrize(("end", "left"), [(reenlistment_commit, ["moved"]), (reenlistment_abort, [])])
+def test_a_message_that_was_purged_while_in_doubt_waits_for_the_outcome(
+    rig: Rig, end: Callable[[Rig], None], left: list[str]
+) -> None:
+    prepared(rig)
+    rig.done(rig.purge())
+    rig.crash()
+    assert [rig.queue().positions.state(i) for i in rig.queue().positions] == [PositionState.PURGE_PENDING] * 2
+    end(rig)
+    assert labels(rig)[:2] == ([], left)
+    rig.crash()
+    assert labels(rig)[:2] == ([], left)
+
+
+def test_a_move_to_a_queue_that_was_deleted_while_in_doubt_ends_with_the_message(rig: Rig) -> None:
+    prepared(rig)
+    call = rig.call()
+    rig.application.delete_queue(call, rig.queue().subqueues["part"])
+    rig.done(call.request)
+    rig.crash()
+    reenlistment_commit(rig)
+    assert rig.labels() == ["left"]
+
+
+def test_an_express_message_in_doubt_is_lost_and_the_rest_is_not(rig: Rig) -> None:
+    rig.done(rig.send(letter("express", delivery_guarantee=EXPRESS, priority=7)))
+    rig.done(rig.receive(options=IN_TX))
+    prepared(rig).crash()
+    reenlistment_commit(rig)
+    assert labels(rig) == (["left"], ["moved"], ["sent"])
