@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.core.engine import OTHER_TX, TX, Outcome, Rig
-from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted, PurgePending, ReadEnded
+from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted, PurgePendingChanged, ReadEnded
 from waypost.core.positions import SEQUENCE_MASK, PositionState
 from waypost.core.queues import OpenQueueDescriptor, ReadRequest
 from waypost.core.reading import MessageSeekAction
@@ -388,7 +388,7 @@ class Core(RuleBasedStateMachine):
         assert [(e.wait_id, e.message.label if e.message else e.status) for e in ended] == self.model.ended
         gone = [(e.message.label, e.reason) for e in events if isinstance(e, MessagePositionDeleted)]
         assert gone == self.model.gone
-        others = sum(isinstance(e, MessagePositionAvailable | PurgePending) for e in events)
+        others = sum(isinstance(e, MessagePositionAvailable | PurgePendingChanged) for e in events)
         assert len(ended) + len(gone) + others == len(events)
         self.said += len(gone)
         self.model.ended, self.model.gone = [], []

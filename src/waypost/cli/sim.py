@@ -59,7 +59,7 @@ def sim(
 
 def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
     marks = Marks()
-    count = operations = lives = digest = 0
+    count = operations = starts = digest = 0
     violation: Outcome | None = None
     started = time.perf_counter()
     with _progress(len(seeds)) as advance:
@@ -67,7 +67,7 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
             outcome = run_seed(seed, marks)
             count += 1
             operations += outcome.operations
-            lives += outcome.lives
+            starts += outcome.starts
             digest = crc32(outcome.digest.encode(), digest)
             if outcome.violation is not None:
                 violation = outcome
@@ -79,7 +79,7 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
             "from": seeds.start,
             "seeds": count,
             "operations": operations,
-            "lives": lives,
+            "starts": starts,
             "digest": f"{digest:08x}",
             "violation": None if violation is None else _violation(violation),
             "never_reached": marks.missing,
@@ -89,7 +89,7 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
         _show_violation(out, violation)
     else:
         out.write(f"seeds {seeds.start} to {seeds.stop - 1}: no violation\n")
-        out.write(f"{operations} operations, {lives} starts of machines, digest {digest:08x}\n")
+        out.write(f"{operations} operations, {starts} starts of machines, digest {digest:08x}\n")
         for name in marks.missing:
             out.write(f"never reached: {name}\n")
     typer.echo(f"{count / seconds:.0f} seeds/s", err=True)

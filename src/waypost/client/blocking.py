@@ -103,11 +103,7 @@ class Blocking:
         sleep = allocate_lock()
         sleep.acquire()
         try:
-            while True:
-                with self._lock:
-                    seconds = self._serve(answer, sleep)
-                if seconds is None:
-                    return answer.result()
+            while (seconds := self._serve(answer, sleep)) is not None:
                 sleep.acquire(timeout=seconds)
         except BaseException:
             with self._lock:
@@ -116,18 +112,20 @@ class Blocking:
         finally:
             with self._lock:
                 self._leave(sleep)
+        return answer.result()
 
     def _serve(self, answer: Answer, sleep: LockType) -> float | None:
         """Do what a leader does, if this is one. How long to sleep, -1 until woken; None if the answer is there."""
-        answer.wake = partial(_wake, sleep)
-        self._waiting[sleep] = None
-        if self._leader is None:
-            self._leader = sleep
-        deadline = None
-        if self._leader is sleep and not self._is_closed:
-            self._take_news()
-            deadline = self.engine.tick()
-            self._alarm = inf if deadline is None else deadline
+        with self._lock:
+            answer.wake = partial(_wake, sleep)
+            self._waiting[sleep] = None
+            if self._leader is None:
+                self._leader = sleep
+            deadline = None
+            if self._leader is sleep and not self._is_closed:
+                self._take_news()
+                deadline = self.engine.tick()
+                self._alarm = inf if deadline is None else deadline
         if answer.is_done:
             return None
         return -1 if deadline is None else min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX)

@@ -8,9 +8,9 @@ AbortRequestDone that nobody will ever ask for its outcome again. So whoever dri
 with the events of the core, makes one batch of those events, and lets the messages go only when that batch is durable.
 
 In-doubt transactions are those that were prepared before the last stop. `initialize` is called when they are back in
-the collection; the queue manager is not ready until `recovery` is RECOVERED. If it becomes FAILED, initialization ends:
-the error of ReenlistmentFailed goes to the one who started the queue manager, and everything stays as it is for the
-next start.
+the collection; the messages that they hold stay locked, and no other transaction can be taken part in, until `recovery`
+is RECOVERED. If it becomes FAILED, the queue manager stops: the error of ReenlistmentFailed goes to the one who started
+it, and everything stays as it is for the next start.
 """
 
 from dataclasses import dataclass

@@ -118,8 +118,8 @@ class MessagePositionAvailable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PurgePending:
-    """A locked message was purged: it goes when its lock does, also after a restart."""
+class PurgePendingChanged:
+    """A locked message was purged, and goes when its lock does, also after a restart; or it stays after all."""
 
     queue: Queue
     lookup_id: int
@@ -137,6 +137,11 @@ class QueueDeleted:
     """The queue and its messages are gone. Each message had its own event before."""
 
     queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueManagerChanged:
+    """The persistent attributes of the queue manager are others now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +177,10 @@ Event = (
     | MessageArrived
     | MessagePositionDeleted
     | MessagePositionAvailable
-    | PurgePending
+    | PurgePendingChanged
     | QueueChanged
     | QueueDeleted
+    | QueueManagerChanged
     | TransactionPrepared
     | TransactionEnded
     | QueuePaused

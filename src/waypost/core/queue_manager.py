@@ -15,7 +15,7 @@ from waypost.core.dispatch import Dispatch
 from waypost.core.handles import Handles
 from waypost.core.opening import Expand, Opening
 from waypost.core.outgoing import OutgoingQueues
-from waypost.core.ports import Directory, Event, MessageTable
+from waypost.core.ports import Directory, Event, MessageTable, QueueManagerChanged
 from waypost.core.position_events import PositionEvents
 from waypost.core.queue_collection import QueueCollection
 from waypost.core.queues import (
@@ -216,6 +216,7 @@ class QueueManager:
         """QueueManagerQuota (readings MQDMPR 3.F)."""
         self.attributes = replace(self.attributes, queue_manager_quota=kilobytes)
         self.positions.quota = kilobytes
+        self.positions.events.append(QueueManagerChanged())
 
     def modify(self, attributes: QueueManagerAttributes, now: Now) -> None:
         """Give the queue manager other attributes.

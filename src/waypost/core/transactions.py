@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from waypost.core.message import Message
-from waypost.core.ports import TransactionEnded, TransactionPrepared
+from waypost.core.ports import PurgePendingChanged, TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
@@ -31,19 +31,20 @@ _MAX_NUMBER: Final = 0xFFFFF
 class Transactions:
     """TransactionCollection and the events on it."""
 
-    __slots__ = ("_last_number", "_positions", "collection")
+    __slots__ = ("_positions", "collection", "last_number")
 
     def __init__(self, positions: PositionEvents) -> None:
         self._positions: Final = positions
         self.collection: dict[bytes, Transaction] = {}
-        self._last_number = 0
+        # It counts on when the 20 bits are used up, so that it only grows.
+        self.last_number = 0
 
     def create_transaction(self, identifier: bytes) -> Transaction:
         """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
         if identifier in self.collection:
             raise TransactionSequence(f"the transaction {guid_text(identifier)} is under way already")
-        self._last_number = self._last_number % _MAX_NUMBER + 1
-        transaction = Transaction(identifier, number=self._last_number)
+        transaction = Transaction(identifier, number=self.last_number % _MAX_NUMBER + 1)
+        self.last_number += 1
         self.collection[identifier] = transaction
         return transaction
 
@@ -173,6 +174,9 @@ class Transactions:
             case OperationType.ENQUEUE:
                 messages = self._positions.messages
                 keep = messages.get if is_kept else messages.publish
+                if queue.positions.state(lookup_id) is PositionState.PURGE_PENDING:
+                    # It was not in the queue yet when that was purged.
+                    self._positions.events.append(PurgePendingChanged(queue, lookup_id))
                 self._positions.arrived(queue, keep(queue.number, lookup_id))
             case OperationType.DEQUEUE if operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._positions.received(queue, lookup_id, operation.message)

@@ -10,7 +10,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.ports import PurgePending
+from waypost.core.ports import PurgePendingChanged
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, SEQUENCE_MASK, START, PositionState
 from waypost.core.queues import Queue
@@ -160,7 +160,7 @@ class Writing:
                 self._positions.deleted(purge.queue, purge.position, purge.reason)
             else:
                 positions.set_state(purge.position, PositionState.PURGE_PENDING)
-                self._positions.events.append(PurgePending(purge.queue, purge.position))
+                self._positions.events.append(PurgePendingChanged(purge.queue, purge.position))
         return positions.next_any(purge.position) != END
 
     def delete_messages(self, queue: Queue) -> None:

@@ -6,7 +6,7 @@ from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
-from waypost.errors import StoreDamaged
+from waypost.errors import IllegalFormatName, StoreDamaged
 from waypost.guid import NULL_GUID
 from waypost.store.records import (
     ALLOW_PEEK_WHEN_LOCKED,
@@ -87,7 +87,10 @@ def _add_details(message: Message, details: MessageDetails) -> None:
     message.target_subqueue_name = details.target_subqueue
     message.application_deadletter_queue = details.application_deadletter_queue
     if details.transaction_status_queue:
-        message.transaction_status_queue_format_name = FormatName.parse(details.transaction_status_queue)
+        try:
+            message.transaction_status_queue_format_name = FormatName.parse(details.transaction_status_queue)
+        except IllegalFormatName:
+            raise StoreDamaged("a message of the store names a queue that cannot be") from None
     if details.origin_queue_manager is not None:
         host = HostAddress(details.origin_address, details.origin_scope)
         message.origin = Origin(details.origin_queue_manager, host)

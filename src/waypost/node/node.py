@@ -7,25 +7,27 @@ nothing more to bring, so that what came together is one batch.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
-from waypost.core.external_transactions import ExternalTransactions
+from waypost.core.external_transactions import ExternalTransactions, Outgoing, ReenlistmentFailed
 from waypost.core.message import Message
 from waypost.core.ports import (
     Event,
     MessageArrived,
     MessagePositionAvailable,
     MessagePositionDeleted,
-    PurgePending,
+    PurgePendingChanged,
     QueueChanged,
     QueueDeleted,
+    QueueManagerChanged,
     ReadEnded,
     TransactionEnded,
     TransactionPrepared,
 )
+from waypost.core.positions import PositionState
 from waypost.core.writing import Purge
 from waypost.errors import StoreError, WaypostError
 from waypost.limits import PURGE_PART
@@ -95,6 +97,7 @@ class Node:
         self._reserves: Final = (
             Reserve(Counter.SEQUENTIAL_ID, reader, lambda: self.manager.positions.sequential_id),
             Reserve(Counter.MESSAGE_ID_ORDINAL, reader, lambda: self.manager.last_ordinal),
+            Reserve(Counter.TRANSACTION_NUMBER, reader, lambda: self.manager.transactions.last_number),
         )
         self.external: Final = ExternalTransactions(self.manager.transactions)
         self.external.initialize(self.manager.identity.identifier)
@@ -151,20 +154,30 @@ class Node:
                 if type(event) is MessagePositionDeleted and not event.message.asks_for_attention:
                     continue
                 self._handle(event, now)
-        self._ready += map(ToCoordinator, self.external.take_messages())
         messages = self.messages
-        for reserve in self._reserves:
-            reserve.extend(messages.batch, messages.token)
-        if not self._ready:
-            return
         token = messages.token if len(messages.batch.operations) > self._mark else messages.read_token
         for reserve in self._reserves:
-            token = max(token, reserve.awaited)
+            token = max(token, reserve.advance(messages.batch, messages.token))
+        if self._ready:
+            self._give(self._ready, token)
+            self._ready = []
+        if told := self.external.take_messages():
+            self._tell_coordinator(told)
+
+    def _give(self, effects: Sequence[Effect], token: int) -> None:
+        """Let effects go when this batch is durable."""
         if token <= self._durable:
-            self._effects += self._ready
+            self._effects += effects
         else:
-            self._held_back.setdefault(token, []).extend(self._ready)
-        self._ready.clear()
+            self._held_back.setdefault(token, []).extend(effects)
+
+    def _tell_coordinator(self, told: list[Outgoing]) -> None:
+        """What is told now may have been done by an earlier operation, so all that was done has to be durable."""
+        token = self.messages.token if self.messages.batch.operations else self.messages.token - 1
+        self._give([ToCoordinator(message) for message in told], token)
+        if any(isinstance(message, ReenlistmentFailed) for message in told):
+            # MS-MQDMPR 3.1.4.11: the start has come to nothing.
+            self.manager.queue_manager_stopped()
 
     def purge(self, purge: Purge, then: Callable[[], None]) -> None:
         """Purge a queue in parts, one with every tick, and do the rest when nothing is left."""
@@ -202,8 +215,14 @@ class Node:
                     self.delivery.handle(event, now)
             case ReadEnded():
                 self._end_read(event)
-            case PurgePending(queue, lookup_id):
-                self.messages.purge_pending(queue.number, lookup_id)
+            case PurgePendingChanged(queue, lookup_id):
+                # What happened since may have taken the message away.
+                state = queue.positions.state(lookup_id)
+                if state is not PositionState.DELETED:
+                    is_pending = state is PositionState.PURGE_PENDING
+                    self.messages.set_purge_pending(queue.number, lookup_id, is_pending=is_pending)
+            case QueueManagerChanged():
+                manager_store.write(self.messages.batch, self.manager)
             case QueueChanged(queue):
                 self.directory.publish(queue)
                 queue_store.write(self.messages.batch, queue)

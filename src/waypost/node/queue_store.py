@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from waypost.core.outgoing import destination_path
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.core.system import Identity
 from waypost.errors import DecodeError, StoreDamaged
@@ -62,7 +63,9 @@ def record_of(queue: Queue) -> QueueRecord:
 def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mapping[int, Queue]) -> Queue:
     """A queue as it was. Its parent is among `queues`. The names of this computer may be others than they were."""
     try:
-        path = PathName.parse(record.pathname)
+        is_outgoing = record.kind is queue_records.QueueKind.OUTGOING
+        name = FormatName.parse(record.destination_format_name) if is_outgoing else None
+        path = PathName.parse(record.pathname) if name is None else destination_path(name)
         attributes = QueueAttributes(
             pathname=path,
             label=record.label,
@@ -78,10 +81,8 @@ def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mappi
             base_priority=record.base_priority,
         )
         queue: Queue
-        if record.kind is queue_records.QueueKind.OUTGOING:
-            name = FormatName.parse(record.destination_format_name)
-            qualified = PathName.parse(record.qualified_pathname)
-            queue = OutgoingQueue(number, record.identifier, attributes, qualified, destination_format_name=name)
+        if name is not None:
+            queue = OutgoingQueue(number, record.identifier, attributes, path, destination_format_name=name)
         else:
             attributes.pathname = replace(path, computer=identity.computer_name)
             qualified = replace(path, computer=identity.qualified_computer_name)

@@ -15,6 +15,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
 from waypost.core.system import Identity, QueueManagerAttributes
 from waypost.errors import StoreDamaged
+from waypost.guid import NULL_GUID
 from waypost.node import manager_store, queue_store, scans, transaction_store
 from waypost.node.directory import DirectoryMode, NodeDirectory
 from waypost.node.queue_security import queue_security
@@ -33,7 +34,7 @@ class Settings:
     """What a queue manager is told of itself when it starts, and not before the next start again.
 
     None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12,
-    in seconds; None leaves it to the directory.
+    in seconds; None leaves it to the directory. `domain` is the GUID of the domain, NULL_GUID outside of one.
     """
 
     computer_name: str
@@ -43,6 +44,7 @@ class Settings:
     directory: DirectoryMode = DirectoryMode.WORKGROUP
     hardened_security: bool | None = None
     long_live_time: int | None = None
+    domain: bytes = NULL_GUID
 
 
 def recover(
@@ -61,7 +63,7 @@ def recover(
         settings.qualified_computer_name or settings.computer_name,
         settings.addresses,
     )
-    attributes = _configured(manager_store.attributes_of(record), settings)
+    attributes = replace(_configured(manager_store.attributes_of(record), settings), last_domain=settings.domain)
     manager = QueueManager(
         identity,
         messages,
@@ -71,19 +73,24 @@ def recover(
         expand=directory.core.expand_format_name,
         default_security=lambda queue: queue_security(queue, directory, receives_srmp=attributes.srmp_http_support),
     )
+    manager.machine_domain_id = settings.domain
     manager_store.write(messages.batch, manager)
     _restore_queues(reader, manager)
     for queue in manager.collection.by_number.values():
         _restore_messages(reader, messages, manager, queue)
     purged = dict(_restore_positions(reader, messages, manager))
-    _restore_transactions(reader, manager)
+    unfinished = _restore_transactions(reader, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
     manager.last_ordinal = stored_end(reader, Counter.MESSAGE_ID_ORDINAL)
+    manager.transactions.last_number = stored_end(reader, Counter.TRANSACTION_NUMBER)
     manager.last_number = max(manager.last_number, stored_end(reader, Counter.QUEUE_ID))
     manager.last_private_number = max(
         manager.last_private_number, stored_end(reader, Counter.PRIVATE_QUEUE_NUMBER)
     )  # fmt: skip
     _finish_purges(manager, purged)
+    for identifier in unfinished:
+        manager.transactions.transaction_abort(identifier)
+        transaction_store.delete(messages.batch, identifier)
     directory.start(manager, settings.quota)
     manager.queue_manager_started(now)
     return manager
@@ -137,11 +144,16 @@ def _restore_positions(
             yield (queue.number, lookup_id), queue
 
 
-def _restore_transactions(reader: Reader, manager: QueueManager) -> None:
+def _restore_transactions(reader: Reader, manager: QueueManager) -> list[bytes]:
+    """Returns those that nobody else will end: MS-MQDMPR 3.1.3 has them aborted."""
+    unfinished = []
     for identifier, value in scans.items(reader, Table.TRANSACTIONS):
         record = TransactionRecord.decode(value)
         by_number = manager.collection.by_number
         manager.transactions.restore(transaction_store.transaction_of(identifier, record, by_number))
+        if record.single_phase:
+            unfinished.append(identifier)
+    return unfinished
 
 
 def _finish_purges(manager: QueueManager, purged: Mapping[tuple[int, int], Queue]) -> None:

@@ -1,4 +1,4 @@
-"""Numbers that are never given twice, over all restarts: SequentialID (MS-MQDMPR 3.1.1.1) and message ordinals.
+"""Numbers never given twice, over all restarts: SequentialID (MS-MQDMPR 3.1.1.1), of messages and of transactions.
 
 What is stored is the end of a block that may be used up to there, written long before the numbers reach it; after a
 restart counting goes on behind it. An answer that tells a number beyond the durable end waits for the next end.
@@ -25,18 +25,17 @@ class Reserve:
         self._end = self._durable = stored_end(reader, counter)
         self._token = 0
 
-    def extend(self, batch: Batch, token: int) -> None:
-        """Write a new end into the batch when half of the block is used."""
+    def advance(self, batch: Batch, token: int) -> int:
+        """Write a new end into the batch when half of the block is used.
+
+        Returns the token of the batch that has to be durable before the last number may be told; 0 if it may be.
+        """
         current = self._current()
         if current > self._end - BLOCK // 2:
             self._end = current + BLOCK
             self._token = token
             batch.put(Table.COUNTERS, self._counter.value, CounterRecord(self._end).encode())
-
-    @property
-    def awaited(self) -> int:
-        """The batch that has to be durable before the last number may be told; 0 if it may be."""
-        return self._token if self._current() > self._durable else 0
+        return self._token if current > self._durable else 0
 
     def persisted(self, token: int) -> None:
         if token == self._token:

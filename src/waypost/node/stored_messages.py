@@ -90,6 +90,7 @@ class StoredMessages:
 
     def publish(self, queue: int, lookup_id: int) -> Message:
         message = self._volatile.pop((queue, lookup_id))
+        self._heads.pop((queue, lookup_id), None)
         self.put(queue, message)
         return message
 
@@ -183,12 +184,18 @@ class StoredMessages:
         totals.total_bytes -= size
         return size + volatile_size
 
-    def purge_pending(self, queue: int, lookup_id: int) -> None:
-        """The message goes when its lock does, also after a restart."""
-        if (queue, lookup_id) not in self._volatile:
-            message = self.get(queue, lookup_id)
-            expires = 0 if message.time_to_be_received == INFINITE else EXPIRES
-            self._write_position(queue, message, PURGE_PENDING | expires)
+    def set_purge_pending(self, queue: int, lookup_id: int, *, is_pending: bool) -> None:
+        """Whether the message goes when its lock does, also after a restart."""
+        if (queue, lookup_id) in self._volatile:
+            return
+        message = self.get(queue, lookup_id)
+        flags = 0 if message.time_to_be_received == INFINITE else EXPIRES
+        if is_pending:
+            flags |= PURGE_PENDING
+        if flags:
+            self._write_position(queue, message, flags)
+        else:
+            self.batch.delete(Table.POSITIONS, message_key(queue, lookup_id))
 
     def delete_queue(self, queue: int) -> None:
         """Nothing of the queue's messages and totals stays. Its messages are deleted already."""

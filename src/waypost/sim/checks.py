@@ -110,12 +110,11 @@ def check_durable(ask: Ask, answer: Answer, oracle: Oracle) -> None:
 
 def check_value(ask: Ask, answer: Answer, value: object) -> None:
     """An answer brings the right messages."""
-    if answer.letters:
-        messages = value if isinstance(value, list) else [value]
-        if len(messages) != len(answer.letters):
-            raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.letters)} were due")
-        for letter, counts, message in zip(answer.letters, answer.counts, messages, strict=True):
-            _check_message(ask, letter, counts, message)
+    messages = value if isinstance(value, list) else [value]
+    if len(messages) != len(answer.letters):
+        raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.letters)} were due")
+    for letter, counts, message in zip(answer.letters, answer.counts, messages, strict=True):
+        _check_message(ask, letter, counts, message)
 
 
 def _check_message(ask: Ask, letter: Letter, counts: tuple[int, int], value: object) -> None:

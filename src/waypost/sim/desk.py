@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from waypost.core.external_transactions import ExternalTransactions
 from waypost.core.message import Message
 from waypost.node.application import Application, Call
 from waypost.node.node import Node
@@ -13,7 +12,7 @@ class Desk(Application):
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)
-        self._external: Final[ExternalTransactions] = node.external
+        self._external: Final = node.external
 
     def cancel_read(self, call: Call, handle: int, request: int) -> None:
         self.cancel(call.now, handle, request)

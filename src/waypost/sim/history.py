@@ -22,7 +22,7 @@ _MATTERS: Final = frozenset(
     {
         *_READS,
         *("open_queue", "send", "send_several", "end_receive", "enlist", "commit", "commit_prepared", "abort"),
-        *("abort_prepared", "purge", "delete_queue"),
+        *("abort_prepared", "purge", "delete_queue", "move"),
     }
 )
 
@@ -42,7 +42,8 @@ class History:
         # What may be gone for a reason that nobody was told.
         self._uncertain: Final[dict[int, None]] = {}
         self._lost_receives = 0
-        self._cleared: Final[dict[str, None]] = {}
+        self._cleared: Final[dict[str, None]] = {"admin": None}
+        self._moves: Final[dict[str, dict[str, None]]] = {}
 
     def answered(self, ask: Ask, result: Result) -> None:
         if ask.name not in _MATTERS or not result.is_ok:
@@ -76,6 +77,8 @@ class History:
                 self._receives.pop(identifier, None)
             case "purge" | "delete_queue", _:
                 self._clear(ask)
+            case "move", (int(source), _, int(target)):
+                self._move(source, target)
 
     def crashed(self, asks: Iterable[Ask]) -> None:
         """These were under way. What a transaction did is gone with it, if nobody had asked to commit."""
@@ -90,6 +93,8 @@ class History:
                     self._lost_receives += count
                 case (("purge" | "delete_queue"), _):
                     self._clear(ask)
+                case "move", (int(source), _, int(target)):
+                    self._move(source, target)
         for identifier, sends in self._sends.items():
             outcome = self._uncertain if identifier in asked else self._aborted
             outcome.update((draft.uid, None) for draft, _ in sends)
@@ -109,13 +114,30 @@ class History:
             if draft.uid not in self._received
             and draft.uid not in self._uncertain
             and draft.time_to_be_received == INFINITE
-            and key not in self._cleared
+            and not self._is_cleared(key)
         ]
         if len(missing) > self._lost_receives:
             raise Violation(
                 f"acknowledged and never received: the recoverable messages {missing}; "
                 f"only {self._lost_receives} receives were under way in crashes"
             )
+
+    def _move(self, source: int, target: int) -> None:
+        here, there = (self._handles.get(handle, "").partition(";")[0] for handle in (source, target))
+        self._moves.setdefault(here, {})[there] = None
+
+    def _is_cleared(self, key: str) -> bool:
+        """Whether somebody cleared the queue, or one to which its messages may have been moved."""
+        seen, reached = {key: None}, [key]
+        while reached:
+            here = reached.pop()
+            if here in self._cleared:
+                return True
+            for there in self._moves.get(here, ()):
+                if there not in seen:
+                    seen[there] = None
+                    reached.append(there)
+        return False
 
     def _send(self, draft: Draft, key: str, transaction: object) -> None:
         if isinstance(transaction, bytes):

@@ -1,4 +1,4 @@
-"""`sometimes`: rare branches that many seeds together must have reached, or the simulation proves less than it seems."""
+"""`sometimes`: rare branches that many seeds together must reach, or the simulation proves less than it seems to."""
 
 from typing import Final
 

@@ -13,7 +13,7 @@ from waypost.clock import Now
 from waypost.core import position_events
 from waypost.core.delivery import Delivery
 from waypost.core.message import Message
-from waypost.core.ports import Event, PurgePending, ReadEnded
+from waypost.core.ports import Event, PurgePendingChanged, ReadEnded
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionList, PositionState
 from waypost.core.queues import Queue
@@ -117,9 +117,10 @@ def _totals_not_updated(seal: Any) -> Callable[[StoredMessages], tuple[Batch, in
     return forgetful
 
 
-def _reserve_not_written(extend: Any) -> Callable[[Reserve, Batch, int], None]:
-    def forgetful(reserve: Reserve, batch: Batch, token: int) -> None:
-        extend(reserve, Batch(), token)
+def _reserve_not_written(advance: Any) -> Callable[[Reserve, Batch, int], int]:
+    def forgetful(reserve: Reserve, batch: Batch, token: int) -> int:
+        advance(reserve, Batch(), token)
+        return 0
 
     return forgetful
 
@@ -134,7 +135,7 @@ def _purge_forgets_locked(set_state: Any) -> Callable[[PositionList, int, Positi
 
 def _purge_pending_not_written(handle: Any) -> Callable[[Node, Event, Now], None]:
     def forgetful(node: Node, event: Event, now: Now) -> None:
-        if not isinstance(event, PurgePending):
+        if not isinstance(event, PurgePendingChanged):
             handle(node, event, now)
 
     return forgetful
@@ -260,7 +261,7 @@ MUTANTS: Final = (
     Mutant(
         "reserve-not-written",
         "does not write how far its counters are",
-        _instead(Reserve, "extend", _reserve_not_written),
+        _instead(Reserve, "advance", _reserve_not_written),
     ),
     Mutant(
         "queue-numbers-reused",

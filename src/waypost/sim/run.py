@@ -19,7 +19,7 @@ class Outcome:
 
     seed: int
     operations: int
-    lives: int
+    starts: int
     violation: str | None
     trace: Trace
 
@@ -39,8 +39,8 @@ def run_seed(seed: int, marks: Marks, mutant: Mutant | None = None) -> Outcome:
             violation = str(found)
         except Exception as error:  # noqa: BLE001, whatever the engine raises is a finding
             violation = f"the engine broke down with {type(error).__name__}: {error}"
-    lives = sum(machine.lives for machine in world.machines)
-    return Outcome(seed, world.operations, lives, violation, world.trace)
+    starts = sum(machine.starts for machine in world.machines)
+    return Outcome(seed, world.operations, starts, violation, world.trace)
 
 
 def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:

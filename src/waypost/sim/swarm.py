@@ -23,7 +23,7 @@ WORKLOADS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """Rates are probabilities: of a crash, a clean stop and a full disk for each operation, and so on by their names."""
+    """Rates are probabilities: of a crash, a stop, a full disk, a jump of the clocks with each operation, ..."""
 
     plans: tuple[Plan, ...]
     workloads: tuple[str, ...]

@@ -24,6 +24,9 @@ _MAX_TIME: Final = 300.0
 # How many events healing may take: far more than all messages and requests together need.
 _MAX_HEALING: Final = 20_000
 
+# When, the number that orders events of the same time, for whom and in which life, and what happens.
+Event = tuple[float, int, Machine, int, Callable[[], None]]
+
 
 class World:
     def __init__(self, seed: int, marks: Marks) -> None:
@@ -38,22 +41,18 @@ class World:
         self.decided: Final[dict[bytes, bool]] = {}
         self.network: Network = NoNetwork()
         self.machines: Final[list[Machine]] = []
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[Event] = []
         self._scheduled = 0
-        self._requests = 0
         self._uids = 0
 
-    def schedule(self, delay: float, action: Callable[[], None]) -> None:
+    def schedule(self, delay: float, action: Callable[[], None], machine: Machine) -> None:
+        """Do it in a while, if the machine lives the same life then."""
         self._scheduled += 1
-        heappush(self._events, (self.time + delay, self._scheduled, action))
+        heappush(self._events, (self.time + delay, self._scheduled, machine, machine.life, action))
 
     def strikes(self, rate: float) -> bool:
         """Whether a fault of this rate happens now."""
         return rate > 0.0 and not self.is_healing and self.rng.random() < rate
-
-    def new_request(self) -> int:
-        self._requests += 1
-        return self._requests
 
     def new_uid(self) -> int:
         self._uids += 1
@@ -76,8 +75,9 @@ class World:
     def _step(self) -> None:
         if not self._events:
             raise Violation("nothing happens any more")
-        self.time, _, action = heappop(self._events)
-        action()
+        self.time, _, machine, life, action = heappop(self._events)
+        if life == machine.life:
+            action()
 
     def _strike(self, machine: Machine) -> None:
         if not machine.is_up:
@@ -86,8 +86,8 @@ class World:
             machine.crash("at any moment")
         elif self.strikes(self.swarm.stop):
             machine.stop()
-        elif self.strikes(self.swarm.full) and not machine.store.full:
-            machine.fill_disk()
+        elif self.strikes(self.swarm.full) and not machine.drive.store.full:
+            machine.drive.fill()
         elif self.strikes(self.swarm.jump):
             machine.jump()
 

@@ -22,6 +22,7 @@ class Counter(Enum):
     MESSAGE_ID_ORDINAL = b"message_id_ordinal"
     QUEUE_ID = b"queue_id"
     PRIVATE_QUEUE_NUMBER = b"private_queue_number"
+    TRANSACTION_NUMBER = b"transaction_number"
 
 
 QUEUE_MANAGER_KEY: Final = b"queue_manager"

@@ -1,4 +1,4 @@
-"""The letters of the model: how they come, wait, go and are written, and what follows for those who asked to be told."""
+"""The letters of the model: how they come, wait, go and are written, and whom their end has to be told."""
 
 from collections import deque
 from collections.abc import Callable

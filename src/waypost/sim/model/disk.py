@@ -39,7 +39,8 @@ class SavedStep:
     target: int = 0
 
 
-# The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier) or the GUID of a transaction.
+# The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier), the GUID of a
+# transaction.
 Key = int | tuple[int, int] | bytes
 Saved = SavedBox | SavedLetter | tuple[SavedStep, ...]
 Change = tuple[Key, Saved | None]

@@ -39,7 +39,8 @@ class Letter:
     """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are letters too.
 
     `is_uncertain` is a letter whose sender's transaction has no outcome yet; while nothing of it is written, it is also
-    `is_held`. `written` is the batch that it was written with last; `is_purge_saved` says that a restart will find it purged.
+    `is_held`. `written` is the batch that it was written with last. `is_purge_saved` says that a restart will find it
+    purged.
     """
 
     draft: Draft
@@ -176,7 +177,8 @@ Key = int | tuple[str, bytes]
 class Answer:
     """What a request has to be answered with, and the batch that must be durable before.
 
-    `counts` are how often each letter was given back and moved until then. `learn` is told the value, where only the engine knows it: the number of a handle or a cursor.
+    `counts` are how often each letter was given back and moved until then. `learn` is told the value, where only the
+    engine knows it: the number of a handle or a cursor.
     """
 
     status: HResult = HResult.MQ_OK

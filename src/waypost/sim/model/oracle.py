@@ -1,10 +1,9 @@
 """The model as a whole: the operations of waypost.node.application under the same names.
 
-Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. What the engine alone can know is told
-to it: the numbers of handles and cursors, and how far the counters were at a start.
+Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. What the engine alone can know is
+told to it: the numbers of handles and cursors, and how far the counters were at a start.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from waypost.clock import Now
@@ -54,12 +53,16 @@ class Oracle:
         self.trouble = False
         self._begin()
 
-    def first_start(self, boxes: Iterable[tuple[int, str]]) -> None:
-        """A new queue manager makes its own queues."""
+    def start_anew(self, boxes: list[tuple[int, str]], now: Now) -> None:
+        """There is nothing on the disk: a new queue manager makes its own queues, with these numbers."""
+        books = self.books
+        books.sequential_id, books.last_number = 0, max(number for number, _ in boxes)
+        books.begin(now)
         for number, key in boxes:
             box = Box(number, key, Plan(key))
-            self.books.add_box(box)
-            self.books.save_box(box)
+            books.add_box(box)
+            books.save_box(box)
+        self.end()
 
     def start(self, sequential_id: int, last_number: int, now: Now) -> None:
         """Bring back what is on the disk. The numbers are how far those in use may have come."""

@@ -1,0 +1,71 @@
+"""The disk of a simulated machine: slow, late with its reports, full for a while."""
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.sim.trace import batch_number
+from waypost.store.memory import MemoryStore
+from waypost.store.port import Batch
+
+if TYPE_CHECKING:
+    from waypost.sim.machine import Machine
+
+
+class Drive:
+    """It writes batches in the background, in their order, one by one or all that wait together."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self.store: Final = MemoryStore()
+        self._machine: Final = machine
+        self._is_at_work = False
+
+    def start(self) -> None:
+        self._is_at_work = False
+
+    def submit(self, batch: Batch, token: int) -> None:
+        machine = self._machine
+        machine.note("commit", token, number=batch_number(batch))
+        machine.oracle.disk.seal()
+        self.store.submit(batch, token)
+        self._work()
+
+    def finish(self) -> list[int]:
+        """Write all there is. The tokens that were not reported yet."""
+        self._machine.oracle.disk.complete(self.store.pending)
+        return self.store.close()
+
+    def fill(self) -> None:
+        machine = self._machine
+        machine.note(f"the disk of {machine.name} is full")
+        self.store.full = True
+        machine.later(machine.world.rng.uniform(0.05, 1.0), self.make_room)
+
+    def make_room(self) -> None:
+        self.store.full = False
+        self._machine.report()
+
+    def _work(self) -> None:
+        if not self._is_at_work:
+            self._is_at_work = True
+            machine = self._machine
+            machine.later(machine.world.rng.random() * 2 * machine.swarm.disk_delay, self._write)
+
+    def _write(self) -> None:
+        machine, store = self._machine, self.store
+        world, swarm = machine.world, machine.swarm
+        self._is_at_work = False
+        pending = store.pending
+        done = store.complete(pending if swarm.group_commit else world.rng.randint(1, pending))
+        machine.note("disk:", done, "of", pending, "batches are durable", number=done)
+        machine.oracle.disk.complete(done)
+        if store.full:
+            world.marks.sometimes("a disk full with pending batches")
+        if world.strikes(swarm.crash_unreported):
+            world.marks.sometimes("a crash between durable and reported")
+            machine.crash("between durable and reported")
+            return
+        if store.pending:
+            self._work()
+        if world.strikes(swarm.report_late):
+            machine.later(swarm.disk_delay, machine.report)
+        else:
+            machine.report()

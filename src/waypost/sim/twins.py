@@ -1,0 +1,115 @@
+"""A node and the model beside it: both are asked the same, and have to agree."""
+
+from collections.abc import Callable
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.errors import StoreError, WaypostError
+from waypost.hresult import HResult
+from waypost.node.application import Call
+from waypost.node.node import Node
+from waypost.node.recovery import Settings
+from waypost.sim import checks
+from waypost.sim.client import Ask
+from waypost.sim.desk import Desk
+from waypost.sim.model.letters import SEQUENCE, Answer, Key, Refused
+from waypost.sim.model.oracle import Oracle
+from waypost.sim.violation import Violation
+from waypost.sim.words import COMPUTER, Word
+from waypost.store.memory import MemoryStore
+
+
+class Twins:
+    """The node of one life after the other, all on one store, and the one model."""
+
+    node: Node
+    _desk: Desk
+
+    def __init__(self, store: MemoryStore, oracle: Oracle, new_guid: Callable[[], bytes]) -> None:
+        self.oracle: Final = oracle
+        self._store: Final = store
+        self._new_guid: Final = new_guid
+        self._told: Final = checks.Counters()
+        self._asked = 0
+
+    def start(self, now: Now) -> None:
+        """After a crash, what the store has is what the model knows to be durable, and both begin with that."""
+        oracle = self.oracle
+        checks.check_store(self._store, oracle)
+        try:
+            self.node = Node(self._store, Settings(COMPUTER, quota=oracle.books.quota), self._new_guid, now)
+        except StoreError as error:
+            raise Violation(f"the queue manager does not start on its own store: {error}") from error
+        self._desk = Desk(self.node)
+        counters = checks.stored_counters(self._store)
+        self._told.number = oracle.disk.highest_box
+        checks.check_counters(counters, self._told)
+        if oracle.disk.boxes:
+            oracle.start(counters.sequential_id, counters.number, now)
+        else:
+            oracle.start_anew(list(checks.own_queues(self.node)), now)
+        checks.check_all(self.node, oracle, now)
+
+    def ask(self, call: Call, ask: Ask) -> HResult:
+        """How the operation ended, or that it is under way."""
+        status, due = self._ask_node(call, ask), self._ask_oracle(call, ask)
+        if status is not due:
+            raise Violation(f"{ask} ended with {status.name}, and {due.name} was due")
+        return status
+
+    def tick(self, now: Now) -> None:
+        self.node.tick(now)
+        self.oracle.tick(now)
+
+    def compare(self, now: Now) -> float | None:
+        """What was changed is the same on both sides. When the next tick is due, on the monotonic clock."""
+        checks.check_touched(self.node, self.oracle)
+        deadline = self.oracle.next_deadline(now)
+        # It is the same most of the time, and asking takes some.
+        self._asked += 1
+        if self._asked % 4 == 0:
+            checks.check_deadline(self.node, deadline, now)
+        return deadline
+
+    def answered(self, key: Key, status: HResult, ask: Ask, value: object) -> Answer:
+        """The node has answered: that was due, it is the right answer, and what it tells is durable."""
+        answer = self.oracle.expected.pop(key)
+        if status is not answer.status:
+            raise Violation(f"{ask} ended with {status.name}, and {answer.status.name} was due")
+        if status is HResult.MQ_OK:
+            checks.check_durable(ask, answer, self.oracle)
+            if answer.letters:
+                checks.check_value(ask, answer, value)
+            if answer.learn is not None and isinstance(value, int):
+                answer.learn(value)
+            for message in value if isinstance(value, list) else (value,):
+                if isinstance(message, Message):
+                    self._tell(message)
+        return answer
+
+    def _ask_node(self, call: Call, ask: Ask) -> HResult:
+        node = self.node
+        arguments = [each.to_engine(node) if isinstance(each, Word) else each for each in ask.arguments]
+        try:
+            getattr(self._desk, ask.name)(call, *arguments, **ask.options)
+        except WaypostError as error:
+            return error.hresult
+        return HResult.MQ_OK
+
+    def _ask_oracle(self, call: Call, ask: Ask) -> HResult:
+        self.oracle.begin(call.now)
+        try:
+            getattr(self.oracle, ask.name)(call, *ask.arguments, **ask.options)
+        except Refused as refused:
+            return refused.status
+        finally:
+            self.oracle.end()
+        return HResult.MQ_OK
+
+    def _tell(self, message: Message) -> None:
+        """Numbers that somebody knows are never given again."""
+        self._told.sequential_id = max(self._told.sequential_id, message.lookup_identifier & SEQUENCE)
+        # One that was not decoded yet stays so: that costs more than all else here.
+        if type(message) is Message:
+            self._told.ordinal = max(self._told.ordinal, message.identifier.ordinal)
