@@ -4,15 +4,17 @@
 PYTHON ?= python3
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
+ROUNDS ?= 200
 
 VENV := .venv
 BIN := $(VENV)/bin
 # The stamp carries the interpreter as it was named, so that another PYTHON means another installation.
 INSTALLED := $(VENV)/installed-$(subst /,-,$(PYTHON))
 FUZZ_INSTALLED := $(VENV)/installed-fuzz
+BENCH_INSTALLED := $(VENV)/installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint ledger bench fuzz clean
+.PHONY: help run test lint ledger bench million crash fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -33,8 +35,15 @@ lint: $(INSTALLED) ## check style, types and layers only
 ledger: $(INSTALLED) ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(BIN)/pytest -n $(WORKERS) --quiet --ledger=$(if $(MISSING),missing,table)
 
-bench: $(INSTALLED) ## measure the codec against a hand-written baseline
+bench: $(BENCH_INSTALLED) ## measure the codec and durable queues against others
 	@$(BIN)/python bench/run.py
+	@$(BIN)/python bench/queues.py
+
+million: $(INSTALLED) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
+	@$(BIN)/python bench/million.py
+
+crash: $(INSTALLED) ## kill a loaded queue manager ROUNDS (200) times and check what it kept
+	@$(BIN)/python -m tests.crash.campaign --rounds $(ROUNDS)
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py
@@ -46,6 +55,11 @@ clean: ## remove .venv and everything else that these commands made, but not fuz
 $(INSTALLED): pyproject.toml tools/setup.sh
 	@tools/setup.sh $(PYTHON) $(VENV)
 	@rm -f $(VENV)/installed-*
+	@touch $@
+
+$(BENCH_INSTALLED): $(INSTALLED)
+	@echo "Installing the queues to compare with into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
 $(FUZZ_INSTALLED): $(INSTALLED)

@@ -8,8 +8,6 @@ operation. The table is printed, and build/bench.json has the same figures.
 
 import argparse
 import gc
-import json
-import platform
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -21,12 +19,10 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import baseline
+from bench import baseline, record
 from tests.wire.vectors import frame
 from waypost.wire import FormatName, Splitter, UserMessage, decode_packet
 from waypost.wire.base_header import BaseHeader
-
-RECORD: Final = Path(__file__).resolve().parents[1] / "build/bench.json"
 
 ROUNDS: Final = 301
 QUICK_ROUNDS: Final = 31
@@ -203,9 +199,8 @@ def main() -> None:
     all_rows = rows()
     measure(all_rows, rounds)
     figures = [row.figures() for row in all_rows]
-    setting = {"python": platform.python_version(), "machine": platform.machine(), "rounds": rounds, "gc": "on"}
-    RECORD.parent.mkdir(exist_ok=True)
-    RECORD.write_text(json.dumps({**setting, "rows": [asdict(row) for row in figures]}, indent=2) + "\n")
+    setting = {**record.setting(), "rounds": rounds, "gc": "on"}
+    record.keep({**setting, "rows": [asdict(row) for row in figures]})
     print(table(figures))
     print(f"Medians of {rounds} rounds, Python {setting['python']} on one {setting['machine']} core, gc on.")
 

@@ -58,7 +58,7 @@ class Document(TypedDict):
     missing: list[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outcomes:
     """What the tests that ran say about the rows they carry."""
 
@@ -173,7 +173,7 @@ class Marks:
         item.user_properties.append((ROWS, " ".join(rows)))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Recorder:
     """Collects the outcomes of a run, in the one process that sees them all, and writes and prints what they prove."""
 

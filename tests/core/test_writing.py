@@ -64,6 +64,7 @@ def test_flow_control_refuses_every_message_until_it_ends(rig: Rig) -> None:
 @pytest.mark.spec("MQDMPR-3.1.7.1.9-02")
 def test_the_quota_of_the_computer_comes_before_that_of_the_queue(rig: Rig) -> None:
     rig.manager.set_quota(1)
+    rig.manager.take_events()
     rig.orders.attributes.quota = 1
     assert rig.enqueue(sized(rig, 1028)) == 2
     assert is_untouched(rig, rig.orders)

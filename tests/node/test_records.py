@@ -28,7 +28,7 @@ from waypost.node.message_records import message_of, value_of
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Batch, Table
 from waypost.store.queue_records import QueueRecord
-from waypost.store.records import TransactionRecord
+from waypost.store.records import MessageDetails, MessageRecord, TransactionRecord
 from waypost.wire.path_names import PathName
 
 PARENT = Queue(1, NULL_GUID, QueueAttributes(PathName.parse("host\\private$\\q")), PathName.parse("h\\private$\\q"))
@@ -114,3 +114,9 @@ def test_a_message_with_an_unknown_authentication_level_is_damaged(level: int) -
     value[2] = level
     with pytest.raises(StoreDamaged, match="authentication level"):
         message_of(bytes(value), 1)
+
+
+def test_a_message_whose_status_queue_has_no_name_is_damaged() -> None:
+    record = MessageRecord(b"x", details=MessageDetails(transaction_status_queue="nonsense"))
+    with pytest.raises(StoreDamaged):
+        message_of(record.encode(), 1)

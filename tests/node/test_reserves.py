@@ -104,3 +104,9 @@ def test_no_number_is_given_twice_whatever_is_lost(rig: Rig) -> None:
         rig.crash(written=lost % 2)
     for numbers in zip(*given, strict=True):
         assert list(numbers) == sorted(set(numbers))
+
+
+def test_an_express_answer_does_not_wait_because_a_block_is_extended(rig: Rig) -> None:
+    rig.hold_disk()
+    assert all(rig.is_answered(express(rig)) for _ in range(BLOCK))
+    assert rig.pending

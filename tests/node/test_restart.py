@@ -1,7 +1,7 @@
 """What of a queue manager and its queues is the same after a restart, and what begins anew."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -19,6 +19,7 @@ from waypost.node.application import ReadOptions
 from waypost.node.directory import DirectoryMode
 from waypost.node.effects import Commit
 from waypost.node.node import Node
+from waypost.node.recovery import Settings
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.queue_records import QueueManagerRecord
@@ -82,6 +83,7 @@ def queue_of_everything(rig: Rig) -> Queue:
 
 
 @both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1-01")
 def test_what_is_persistent_is_the_same_after_a_restart(restart: Restart) -> None:
     rig = on_record()
     queue_of_everything(rig)
@@ -106,7 +108,7 @@ def persistent(rig: Rig) -> tuple[object, ...]:
     return (
         manager.identity,
         manager.attributes,
-        [queue_store.record_of(queue) for queue in queues.values()],
+        [(queue.identifier, queue.attributes, queue_store.record_of(queue)) for queue in queues.values()],
         {number: (queue.total_bytes, rig.contents(queue)) for number, queue in queues.items()},
         manager.total_bytes,
         transactions(rig.node),
@@ -129,20 +131,70 @@ def test_a_new_queue_manager_has_the_defaults() -> None:
 
 
 @both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.1-17")
 def test_attributes_of_the_queue_manager_survive(restart: Restart) -> None:
     rig = on_record()
     restart(rig)
     restart(rig)
     manager = rig.node.manager
     assert manager.identity.identifier == STORED.identifier
-    assert manager.attributes == manager_store.attributes_of(STORED)
+    assert manager.attributes == manager_store.attributes_of(replace(STORED, last_domain=NULL_GUID))
     assert manager.attributes.directory_server_list == ("DC1", "DC2")
     assert manager.attributes.directory_integrated
     assert manager.attributes.srmp_http_support
     assert manager.attributes.srmp_pgm_support
     assert manager.attributes.hardened_security
     assert manager.attributes.initialization_retry_timer_duration == 60
-    assert manager.attributes.last_domain == STORED.last_domain
+    published = {each.name for each in fields(objects.QueueManager)}
+    assert not published & {"directory_server_list", "directory_integrated", "srmp_http_support", "srmp_pgm_support"}
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.1-17")
+@pytest.mark.parametrize("settings", [SETTINGS, INTEGRATED])
+def test_a_queue_manager_works_with_a_directory_or_in_a_workgroup_and_keeps_which(settings: Settings) -> None:
+    rig = Rig(settings=settings)
+    record = manager_store.read(rig.store)
+    assert record is not None
+    attributes = manager_store.attributes_of(record)
+    assert attributes.directory_integrated == (settings is INTEGRATED)
+    assert attributes.directory_server_list == ()
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.1-16")
+def test_the_domain_of_the_start_before_is_remembered_and_that_of_this_start_is_not(restart: Restart) -> None:
+    rig = Rig()
+    assert remembered_domain(rig) == rig.node.manager.attributes.last_domain == NULL_GUID
+    for domain in (b"\x24" * 16, b"\x25" * 16, NULL_GUID):
+        before = rig.node.manager.machine_domain_id
+        assert remembered_domain(rig) == before
+        rig.settings = replace(SETTINGS, domain=domain)
+        restart(rig)
+        assert rig.node.manager.machine_domain_id == domain
+        assert remembered_domain(rig) == before
+        rig.settle()
+    assert not any("domain" in each.name for each in fields(objects.QueueManager))
+
+
+def remembered_domain(rig: Rig) -> bytes:
+    record = manager_store.read(rig.store)
+    assert record is not None
+    return record.last_domain
+
+
+@both_restarts
+@pytest.mark.spec("MQDMPR-3.1.1.1-25")
+def test_attributes_of_the_queue_manager_that_are_changed_survive(restart: Restart) -> None:
+    rig = Rig()
+    manager = rig.node.manager
+    assert manager.attributes.initialization_retry_timer_duration == 120
+    with rig.node.operation(rig.now):
+        manager.modify(replace(manager.attributes, initialization_retry_timer_duration=60, journal_quota=7), rig.now)
+    rig.settle()
+    restart(rig)
+    assert rig.node.manager.attributes.initialization_retry_timer_duration == 60
+    assert rig.node.manager.attributes.journal_quota == 7
+    assert rig.system(Suffix.JOURNAL).attributes.quota == 7
 
 
 @both_restarts
@@ -332,3 +384,14 @@ def test_a_first_start_that_was_lost_is_a_first_start_again() -> None:
     rig = Rig(engine)
     assert rig.node.manager.identity.identifier == next(guids())
     assert len(rig.node.manager.system_queues) == 3
+
+
+@both_restarts
+def test_an_outgoing_queue_for_a_transactional_connector_comes_back_as_it_was(restart: Restart) -> None:
+    rig = Rig()
+    rig.open("CONNECTOR=00000000-0000-0000-0000-000000000001;XACTONLY", SEND)
+    (before,) = rig.node.manager.collection.outgoing.values()
+    restart(rig)
+    (after,) = rig.node.manager.collection.outgoing.values()
+    assert after.pathname == before.pathname
+    assert after.pathname.subqueue == ""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.strategies import messages
-from tests.node.rig import EXPRESS, IN_TX, RECOVERABLE, START, TX, Rig, direct, letter
+from tests.node.rig import EXPRESS, IN_TX, RECOVERABLE, SEND, START, TX, Rig, direct, letter, path
 from tests.node.strategies import with_local_attributes
 from waypost.clock import Now
 from waypost.core.message import Message
@@ -238,3 +238,37 @@ def test_a_start_reads_everything_page_by_page(monkeypatch: pytest.MonkeyPatch) 
     assert len(before) == 5
     rig.advance(60)
     assert rig.contents() == []
+
+
+def delete(rig: Rig) -> int:
+    call = rig.call()
+    rig.application.delete_queue(call, rig.queue())
+    return call.request
+
+
+@pytest.mark.parametrize("hold", [Rig.begin_receive, lambda rig: rig.receive(options=IN_TX)])
+def test_a_queue_goes_with_a_message_that_a_reader_holds_and_the_store_starts_again(hold: Callable[[Rig], int]) -> None:
+    rig = Rig()
+    rig.done(rig.begin())
+    rig.done(rig.send("a"))
+    rig.done(hold(rig))
+    rig.done(delete(rig))
+    rig.crash()
+    assert path("orders") not in rig.node.manager.queues
+    assert not rig.store.keys(Table.MESSAGES)
+    assert not rig.store.keys(Table.POSITIONS)
+
+
+def test_a_queue_goes_with_a_held_message_that_is_not_yet_durable() -> None:
+    rig = Rig()
+    rig.open(access=SEND)
+    rig.open()
+    rig.hold_disk()
+    rig.send("a")
+    rig.begin_receive()
+    request = delete(rig)
+    rig.release_disk()
+    rig.done(request)
+    rig.crash()
+    assert path("orders") not in rig.node.manager.queues
+    assert not rig.store.keys(Table.MESSAGES)

@@ -17,7 +17,9 @@ from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import PositionState
 from waypost.core.transaction_records import OperationType
 from waypost.errors import MessageNotFound, Timeout, TransactionSequence
-from waypost.store.port import Table
+from waypost.store import records
+from waypost.store.port import Batch, Table
+from waypost.store.records import OperationRecord, TransactionRecord
 
 LOCKED, AVAILABLE = PositionState.LOCKED, PositionState.AVAILABLE
 PART = "DIRECT=OS:host\\private$\\orders;part"
@@ -74,7 +76,9 @@ def states(rig: Rig) -> list[PositionState]:
 
 
 @both_restarts
-@pytest.mark.spec("MQDMPR-3.1.1.13-01", "MQDMPR-3.1.1.14-01", "MQDMPR-3.1.1.14-02", "MQDMPR-3.1.3-17")
+@pytest.mark.spec(
+    "MQDMPR-3.1.1.1-24", "MQDMPR-3.1.1.13-01", "MQDMPR-3.1.1.14-01", "MQDMPR-3.1.1.14-02", "MQDMPR-3.1.3-17"
+)
 def test_a_prepared_transaction_is_known_with_its_operations(rig: Rig, restart: Restart) -> None:
     before = transactions(prepared(rig).node)
     first, second, _ = rig.queue().positions
@@ -96,7 +100,7 @@ def test_a_prepared_transaction_is_known_with_its_operations(rig: Rig, restart: 
     assert rig.node.external.recovery is Recovery.RECOVERING
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.14-02", "MQDMPR-3.1.3-18")
+@pytest.mark.spec("MQDMPR-3.1.1.1-24", "MQDMPR-3.1.1.14-02", "MQDMPR-3.1.3-18")
 def test_only_what_was_prepared_for_two_phases_outlives_the_process(rig: Rig) -> None:
     """An internal transaction, and an external one that has promised nothing yet, are aborted by a restart."""
     rig.done(rig.begin(OTHER_TX))
@@ -261,3 +265,63 @@ def test_an_express_message_in_doubt_is_lost_and_the_rest_is_not(rig: Rig) -> No
     prepared(rig).crash()
     reenlistment_commit(rig)
     assert labels(rig) == (["left"], ["moved"], ["sent"])
+
+
+def sent(*labels: str) -> Rig:
+    """An external transaction has sent these to `ledger` and is prepared."""
+    rig = Rig()
+    rig.create("ledger", transactional=True)
+    rig.enlist()
+    for label in labels:
+        rig.send(label, "ledger", TX)
+    return prepared(rig)
+
+
+def test_a_committed_send_outlives_the_purge_that_came_between_prepare_and_commit() -> None:
+    rig = sent("a")
+    rig.done(rig.purge("ledger"))
+    commit(rig)
+    rig.settle()
+    assert rig.labels(rig.queue("ledger")) == ["a"]
+    rig.crash()
+    assert rig.labels(rig.queue("ledger")) == ["a"]
+
+
+def test_a_commit_request_that_comes_again_is_answered_only_when_the_commit_is_durable() -> None:
+    rig = sent("a")
+    rig.hold_disk()
+    commit(rig)
+    commit(rig)
+    rig.settle()
+    assert CommitRequestDone(TX) not in rig.told
+    rig.release_disk()
+    assert rig.told.count(CommitRequestDone(TX)) == 2
+
+
+def test_nothing_is_left_in_memory_of_messages_that_a_prepared_transaction_sent() -> None:
+    rig = Rig()
+    rig.create("ledger", transactional=True)
+    rig.enlist()
+    rig.send_many([b"1", b"2"], "ledger", TX)
+    rig.prepare()
+    commit(rig)
+    rig.settle()
+    rig.done(rig.receive_many(2, "ledger"))
+    messages = rig.node.messages
+    assert not messages._heads
+    assert not messages._volatile
+    assert not messages._pending
+
+
+def test_a_single_phase_transaction_in_the_store_is_aborted_at_the_start() -> None:
+    rig = Rig()
+    lookup_id = rig.message(rig.send("a")).lookup_identifier
+    operation = OperationRecord(records.OperationType.DEQUEUE, rig.queue().number, lookup_id, 0, 0x4000)
+    batch = Batch()
+    batch.put(Table.TRANSACTIONS, TX, TransactionRecord(single_phase=True, operations=[operation]).encode())
+    rig.memory.commit(batch, 1_000)
+    rig.crash()
+    assert not rig.node.manager.transactions.collection
+    assert rig.queue().positions.state(lookup_id) is AVAILABLE
+    rig.settle()
+    assert not rig.store.keys(Table.TRANSACTIONS)

@@ -35,6 +35,9 @@ _NAME_SIZES: Final = {
 
 _CARRIED: Final = tuple(field.name for field in fields(Message) if field.name not in (*LOCAL_ATTRIBUTES, "packet"))
 _NOT_AUTHENTICATED: Final = AuthenticationLevel.NONE
+_FILL: Final[dict[str, Callable[[Message, object], None]]] = {
+    name: Message.__dict__[name].__set__ for name in _CARRIED
+}
 _set_packet: Final[Callable[[Message, bytes], None]] = Message.__dict__["packet"].__set__
 _packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get__
 
@@ -177,10 +180,11 @@ for _name, _read in (("delivery_guarantee", _delivery_guarantee), ("time_to_be_r
 
 
 def _decode(message: Message) -> None:
-    decoded = message_from_packet(UserMessage.decode(message.packet))
+    """Make it a plain Message. The slots are filled first: two threads may look at the same message."""
+    decoded = message_from_packet(UserMessage.decode(_packet_of(message)))
+    for name, fill in _FILL.items():
+        fill(message, getattr(decoded, name))
     message.__class__ = Message
-    for name in _CARRIED:
-        setattr(message, name, getattr(decoded, name))
 
 
 def _asks_for_nothing(packet: bytes) -> bool:

@@ -145,6 +145,8 @@ class Application:
         descriptor = self._prepare(call, handle, like, transaction)
         if descriptor.multiple:
             raise InvalidParameter("only single messages can be sent to several queues")
+        if not bodies:
+            raise InvalidParameter("there is nothing to send")
         messages = self._messages_like(like, bodies)
         with node.operation(call.now):
             enqueue = node.manager.writing.enqueue_messages

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from waypost.hresult import HResult
+from waypost.node.application import ReadOptions
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
@@ -107,6 +109,16 @@ class Client:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.hex()[:8]
+    match value:
+        case bytes():
+            return value.hex()[:8]
+        case Enum():
+            return value.name
+        case tuple():
+            return " ".join(map(_text, value))
+        case ReadOptions(timeout_ms, cursor, transaction):
+            words = ["for ever" if timeout_ms is None else f"{timeout_ms} ms"]
+            words += [] if cursor is None else [f"cursor {cursor}"]
+            words += [] if transaction is None else [f"in {_text(transaction)}"]
+            return " ".join(words)
     return str(value)

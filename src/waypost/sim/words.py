@@ -70,8 +70,10 @@ class Plan(Word):
         )
 
     def __str__(self) -> str:
-        marks = f"{' journaling' * self.journaling}{' transactional' * self.transactional}"
-        return f"{self.key}{marks} quota {self.quota}/{self.journal_quota}"
+        words = [self.key, "journaling" * self.journaling, "transactional" * self.transactional]
+        words += [f"quota {self.quota} KB" * (self.quota != UNLIMITED)]
+        words += [f"journal quota {self.journal_quota} KB" * (self.journal_quota != UNLIMITED)]
+        return " ".join(filter(None, words))
 
 
 @dataclass(frozen=True, slots=True)

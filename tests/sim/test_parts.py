@@ -1,0 +1,74 @@
+"""The parts that a world is made of."""
+
+from random import Random
+
+import pytest
+
+from waypost.sim import swarm
+from waypost.sim.clock import Clock
+from waypost.sim.marks import SOMETIMES, Marks
+from waypost.sim.model.disk import Disk, SavedBox
+from waypost.sim.network import NoNetwork
+from waypost.sim.trace import Trace
+from waypost.sim.violation import Violation
+from waypost.sim.words import Plan
+from waypost.sim.workloads import SCRIPTS
+from waypost.sim.world import World
+
+BOX = SavedBox("q1", Plan("q1"), 0)
+
+
+def test_clocks_run_apart() -> None:
+    clock = Clock(100.0, 1000.0, 1.5)
+    assert (clock.now(10.0).monotonic, clock.now(10.0).wall) == (110.0, 1015.0)
+    assert clock.time_of(110.0) == 10.0
+
+
+def test_only_known_marks_can_be_reached() -> None:
+    marks = Marks()
+    marks.sometimes(SOMETIMES[0])
+    assert marks.missing == list(SOMETIMES[1:])
+    with pytest.raises(KeyError):
+        marks.sometimes("something that nobody expects")
+
+
+def test_the_digest_sees_time_order_and_numbers() -> None:
+    digests = set()
+    for events in ([(0.0, 1), (1.0, 2)], [(1.0, 2), (0.0, 1)], [(0.0, 1), (1.0, 3)], [(0.0, 1)]):
+        trace = Trace()
+        for time, number in events:
+            trace.note(time, "something", number=number)
+        digests.add(trace.digest)
+    assert len(digests) == 4
+
+
+def test_a_trace_is_written_when_it_is_read() -> None:
+    trace = Trace()
+    trace.note(1.5, "client", 7, Plan("q1"))
+    assert trace.lines() == ["    1.500 client 7 q1"]
+
+
+def test_what_was_not_durable_is_gone_in_a_crash() -> None:
+    disk = Disk()
+    disk.write(1, BOX)
+    disk.seal()
+    disk.write(2, BOX)
+    disk.seal()
+    disk.complete(1)
+    disk.crash()
+    assert list(disk.boxes) == [1]
+    assert (disk.token, disk.durable, disk.highest_box) == (1, 0, 1)
+
+
+def test_there_is_no_network_yet() -> None:
+    world = World(0, Marks())
+    world.run()
+    with pytest.raises(Violation, match="network that is not there"):
+        NoNetwork().carry(world.machines[0], "a datagram")
+
+
+def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:
+    drawn = [swarm.draw(Random(seed)) for seed in range(200)]
+    assert {name for each in drawn for name in each.workloads} == set(SCRIPTS)
+    for name in ("quota", "block", "purge_part", "page", "crash", "full", "jump", "express", "expiring", "asking"):
+        assert len({getattr(each, name) for each in drawn}) > 1
