@@ -1,6 +1,7 @@
 """`waypost sim` as a developer runs it."""
 
 import json
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -8,6 +9,9 @@ from typer.testing import CliRunner, Result
 from waypost.cli import app
 from waypost.sim.mutants import MUTANTS
 from waypost.sim.patches import patched
+
+# The package has the command under the name of its module.
+COMMAND = import_module("waypost.cli.sim")
 
 SABOTAGE = next(mutant for mutant in MUTANTS if mutant.name == "acknowledge-before-commit").patches
 
@@ -80,7 +84,7 @@ def test_a_replay_as_json() -> None:
 
 
 def test_mutants_that_are_found_end_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.cli.sim.MUTANTS", MUTANTS[:2])
+    monkeypatch.setattr(COMMAND, "MUTANTS", MUTANTS[:2])
     result = sim("--mutants", "--seeds", "20")
     assert result.exit_code == 0
     assert "acknowledge-before-commit" in result.stdout
@@ -89,8 +93,8 @@ def test_mutants_that_are_found_end_with_0(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_mutant_that_is_not_found_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.cli.sim.MUTANTS", MUTANTS[:1])
-    monkeypatch.setattr("waypost.cli.sim.hunt", lambda *_: None)
+    monkeypatch.setattr(COMMAND, "MUTANTS", MUTANTS[:1])
+    monkeypatch.setattr(COMMAND, "hunt", lambda *_: None)
     result = sim("--mutants", "--seeds", "1")
     assert result.exit_code == 1
     assert "NOT FOUND" in result.stdout

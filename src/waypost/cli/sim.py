@@ -97,7 +97,7 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
 
 
 def _replay(out: Output, seed: int, *, as_json: bool) -> bool:
-    outcome = run_seed(seed, Marks())
+    outcome = run_seed(seed, Marks(), interval=1)
     if as_json:
         trace = {
             "seed": seed,

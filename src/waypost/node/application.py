@@ -11,7 +11,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
-from waypost.core.message import Message
+from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.plain_packets import plain_packets
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
@@ -146,6 +146,8 @@ class Application:
         if descriptor.multiple:
             raise InvalidParameter("only single messages can be sent to several queues")
         if not bodies:
+            raise InvalidParameter("there is nothing to be sent")
+        if not bodies:
             raise InvalidParameter("there is nothing to send")
         messages = self._messages_like(like, bodies)
         with node.operation(call.now):
@@ -166,6 +168,8 @@ class Application:
 
     def receive_many(self, call: Call, handle: int, count: int, options: ReadOptions) -> None:
         """Receive up to `count` messages that are there, or wait for one. The answer is their list."""
+        if count < 1 or options.cursor is not None:
+            raise InvalidParameter("many messages are received from the start of the queue, and one at least")
         if options.transaction is None:
             self._node.check_store()
         with self._node.operation(call.now):
@@ -309,7 +313,13 @@ class Application:
         packets = plain_packets(like, bodies, ordinal)
         if packets is not None:
             form = stored_message if like.asks_for_attention else quiet_message
-            return [form(packet) for packet in packets]
+            messages = [form(packet) for packet in packets]
+            for name in LOCAL_ATTRIBUTES:
+                value = getattr(like, name)
+                if value != getattr(messages[0], name):
+                    for message in messages:
+                        setattr(message, name, value)
+            return messages
         messages = []
         for number, body in enumerate(bodies, ordinal):
             identifier = MessageIdentifier(manager.identity.identifier, number)

@@ -64,16 +64,19 @@ def check_counters(counters: Counters, given: Counters) -> None:
 
 
 def check_touched(node: Node, oracle: Oracle) -> None:
-    """After every event: what it changed is as it has to be, in order, and counted."""
+    """The queues that changed are as they have to be, in order, and counted."""
+    touched, queues = oracle.books.touched, node.manager.collection.by_number
+    for number, box in touched.items():
+        queue = queues.get(number)
+        if queue is None:
+            raise Violation(f"the queue {box.key} is gone, and nobody deleted it")
+        _check_contents(queue, box)
+    touched.clear()
+
+
+def check_counts(node: Node, oracle: Oracle) -> None:
+    """After every event: bytes, numbers and memory are what the messages account for."""
     books, manager = oracle.books, node.manager
-    if books.touched:
-        queues = manager.collection.by_number
-        for number, box in books.touched.items():
-            queue = queues.get(number)
-            if queue is None:
-                raise Violation(f"the queue {box.key} is gone, and nobody deleted it")
-            _check_contents(queue, box)
-        books.touched.clear()
     if manager.total_bytes != books.total_bytes:
         raise Violation(
             f"the queue manager counts {manager.total_bytes} bytes, and its messages have {books.total_bytes}"
@@ -144,7 +147,7 @@ def check_all(node: Node, oracle: Oracle, now: Now) -> None:
         _check_states(queues[number], box)
         _check_attributes(queues[number], box)
     oracle.books.touched.clear()
-    check_touched(node, oracle)
+    check_counts(node, oracle)
     check_deadline(node, oracle.next_deadline(now), now)
     transactions, works = node.manager.transactions.collection, oracle.works.works
     if transactions.keys() != works.keys():

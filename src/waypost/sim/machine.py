@@ -52,7 +52,7 @@ class Machine:
         self.life = 0
         # The transactions that were in doubt at the last start.
         self.reenlisted: list[bytes] = []
-        self._twins: Final = Twins(self.drive.store, self.oracle, lambda: rng.randbytes(16))
+        self._twins: Final = Twins(self.drive.store, self.oracle, lambda: rng.randbytes(16), world.interval)
         self._requests: dict[object, tuple[Client, Ask, int]] = {}
         self._deadline: float | None = None
         self._tick_at = _NEVER

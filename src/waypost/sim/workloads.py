@@ -144,7 +144,8 @@ def mover(client: Client) -> Script:
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         yield Ask("move", (source, lookup_id, target), {"transaction": identifier})
-        yield Pause(rng.choice((0.0, 0.0, 0.2)))
+        if there == other and rng.random() < 0.1:
+            yield Ask("delete_queue", (Existing(other),))
         yield Ask(rng.choice(("commit", "commit", "abort")), (identifier,))
     yield Ask("close_queue", (source,))
     yield Ask("close_queue", (target,))

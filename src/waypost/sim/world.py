@@ -29,7 +29,8 @@ Event = tuple[float, int, Machine, int, Callable[[], None]]
 
 
 class World:
-    def __init__(self, seed: int, marks: Marks) -> None:
+    def __init__(self, seed: int, marks: Marks, interval: int = 1) -> None:
+        self.interval: Final = interval
         self.rng: Final = Random(seed)
         self.marks: Final = marks
         self.swarm: Final = swarm.draw(self.rng)
