@@ -38,6 +38,11 @@ ROUNDS: Final = 30
 SINGLES: Final = 200
 RECEIVED_FOR_MEMORY: Final = 10_000
 
+# In the temporary folder: the store, and the lookup ids of one in fifty messages, one in a line.
+STORE: Final = "store"
+LOOKUP_IDS: Final = "lookup_ids"
+ONE_IN: Final = 50
+
 
 @dataclass(slots=True)
 class Level:
@@ -53,29 +58,29 @@ class Level:
     anonymous_mb_received: float
 
 
-def fill(folder: str, level: int) -> dict[str, Any]:
+def fill(folder: Path, level: int) -> dict[str, Any]:
     """Send until so many messages wait."""
-    with waypost.open(folder, quota_kb=QUOTA_KB) as manager:
+    with waypost.open(folder / STORE, quota_kb=QUOTA_KB) as manager, (folder / LOOKUP_IDS).open("a") as lookup_ids:
         queue = _queue(manager)
         body = random.randbytes(BODY_SIZE)
         missing = level - queue.info().message_count
         start = perf_counter()
         for at in range(0, missing, FILL_BATCH):
             with manager.transaction() as transaction:
-                queue.send_many([body] * min(FILL_BATCH, missing - at), transaction=transaction)
+                sent = queue.send_many([body] * min(FILL_BATCH, missing - at), transaction=transaction)
+            lookup_ids.writelines(f"{message.lookup_id}\n" for message in sent[::ONE_IN])
         return {"sent": missing, "seconds": perf_counter() - start, "anonymous_mb": anonymous_megabytes()}
 
 
-def measure(folder: str) -> dict[str, Any]:
+def measure(folder: Path) -> dict[str, Any]:
     """What it costs a new process to use the queue as it is."""
     start = perf_counter()
-    with waypost.open(folder) as manager:
+    with waypost.open(folder / STORE) as manager:
         opened_mb = anonymous_megabytes()
         queue = manager.queue("orders")
         first = queue.receive(0)
         assert len(first.body) == BODY_SIZE
         seconds_to_first = perf_counter() - start
-        last = queue.peek(seek="last")
         waiting = queue.info().message_count
 
         def send_batch() -> None:
@@ -87,14 +92,13 @@ def measure(folder: str) -> dict[str, Any]:
                 assert len(queue.receive_many(BATCH, 0, transaction=transaction)) == BATCH
 
         def peek() -> None:
-            # Nothing is received between the two, so every number between them is a message.
-            lookup_id = random.randint(head.lookup_id, last.lookup_id)
-            assert queue.peek(lookup_id=lookup_id).lookup_id == lookup_id
+            queue.peek(lookup_id=random.choice(lookup_ids))
 
         send_us = _microseconds(send_batch, ROUNDS) / BATCH
         receive_many_us = _microseconds(receive_batch, ROUNDS) / BATCH
         receive_us = _microseconds(lambda: queue.receive(0), SINGLES)
-        head = queue.peek(0)
+        head = queue.peek(0).lookup_id
+        lookup_ids = [each for each in map(int, (folder / LOOKUP_IDS).read_text().split()) if each >= head]
         peek_us = _microseconds(peek, SINGLES)
         left = min(RECEIVED_FOR_MEMORY, queue.info().message_count)
         while left > 0:
@@ -173,7 +177,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=COUNT, help=f"messages at the last level ({COUNT:,})")
     steps = parser.add_subparsers(dest="step")
     for step in ("fill", "measure"):
-        steps.add_parser(step).add_argument("folder")
+        steps.add_parser(step).add_argument("folder", type=Path)
     steps.choices["fill"].add_argument("level", type=int)
     arguments = parser.parse_args()
     if arguments.step == "fill":

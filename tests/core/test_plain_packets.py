@@ -1,6 +1,7 @@
 """The short way to the packet of a plain message gives what the general way gives, and refuses nothing by itself."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.core.messages import PRIVATE, SID, plain, transactional
 from tests.core.strategies import DESTINATION, DIRECT, OTHER, messages, queue_names
 from waypost.core.message import ENHANCED_PROVIDER, Message
 from waypost.core.message_values import AuthenticationLevel
-from waypost.core.plain_packets import plain_packet
+from waypost.core.plain_packets import plain_packet, plain_packets
 from waypost.core.serialization import construct_user_message_packet, serialize_message_to_buffer
 from waypost.errors import EncodeError, LabelTooLong, WaypostError
 from waypost.guid import NULL_GUID
@@ -182,3 +183,24 @@ def test_the_letters_of_a_name_are_those_that_were_given(host: str) -> None:
     message = plain()
     message.destination_queue_format_name = FormatName.parse(f"DIRECT=OS:{host}\\q")
     assert f"OS:{host}\\q".encode("utf-16-le") in serialize_message_to_buffer(message)
+
+
+@given(
+    plain_messages | messages(), st.lists(st.binary(max_size=9), min_size=1, max_size=6), st.integers(1, 0xFFFF_0000)
+)
+def test_many_packets_are_those_that_are_made_one_by_one(message: Message, bodies: list[bytes], first: int) -> None:
+    alike = [
+        replace(message, identifier=MessageIdentifier(message.source_machine_identifier, number), body=body)
+        for number, body in enumerate(bodies, first)
+    ]
+    expected = [plain_packet(each) for each in alike]
+    found = plain_packets(replace(message, identifier=alike[0].identifier), bodies, first)
+    assert found == (None if None in expected else expected)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_body_that_is_too_large_leaves_all_of_them_to_the_general_way(place: int) -> None:
+    bodies = [b"1", b"22", b"333"]
+    assert plain_packets(plain(), bodies, 1) is not None
+    bodies[place] = bytes(MAX_PACKET_SIZE)
+    assert plain_packets(plain(), bodies, 1) is None

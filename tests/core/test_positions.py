@@ -1,6 +1,8 @@
 """MS-MQDMPR 3.1.1.2 MessagePositionList and 3.1.1.11, against a sorted dictionary."""
 
-from hypothesis import settings
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -96,3 +98,83 @@ class Positions(RuleBasedStateMachine):
 
 TestPositions = Positions.TestCase
 TestPositions.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+class OneByOne(PositionList):
+    """The same for several positions, one after the other."""
+
+    def insert_all(self, lookup_ids: Sequence[int], state: PositionState) -> None:
+        for lookup_id in lookup_ids:
+            self.insert(lookup_id, state)
+
+    def lock_all(self, lookup_ids: Iterable[int]) -> None:
+        for lookup_id in lookup_ids:
+            self.set_state(lookup_id, PositionState.LOCKED)
+
+    def release_all(self, lookup_ids: Iterable[int]) -> None:
+        for lookup_id in lookup_ids:
+            self.set_state(lookup_id, PositionState.AVAILABLE)
+
+    def remove_all(self, lookup_ids: Sequence[int]) -> None:
+        for lookup_id in lookup_ids:
+            self.remove(lookup_id)
+
+    def first_available(self, count: int) -> list[int]:
+        found: list[int] = []
+        position = self.next_available(START)
+        while position != END and len(found) < count:
+            found.append(position)
+            position = self.next_available(position)
+        return found
+
+
+def seen(positions: PositionList) -> object:
+    return (
+        [(each, positions.state(each), positions.is_held(each), positions.is_shown(each)) for each in positions],
+        len(positions),
+        positions.next_available(START),
+        positions.previous_available(END),
+        positions.next_peekable(START),
+        positions.first_available(3),
+        positions.first_available(1000),
+    )
+
+
+steps = st.tuples(
+    st.sampled_from(("insert", "insert", "insert locked", "lock", "release", "remove", "purge", "show")),
+    st.integers(1, 90),
+    st.integers(0, 7),
+    st.integers(0, 3),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(steps, max_size=14))
+def test_many_positions_in_one_go_are_the_same_as_one_by_one(scenario: list[tuple[str, int, int, int]]) -> None:
+    lists = PositionList(), OneByOne()
+    last = 0
+    for what, count, priority, offset in scenario:
+        some = [each for each in lists[0] if lists[0].is_held(each)][offset : offset + count]
+        free = lists[1].first_available(count + offset)[offset:]
+        first = lookup_identifier(priority, last + 1)
+        for positions in lists:
+            match what:
+                case "insert":
+                    positions.insert_all(range(first, first + count), PositionState.AVAILABLE)
+                case "insert locked":
+                    positions.insert_all(range(first, first + count), PositionState.LOCKED)
+                case "lock":
+                    positions.lock_all(free)
+                case "release":
+                    positions.release_all(some + free)
+                case "remove":
+                    positions.remove_all((some + free)[:count])
+                case "purge":
+                    for each in some:
+                        positions.set_state(each, PositionState.PURGE_PENDING)
+                case "show":
+                    for each in some[:2]:
+                        if positions.state(each) is PositionState.LOCKED and not positions.is_shown(each):
+                            positions.show_to_peeks(each)
+        last += count
+        assert seen(lists[0]) == seen(lists[1])

@@ -15,16 +15,17 @@ from tests.core.strategies import DESTINATION, DIRECT, OTHER, messages
 from tests.wire.strategies import user_messages
 from tests.wire.vectors import frame
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
-from waypost.core.message_values import AuthenticationLevel
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.serialization import (
     deserialize_message_from_buffer,
     packet_of,
     serialize_message_to_buffer,
     size_in_bytes,
 )
-from waypost.core.stored_message import stored_message
+from waypost.core.stored_message import mark_in_transaction, quiet_message, stored_message
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
+from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import PublicFormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_message import UserMessage
@@ -199,3 +200,55 @@ def test_any_bytes_ask_for_attention_or_not_or_are_an_error(start: bytes, flags:
             assert stored_message(packet).asks_for_attention is False
         except DecodeError:
             assert stored_message(packet).packet == packet
+
+
+marks = st.booleans()
+
+
+@given(messages() | st.builds(transactional), marks, marks, st.sampled_from((stored_message, quiet_message)))
+def test_marks_are_set_in_a_packet_as_in_the_attributes(
+    message: Message, is_first: bool, is_last: bool, form: Callable[[bytes], Message]
+) -> None:
+    if message.transaction_identifier is None:
+        return
+    packet = serialize_message_to_buffer(message)
+    marked = form(packet)
+    mark_in_transaction(marked, is_first=is_first, is_last=is_last)
+    expected = decoded(packet)
+    expected.first_in_transaction, expected.last_in_transaction, expected.packet = is_first, is_last, b""
+    assert packet_of(marked) == packet_of(expected)
+    assert marked == expected
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_mark_needs_no_decoding(is_first: bool, is_last: bool) -> None:
+    message = stored_message(packet_of(transactional()))
+    mark_in_transaction(message, is_first=is_first, is_last=is_last)
+    assert type(message) is not Message
+    assert (message.first_in_transaction, message.last_in_transaction) == (is_first, is_last)
+
+
+def test_a_mark_that_was_set_is_taken_away_again() -> None:
+    message = stored_message(packet_of(transactional()))
+    for mark in (True, False):
+        mark_in_transaction(message, is_first=mark, is_last=mark)
+    assert not decoded(message.packet).first_in_transaction
+    assert not decoded(message.packet).last_in_transaction
+
+
+@pytest.mark.parametrize("guarantee", DeliveryGuarantee)
+@pytest.mark.parametrize("seconds", [0, 1, 0x0102_0304, INFINITE])
+def test_two_attributes_are_read_without_decoding(guarantee: DeliveryGuarantee, seconds: int) -> None:
+    packet = packet_of(replace(plain(), delivery_guarantee=guarantee, time_to_be_received=seconds, packet=b""))
+    message = quiet_message(packet)
+    assert message.delivery_guarantee is guarantee
+    assert message.time_to_be_received == seconds
+    assert type(message) is not Message
+
+
+@given(packets)
+def test_a_quiet_message_is_a_stored_message_that_asks_for_nothing(packet: bytes) -> None:
+    assert not quiet_message(packet).asks_for_attention
+    for name in (*CARRIED, *LOCAL_ATTRIBUTES, "packet"):
+        assert getattr(quiet_message(packet), name) == getattr(decoded(packet), name), name

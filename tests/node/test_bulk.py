@@ -1,14 +1,16 @@
 """Sending and receiving many messages in one go is the same as doing it one by one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.node.bulk import DEAD, ORDINARY, READABLE, TRANSACTIONAL, Bulk, Kind, Workshop
-from tests.node.rig import EXPRESS, OTHER_TX, RECOVERABLE, TX, Rig
+from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECOVERABLE, SEND, TX, Rig, direct, letter
+from waypost.errors import InsufficientResources, InvalidParameter, TransactionUsage
+from waypost.node.application import ReadOptions
 from waypost.store.port import Action
 from waypost.wire.codec import INFINITE
 
@@ -133,11 +135,11 @@ others = st.one_of(
 )
 ends = st.builds(End, transactions, mostly)
 steps: st.SearchStrategy[Step] = st.one_of(
-    sends, sends_in_transactions, sends_in_transactions, receives, receives, ends, others, others
+    sends, sends_in_transactions, sends_in_transactions, receives, receives, ends, ends, others
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(steps, min_size=1, max_size=14), st.sampled_from([Rig.stop, Rig.crash]))
 def test_in_bulk_is_the_same_as_one_by_one(scenario: list[Step], restart: Callable[[Rig], None]) -> None:
     rigs = bulk, single = Bulk(), Workshop()
@@ -152,3 +154,116 @@ def test_in_bulk_is_the_same_as_one_by_one(scenario: list[Step], restart: Callab
     for rig in rigs:
         rig.advance(100)
     assert bulk.everything() == single.everything()
+
+
+@settings(max_examples=30, deadline=None)
+@given(kinds, st.lists(st.integers(0, 400), min_size=1, max_size=6), st.integers(1, 3), st.booleans())
+def test_a_quota_takes_all_of_them_or_none(kind: Kind, sizes: list[int], kilobytes: int, of_machine: bool) -> None:
+    rig, roomy = Bulk(), Bulk()
+    bodies = [b"%d" % number + bytes(size) for number, size in enumerate(sizes)]
+    for each in (rig, roomy):
+        each.send_all("orders", Kind(), [b"there"], None)
+    if of_machine:
+        rig.node.manager.set_quota(kilobytes)
+    else:
+        rig.modify("orders", quota=kilobytes)
+    forever = replace(kind, time_to_be_received=INFINITE)
+    roomy.send_all("orders", forever, bodies, None)
+    before = rig.everything()
+    if roomy.queue().total_bytes <= kilobytes * 1024:
+        rig.send_all("orders", forever, bodies, None)
+        assert len(rig.queue().positions) == 1 + len(bodies)
+    else:
+        with pytest.raises(InsufficientResources):
+            rig.send_all("orders", kind, bodies, None)
+        assert rig.everything() == before
+
+
+def test_there_is_no_bulk_of_nothing() -> None:
+    rig = Rig()
+    rig.done(rig.send("there"))
+    with pytest.raises(InvalidParameter):
+        rig.send_many([])
+    with pytest.raises(InvalidParameter):
+        rig.receive_many(0)
+    assert rig.labels() == ["there"]
+
+
+def test_many_are_not_received_at_a_cursor() -> None:
+    rig = Rig()
+    call = rig.call()
+    rig.application.open_cursor(call, rig.open())
+    cursor = rig.done(call.request)
+    assert isinstance(cursor, int)
+    with pytest.raises(InvalidParameter):
+        rig.receive_many(1, options=ReadOptions(cursor=cursor))
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_the_bytes_of_a_batch_are_counted(in_transaction: bool) -> None:
+    rig = Rig()
+    rig.create("ledger", transactional=True)
+    if in_transaction:
+        rig.begin()
+        rig.send_many([b"1", b"22"], "ledger", TX)
+        rig.commit()
+    else:
+        rig.send_many([b"1", b"22"])
+    rig.settle()
+    for batch in rig.submitted:
+        assert batch.size == sum(len(value) for action, _, _, value in batch.operations if action is Action.PUT)
+
+
+def test_an_answer_to_a_bulk_receive_waits_for_what_it_shows() -> None:
+    """Also for one that is durable later than the others."""
+    rig = Rig()
+    rig.open(access=SEND)
+    rig.open()
+    rig.done(rig.begin())
+    rig.hold_disk()
+    for bodies in ([b"1"], [b"2", b"3"]):
+        rig.send_many(bodies)
+        rig.turn()
+    request = rig.receive_many(3, options=IN_TX)
+    rig.write()
+    assert not rig.is_answered(request)
+    rig.write()
+    assert rig.is_answered(request)
+
+
+def test_a_message_that_was_looked_at_before_the_commit_is_committed_whole() -> None:
+    rig = Rig()
+    rig.create("ledger", transactional=True)
+    rig.begin()
+    messages = rig.done(rig.send_many([b"1", b"2"], "ledger", TX))
+    assert isinstance(messages, list)
+    assert [message.body for message in messages] == [b"1", b"2"]
+    rig.done(rig.commit())
+    rig.crash()
+    assert [message.body for message in rig.contents(rig.queue("ledger"))] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("tx", [None, TX])
+def test_a_message_that_was_received_is_sent_as_what_it_is_now(tx: bytes | None) -> None:
+    rig = Rig()
+    name = "ledger" if tx else "other"
+    rig.create(name, transactional=tx is not None)
+    rig.done(rig.send("first"))
+    received = rig.message(rig.receive())
+    rig.advance(10)
+    rig.begin()
+    sent = rig.message(rig.send(replace(received), name, tx))
+    rig.done(rig.commit())
+    rig.crash()
+    (found,) = rig.contents(rig.queue(name))
+    assert found.identifier == sent.identifier != received.identifier
+    assert found.destination_queue_format_name == direct(name)
+    assert found.sent_time == int(rig.now.wall)
+    assert found.is_transactional == (tx is not None)
+
+
+def test_nobody_can_pretend_that_a_message_is_sent_in_a_transaction() -> None:
+    rig = Rig()
+    rig.create("ledger", transactional=True)
+    with pytest.raises(TransactionUsage):
+        rig.send(letter("x", transaction_identifier=7), "ledger")

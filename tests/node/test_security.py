@@ -77,6 +77,8 @@ def test_a_new_queue_has_only_the_rights_of_a_queue(create: Callable[..., Queue]
     for each in rig.node.manager.collection.by_number.values():
         if each.attributes.security:
             assert all(mask & ~RIGHTS == 0 for _, mask in grants(each))
+
+
 @pytest.mark.spec("MQDMPR-3.1.1.2-12")
 @pytest.mark.parametrize("create", [DirectoryRig.create, DirectoryRig.publish], ids=["private", "public"])
 def test_a_queue_cannot_be_given_other_rights_later(create: Callable[..., Queue]) -> None:

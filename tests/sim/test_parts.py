@@ -37,14 +37,14 @@ def test_the_digest_sees_time_order_and_numbers() -> None:
     for events in ([(0.0, 1), (1.0, 2)], [(1.0, 2), (0.0, 1)], [(0.0, 1), (1.0, 3)], [(0.0, 1)]):
         trace = Trace()
         for time, number in events:
-            trace.note(time, "something", number=number)
+            trace.note(time, number, "something")
         digests.add(trace.digest)
     assert len(digests) == 4
 
 
 def test_a_trace_is_written_when_it_is_read() -> None:
     trace = Trace()
-    trace.note(1.5, "client", 7, Plan("q1"))
+    trace.note(1.5, 0, "client", 7, Plan("q1"))
     assert trace.lines() == ["    1.500 client 7 q1"]
 
 

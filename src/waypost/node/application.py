@@ -285,6 +285,9 @@ class Application:
         descriptor = self._descriptor(handle)
         if descriptor.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
+        # One that was received has a packet, and says what was true of it then.
+        message.packet = b""
+        message.transaction_identifier = None
         message.destination_queue_format_name = descriptor.format_name
         if type(descriptor.format_name) is PublicFormatName:
             host = node.directory.queue_manager_of(descriptor.format_name)

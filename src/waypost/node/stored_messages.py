@@ -11,6 +11,7 @@ from typing import Final
 
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.serialization import packet_of
 from waypost.errors import StoreDamaged
 from waypost.node.message_records import head_of, message_of, value_of
 from waypost.store import keys
@@ -105,7 +106,7 @@ class StoredMessages:
                 self.publish(queue, lookup_id)
                 continue
             message = volatile.pop(key)
-            packet = message.packet
+            packet = message.packet or packet_of(message)
             operations.append((_PUT, _MESSAGES, message_key(queue, lookup_id), head + packet))
             pending[key] = token, message
             puts.append(key)

@@ -55,6 +55,8 @@ class Result:
 
 Script = Generator[Ask | Pause, Result, None]
 
+_BEGIN: Final = None
+
 
 class Client:
     """A script ends with the life of its machine, and begins again with the next one, or when it is at its end."""
@@ -69,7 +71,7 @@ class Client:
 
     def start(self) -> None:
         self._script = self._make(self)
-        self.machine.later(self.machine.think(), self._begin)
+        self._later(_BEGIN)
 
     def stop(self) -> None:
         """Leave everything as it is."""
@@ -82,30 +84,32 @@ class Client:
         return self._script is None
 
     def answered(self, result: Result) -> None:
-        self.machine.later(self.machine.think(), lambda: self._go_on(result))
+        self._later(result)
 
-    def _begin(self) -> None:
-        if self._script is not None:
-            self._do(next(self._script, None))
+    def _later(self, result: Result | None, seconds: float | None = None) -> None:
+        """Go on in a while: after this time, or some thinking."""
+        machine = self.machine
+        machine.later(machine.think() if seconds is None else seconds, lambda: self._go_on(result))
 
-    def _go_on(self, result: Result) -> None:
-        if self._script is None:
-            return
-        try:
-            self._do(self._script.send(result))
-        except StopIteration:
-            self._do(None)
-
-    def _do(self, step: Ask | Pause | None) -> None:
-        if step is None:
-            self._script = None
-            self.machine.script_ended(self)
-        elif isinstance(step, Pause):
-            self.machine.later(step.seconds, lambda: self._go_on(Result(0)))
-        else:
+    def _go_on(self, result: Result | None) -> None:
+        """Take the next step, and more of them as long as they are answered at once and take no thinking."""
+        while self._script is not None:
+            try:
+                # A generator is sent None to begin.
+                step = self._script.send(result)  # type: ignore[arg-type]
+            except StopIteration:
+                self._script = None
+                self.machine.script_ended(self)
+                return
+            if isinstance(step, Pause):
+                self._later(Result(0), step.seconds)
+                return
             result = self.machine.perform(self, step)
-            if result is not None:
-                self.answered(result)
+            if result is None:
+                return
+            if self.machine.world.rng.random() < 0.5:
+                self._later(result)
+                return
 
 
 def _text(value: object) -> str:

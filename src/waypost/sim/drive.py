@@ -23,7 +23,7 @@ class Drive:
 
     def submit(self, batch: Batch, token: int) -> None:
         machine = self._machine
-        machine.note("commit", token, number=batch_number(batch))
+        machine.note(batch_number(batch), "commit", token)
         machine.oracle.disk.seal()
         self.store.submit(batch, token)
         self._work()
@@ -35,7 +35,7 @@ class Drive:
 
     def fill(self) -> None:
         machine = self._machine
-        machine.note(f"the disk of {machine.name} is full")
+        machine.note(0, "the disk of", machine.name, "is full")
         self.store.full = True
         machine.later(machine.world.rng.uniform(0.05, 1.0), self.make_room)
 
@@ -55,7 +55,7 @@ class Drive:
         self._is_at_work = False
         pending = store.pending
         done = store.complete(pending if swarm.group_commit else world.rng.randint(1, pending))
-        machine.note("disk:", done, "of", pending, "batches are durable", number=done)
+        machine.note(done, "disk:", done, "of", pending, "batches are durable")
         machine.oracle.disk.complete(done)
         if store.full:
             world.marks.sometimes("a disk full with pending batches")

@@ -71,8 +71,8 @@ class Machine:
     def now(self) -> Now:
         return self.clock.now(self.world.time)
 
-    def note(self, *words: object, number: int = 0) -> None:
-        self.world.trace.note(self.world.time, *words, number=number)
+    def note(self, number: int, *words: object) -> None:
+        self.world.trace.note(self.world.time, number, *words)
 
     def think(self) -> float:
         return self.world.rng.random() * 2 * self.swarm.think
@@ -94,7 +94,7 @@ class Machine:
     def start(self) -> None:
         now = self.now
         self.life += 1
-        self.note(f"{self.name} starts for the {self.starts}. time")
+        self.note(self.starts, self.name, f"starts for the {self.starts}. time")
         self.reenlisted = []
         self._requests.clear()
         self._tick_at = _NEVER
@@ -108,7 +108,7 @@ class Machine:
 
     def crash(self, why: str) -> None:
         marks = self.world.marks
-        self.note(f"{self.name} crashes {why}")
+        self.note(0, self.name, "crashes", why)
         if self.drive.store.pending:
             marks.sometimes("a crash with batches that are not durable")
         if self.oracle.readers.waits:
@@ -124,7 +124,7 @@ class Machine:
             self.crash("at a stop, as the disk is full")
         if life == self.life:
             self.world.marks.sometimes("a clean stop")
-            self.note(f"{self.name} stops")
+            self.note(0, self.name, "stops")
             self._persisted(self.drive.finish())
             self._take_effects()
         if life == self.life:
@@ -152,7 +152,7 @@ class Machine:
         self._tick_if_due(now)
         self.world.operations += 1
         request = self.world.operations
-        self.note(client.name, request, ask, number=request)
+        self.note(request, client.name, request, ask)
         first = ask.arguments[0]
         if type(first) is Existing and first.key not in self.oracle.books.boxes:
             return Result(request, HResult.MQ_ERROR_QUEUE_NOT_FOUND)
@@ -172,7 +172,7 @@ class Machine:
         seconds = rng.uniform(-15, 15)
         if seconds < 0:
             self.world.marks.sometimes("a wall clock that went back")
-        self.note(f"the wall clock of {self.name} jumps by {seconds:.3f} s")
+        self.note(0, f"the wall clock of {self.name} jumps by {seconds:.3f} s")
         self.clock.wall_offset += seconds
         self._compare(self.now)
 
@@ -225,7 +225,7 @@ class Machine:
     def _take_effects(self) -> None:
         self._takes_effects_later = False
         effects = self._twins.node.take_effects()
-        if self.oracle.disk.changes and not any(type(effect) is Commit for effect in effects):
+        if self.oracle.disk.making and not any(type(effect) is Commit for effect in effects):
             raise Violation("something was changed that has to last, and nothing of it is written")
         life = self.life
         for effect in effects:
@@ -242,7 +242,7 @@ class Machine:
             case Failure(request, error):
                 self._answered(request, error.hresult, None)
             case ToCoordinator(ReenlistTransaction(identifier)):
-                self.note("reenlist", identifier.hex()[:8])
+                self.note(identifier[0], "reenlist", identifier.hex()[:8])
                 self.reenlisted.append(identifier)
             case ToCoordinator(EnlistResourceManager()):
                 pass
@@ -257,7 +257,7 @@ class Machine:
             raise Violation(f"request {key} is answered with {status.name}, and no answer was due")
         client, ask, request = self._requests.pop(key[1] if isinstance(key, tuple) else key)
         answer = self._twins.answered(key, status, ask, value)
-        self.note(client.name, request, "gets", status.name, *answer.letters, number=status)
+        self.note(status, client.name, request, "gets", status.name, *answer.letters)
         if answer.needs:
             self.world.marks.sometimes("an answer that waited for its batch")
         result = Result(request, status, value)

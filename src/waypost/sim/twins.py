@@ -19,6 +19,9 @@ from waypost.sim.violation import Violation
 from waypost.sim.words import COMPUTER, Word
 from waypost.store.memory import MemoryStore
 
+# The operations that have arguments with another form for the engine.
+_WORDY: Final = frozenset({"create_queue", "modify_queue", "delete_queue", "open_queue", "send", "send_several"})
+
 
 class Twins:
     """The node of one life after the other, all on one store, and the one model.
@@ -93,8 +96,9 @@ class Twins:
         return answer
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:
-        node = self.node
-        arguments = [each.to_engine(node) if isinstance(each, Word) else each for each in ask.arguments]
+        node, arguments = self.node, ask.arguments
+        if ask.name in _WORDY:
+            arguments = tuple(each.to_engine(node) if isinstance(each, Word) else each for each in arguments)
         try:
             getattr(self._desk, ask.name)(call, *arguments, **ask.options)
         except WaypostError as error:

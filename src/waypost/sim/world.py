@@ -61,7 +61,7 @@ class World:
 
     def run(self) -> None:
         """Raises Violation."""
-        self.trace.note(0.0, self.swarm)
+        self.trace.note(0.0, 0, self.swarm)
         machine = Machine("host", self, self.swarm)
         self.machines.append(machine)
         for number, name in enumerate(("setup", *self.swarm.workloads)):
@@ -81,20 +81,23 @@ class World:
             action()
 
     def _strike(self, machine: Machine) -> None:
-        if not machine.is_up:
+        """At most one fault with an operation."""
+        swarm = self.swarm
+        fault = self.rng.random()
+        if not machine.is_up or fault >= swarm.crash + swarm.stop + swarm.full + swarm.jump:
             return
-        if self.strikes(self.swarm.crash):
+        if fault < swarm.crash:
             machine.crash("at any moment")
-        elif self.strikes(self.swarm.stop):
+        elif fault < swarm.crash + swarm.stop:
             machine.stop()
-        elif self.strikes(self.swarm.full) and not machine.drive.store.full:
+        elif fault < swarm.crash + swarm.stop + swarm.full:
             machine.drive.fill()
-        elif self.strikes(self.swarm.jump):
+        else:
             machine.jump()
 
     def _heal(self, machine: Machine) -> None:
         self.is_healing = True
-        self.trace.note(self.time, "healing begins")
+        self.trace.note(self.time, 0, "healing begins")
         machine.heal(Client("healer", machine, healer))
         for _ in range(_MAX_HEALING):
             if machine.is_healed:

@@ -71,7 +71,7 @@ class Books:
 
     def begin(self, now: Now) -> None:
         self.now = now
-        self._mark = self.disk.changes
+        self._mark = len(self.disk.making)
 
     def answer(self, key: Key, answer: Answer) -> None:
         """The request has its answer at the end of the operation, and gets it when that is durable."""
@@ -79,7 +79,9 @@ class Books:
 
     def end(self) -> None:
         """Everything of the operation is in the batch that is being made."""
-        wrote = self.disk.changes > self._mark
+        if not self._ready:
+            return
+        wrote = len(self.disk.making) > self._mark
         for key, answer in self._ready:
             if wrote:
                 answer.needs = self.disk.token

@@ -49,7 +49,7 @@ Change = tuple[Key, Saved | None]
 class Disk:
     """`durable` counts the batches of this life that are on the disk; `token` is the number of the one being made."""
 
-    __slots__ = ("_making", "_sealed", "boxes", "durable", "highest_box", "letters", "token", "works")
+    __slots__ = ("_sealed", "boxes", "durable", "highest_box", "letters", "making", "token", "works")
 
     def __init__(self) -> None:
         self.boxes: Final[dict[int, SavedBox]] = {}
@@ -59,20 +59,16 @@ class Disk:
         self.durable = 0
         # The highest number of a box that ever was on the disk.
         self.highest_box = 0
-        self._making: list[Change] = []
+        # The changes of the batch that is being made.
+        self.making: list[Change] = []
         self._sealed: deque[list[Change]] = deque()
 
-    @property
-    def changes(self) -> int:
-        """How many changes the batch has that is being made."""
-        return len(self._making)
-
     def write(self, key: Key, saved: Saved | None) -> None:
-        self._making.append((key, saved))
+        self.making.append((key, saved))
 
     def seal(self) -> None:
-        self._sealed.append(self._making)
-        self._making = []
+        self._sealed.append(self.making)
+        self.making = []
         self.token += 1
 
     def complete(self, count: int) -> None:
@@ -82,7 +78,7 @@ class Disk:
                 self._apply(key, saved)
 
     def crash(self) -> None:
-        self._making = []
+        self.making = []
         self._sealed.clear()
         self.token, self.durable = 1, 0
 
