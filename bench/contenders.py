@@ -176,7 +176,7 @@ class PersistQueue(Contender):
 
     @staticmethod
     def _open(folder: Path, *, auto_commit: bool) -> Any:
-        queue = persistqueue.SQLiteQueue(str(folder), multithreading=True, auto_commit=auto_commit)
+        queue: Any = persistqueue.SQLiteQueue(str(folder), multithreading=True, auto_commit=auto_commit)
         for connection in (queue._getter, queue._putter):  # noqa: SLF001, there is no other way to say it
             connection.execute("PRAGMA synchronous = FULL")
         return queue

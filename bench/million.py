@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -46,16 +46,21 @@ ONE_IN: Final = 50
 
 @dataclass(slots=True)
 class Level:
-    """A queue with `waiting` messages in a process that has just opened it; microseconds are those of one message."""
+    """A queue with `waiting` messages in a process that has just opened it."""
 
     waiting: int
     seconds_to_first: float
     anonymous_mb_opened: float
-    send_many_us: float
-    receive_many_us: float
-    receive_us: float
-    peek_us: float
     anonymous_mb_received: float
+    costs: dict[str, "Cost"]
+
+
+@dataclass(slots=True)
+class Cost:
+    """Microseconds for one message: of the clock on the wall, with the disk, and of the processor."""
+
+    wall_us: float
+    processor_us: float
 
 
 def fill(folder: Path, level: int) -> dict[str, Any]:
@@ -94,27 +99,18 @@ def measure(folder: Path) -> dict[str, Any]:
         def peek() -> None:
             queue.peek(lookup_id=random.choice(lookup_ids))
 
-        send_us = _microseconds(send_batch, ROUNDS) / BATCH
-        receive_many_us = _microseconds(receive_batch, ROUNDS) / BATCH
-        receive_us = _microseconds(lambda: queue.receive(0), SINGLES)
+        costs = {
+            "send_many": _cost(send_batch, ROUNDS, BATCH),
+            "receive_many": _cost(receive_batch, ROUNDS, BATCH),
+            "receive": _cost(lambda: queue.receive(0), SINGLES),
+        }
         head = queue.peek(0).lookup_id
         lookup_ids = [each for each in map(int, (folder / LOOKUP_IDS).read_text().split()) if each >= head]
-        peek_us = _microseconds(peek, SINGLES)
+        costs["peek"] = _cost(peek, SINGLES)
         left = min(RECEIVED_FOR_MEMORY, queue.info().message_count)
         while left > 0:
             left -= len(queue.receive_many(min(BATCH, left), 0))
-        return asdict(
-            Level(
-                waiting + 1,
-                seconds_to_first,
-                opened_mb,
-                send_us,
-                receive_many_us,
-                receive_us,
-                peek_us,
-                anonymous_megabytes(),
-            )
-        )
+        return asdict(Level(waiting + 1, seconds_to_first, opened_mb, anonymous_megabytes(), costs))
 
 
 def anonymous_megabytes() -> float:
@@ -131,13 +127,15 @@ def _queue(manager: waypost.Manager) -> waypost.Queue:
         return manager.queue("orders")
 
 
-def _microseconds(call: Callable[[], object], times: int) -> float:
-    seconds = []
+def _cost(call: Callable[[], object], times: int, messages: int = 1) -> Cost:
+    wall = []
+    processor_start = process_time()
     for _ in range(times):
         start = perf_counter()
         call()
-        seconds.append(perf_counter() - start)
-    return median(seconds) * 1e6
+        wall.append(perf_counter() - start)
+    processor = (process_time() - processor_start) / times
+    return Cost(median(wall) / messages * 1e6, processor / messages * 1e6)
 
 
 def _in_new_process(*arguments: object) -> dict[str, Any]:
@@ -147,16 +145,19 @@ def _in_new_process(*arguments: object) -> dict[str, Any]:
 
 
 def table(levels: list[Level]) -> str:
-    lines = [
-        f"{'waiting':>10}{'first receive':>15}{'memory':>9}{'then':>9}"
-        f"{'send_many':>12}{'receive_many':>14}{'receive':>10}{'peek':>10}"
-    ]
-    lines += [
-        f"{level.waiting:10,}{level.seconds_to_first:13.3f} s{level.anonymous_mb_opened:6.0f} MB"
-        f"{level.anonymous_mb_received:6.0f} MB{level.send_many_us:9.1f} us{level.receive_many_us:11.1f} us"
-        f"{level.receive_us:7.0f} us{level.peek_us:7.1f} us"
-        for level in levels
-    ]
+    verbs = list(levels[0].costs)
+    lines = [f"{'waiting':>10}{'first receive':>15}{'memory':>9}{'then':>9}" + "".join(f"{verb:>18}" for verb in verbs)]
+    for level in levels:
+        costs = (f"{cost.wall_us:,.0f} ({cost.processor_us:,.0f})" for cost in level.costs.values())
+        lines.append(
+            f"{level.waiting:10,}{level.seconds_to_first:13.3f} s"
+            f"{level.anonymous_mb_opened:6.0f} MB{level.anonymous_mb_received:6.0f} MB"
+            + "".join(f"{cost:>18}" for cost in costs)
+        )
+    lines.append(
+        "Memory: anonymous, after opening and after 10,000 receives. Costs: microseconds for one message, "
+        "in brackets those of the processor."
+    )
     return "\n".join(lines)
 
 
@@ -197,7 +198,9 @@ def main() -> None:
             filled = fills[-1]
             rate = filled["sent"] / filled["seconds"]
             print(f"sent {filled['sent']:,} at {rate:,.0f}/s; anonymous memory then {filled['anonymous_mb']:.0f} MB")
-            levels.append(Level(**_in_new_process("measure", folder)))
+            found = _in_new_process("measure", folder)
+            costs = {verb: Cost(**cost) for verb, cost in found.pop("costs").items()}
+            levels.append(Level(costs=costs, **found))
     finally:
         shutil.rmtree(folder)
     setting = {**record.setting(), "bytes": BODY_SIZE, "batch": BATCH}

@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import record
 from bench.contenders import BATCH, BODY, CONTENDERS, Contender, Worker
 
-ROUNDS: Final = 7
+ROUNDS: Final = 11
 QUICK_ROUNDS: Final = 3
-SECONDS_OF_ONE_STRETCH: Final = 0.3
+SECONDS_OF_ONE_STRETCH: Final = 0.2
 
 LEAST_TO_RAW: Final = 0.25
 LEAST_TO_OTHERS: Final = 3.0

@@ -9,6 +9,7 @@ interleave: the same seed need not fail twice.
 
 import argparse
 import json
+import os
 import random
 import select
 import shutil
@@ -94,7 +95,7 @@ class Campaign:
         else:
             self._read(child, told, deadline, until=b"ready")
             if b"ready" not in told:
-                self.report.problems.append(f"round {number}: the process did not start within {SECONDS_TO_START} s")
+                self.report.problems.append(f"round {number}: the process did not open the folder")
             deadline = time.monotonic() + self._dice.uniform(*LOAD_SECONDS)
         self._read(child, told, deadline)
         if child.poll() is not None:
@@ -113,7 +114,7 @@ class Campaign:
         assert child.stdout is not None
         while until not in told and (left := deadline - time.monotonic()) > 0:
             if select.select([child.stdout], [], [], left)[0]:
-                data = child.stdout.read1(65536)
+                data = os.read(child.stdout.fileno(), 65536)
                 if not data:
                     child.wait(left)
                     return

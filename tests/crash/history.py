@@ -7,6 +7,7 @@ over before the next one starts.
 import json
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Outcome(Enum):
@@ -17,8 +18,8 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class Sent:
-    name: str
     queue: str
+    name: str
     priority: int
     is_express: bool
     is_journaled: bool
@@ -88,13 +89,11 @@ class History:
         self.now += 1
         self.ends[round_number] = self.now
 
-    def _add(self, operation: Operation, line: dict[str, list[object]]) -> None:
-        operation.aborts = bool(line.get("aborts", operation.aborts))
-        for queue, name, priority, is_express, is_journaled in line.get("sends", ()):  # type: ignore[misc]
-            operation.sends.append(Sent(name, queue, priority, is_express, is_journaled))
+    def _add(self, operation: Operation, line: dict[str, Any]) -> None:
+        operation.aborts = line.get("aborts", operation.aborts)
+        operation.sends += [Sent(*each) for each in line.get("sends", ())]
         if "took" in line:
-            operation.source, *operation.taken = map(str, line["took"])
+            operation.source, *operation.taken = line["took"]
         if "reads" in line:
-            operation.reads, operation.most = line["reads"]  # type: ignore[assignment]
-        if "purges" in line:
-            operation.purges = str(line["purges"])
+            operation.reads, operation.most = line["reads"]
+        operation.purges = line.get("purges", operation.purges)

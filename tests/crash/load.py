@@ -1,10 +1,10 @@
-"""The program that is killed: threads that use one queue manager in every way, and tell what they do on standard output.
+"""The program that is killed: threads that use one queue manager in every way and tell what they do.
 
     python -m tests.crash.load FOLDER ROUND SEED
 
-A line is written before an operation starts, and another when it is acknowledged; waypost.tests.crash.history reads
-them. A line is one write to a pipe, so it is there whole or not at all, and the lines of all threads have one order: an
-operation whose last line stands before the first line of another was over when that one began.
+A line goes to standard output before an operation starts, and another when it is acknowledged; tests/crash/history.py
+reads them. A line is one write to a pipe, so it is there whole or not at all, and the lines of all threads have one
+order: an operation whose last line stands before the first line of another was over when that one began.
 
 plain   recoverable and express messages of all priorities; journaled
 jobs    the same without a journal
@@ -20,8 +20,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from typing import Any, Final
 
 import waypost
@@ -52,22 +53,11 @@ class Role:
         self.manager = manager
         self.name = name
         self.dice = dice
-        self._numbers = self._count()
+        self._numbers = count(1)
 
-    def _count(self) -> Iterator[str]:
-        number = 0
-        while True:
-            number += 1
-            yield f"{self.name}.{number}"
-
-    def begin(self, **what: object) -> str:
-        """Tell of an operation before it starts; its name has to be given to be able to name what it sends."""
-        operation = what.pop("operation", None) or next(self._numbers)
-        tell(begin=operation, **what)
-        return str(operation)
-
-    def next_operation(self) -> str:
-        return next(self._numbers)
+    def operation(self) -> str:
+        """The name of the next one."""
+        return f"{self.name}.{next(self._numbers)}"
 
     def chance(self, one_in: int) -> bool:
         return self.dice.randrange(one_in) == 0
@@ -78,12 +68,12 @@ class Role:
     # Messages outside of transactions
 
     def send(self, queue: str, *, recoverable: bool = True) -> None:
-        operation = self.next_operation()
+        operation = self.operation()
         names = _names(operation, self.dice.randint(2, 8) if self.chance(3) else 1)
         priority = self.dice.randrange(8)
         journal = self.chance(4)
         sends = [[queue, name, priority, not recoverable, journal] for name in names]
-        self.begin(operation=operation, sends=sends)
+        tell(begin=operation, sends=sends)
         target = self.manager.queue(queue)
         bodies = [self.body(name) for name in names]
         if len(bodies) == 1:
@@ -99,7 +89,8 @@ class Role:
 
     def receive(self, queue: str) -> None:
         most = self.dice.randint(2, 8) if self.chance(3) else 1
-        operation = self.begin(reads=[queue, most])
+        operation = self.operation()
+        tell(begin=operation, reads=[queue, most])
         source = self.manager.queue(queue)
         messages: list[waypost.Message] = []
         with suppress(Timeout):
@@ -111,25 +102,27 @@ class Role:
 
     def purge(self) -> None:
         time.sleep(self.dice.uniform(0.002, 0.03))
-        operation = self.begin(purges=SCRATCH)
+        operation = self.operation()
+        tell(begin=operation, purges=SCRATCH)
         self.manager.queue(SCRATCH).purge()
         tell(end=operation)
 
     # Transactions
 
     def send_together(self) -> None:
-        operation = self.next_operation()
+        operation = self.operation()
         aborts = self.chance(4)
         names = _names(operation, self.dice.randint(2, 8))
         plan = [(self.dice.choice(("a", "c")), name) for name in names]
-        self.begin(operation=operation, aborts=aborts, sends=_transactional(plan))
+        tell(begin=operation, aborts=aborts, sends=_transactional(plan))
         transaction = self.manager.transaction()
         sent = [self.manager.queue(queue).send(self.body(name), transaction=transaction) for queue, name in plan]
         self.finish(transaction, aborts=aborts)
         tell(end=operation, ids=_ids(names, sent))
 
     def move(self) -> None:
-        operation = self.begin()
+        operation = self.operation()
+        tell(begin=operation)
         transaction = self.manager.transaction()
         messages = self.take("a", transaction)
         aborts = self.chance(4)
@@ -142,7 +135,8 @@ class Role:
         tell(end=operation, ids=_ids(names, sent))
 
     def consume(self) -> None:
-        operation = self.begin()
+        operation = self.operation()
+        tell(begin=operation)
         transaction = self.manager.transaction()
         messages = self.take("c", transaction)
         aborts = self.chance(4)

@@ -46,12 +46,12 @@ def passed_over(passages: list[Passage]) -> list[tuple[str, str]]:
     higher = {
         priority: _Waiting(passage for passage in passages if passage.priority > priority) for priority in range(8)
     }
-    found = []
-    for passage in passages:
+    return [
+        (ahead.name, passage.name)
+        for passage in passages
         for ahead in (
             alike[passage.priority].taken_last(passage.send_begun),
             higher[passage.priority].taken_last(passage.take_begun),
-        ):
-            if ahead is not None and ahead.take_begun > passage.take_ended:
-                found.append((ahead.name, passage.name))
-    return found
+        )
+        if ahead is not None and ahead.take_begun > passage.take_ended
+    ]

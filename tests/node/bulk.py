@@ -171,7 +171,7 @@ class Workshop(Rig):
         ]
 
     def in_store(self) -> list[object]:
-        """What the store has of messages and their positions in the order of their keys, and of queues and transactions."""
+        """Messages and positions in the order of their keys, the totals of queues, and transactions."""
         store = self.store
         totals = {
             number: store.get(Table.COUNTERS, keys.totals_key(number)) or TotalsRecord().encode()

@@ -139,7 +139,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(steps, min_size=1, max_size=14), st.sampled_from([Rig.stop, Rig.crash]))
 def test_in_bulk_is_the_same_as_one_by_one(scenario: list[Step], restart: Callable[[Rig], None]) -> None:
     rigs = bulk, single = Bulk(), Workshop()
@@ -156,17 +156,29 @@ def test_in_bulk_is_the_same_as_one_by_one(scenario: list[Step], restart: Callab
     assert bulk.everything() == single.everything()
 
 
-@settings(max_examples=30, deadline=None)
-@given(kinds, st.lists(st.integers(0, 400), min_size=1, max_size=6), st.integers(1, 3), st.booleans())
-def test_a_quota_takes_all_of_them_or_none(kind: Kind, sizes: list[int], kilobytes: int, of_machine: bool) -> None:
+def limit_queue(rig: Rig, kilobytes: int) -> None:
+    rig.modify("orders", quota=kilobytes)
+
+
+def limit_machine(rig: Rig, kilobytes: int) -> None:
+    rig.node.manager.set_quota(kilobytes)
+
+
+@settings(max_examples=30)
+@given(
+    kinds,
+    st.lists(st.integers(0, 400), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.sampled_from([limit_queue, limit_machine]),
+)
+def test_a_quota_takes_all_of_them_or_none(
+    kind: Kind, sizes: list[int], kilobytes: int, limit: Callable[[Rig, int], None]
+) -> None:
     rig, roomy = Bulk(), Bulk()
     bodies = [b"%d" % number + bytes(size) for number, size in enumerate(sizes)]
     for each in (rig, roomy):
         each.send_all("orders", Kind(), [b"there"], None)
-    if of_machine:
-        rig.node.manager.set_quota(kilobytes)
-    else:
-        rig.modify("orders", quota=kilobytes)
+    limit(rig, kilobytes)
     forever = replace(kind, time_to_be_received=INFINITE)
     roomy.send_all("orders", forever, bodies, None)
     before = rig.everything()
@@ -199,17 +211,13 @@ def test_many_are_not_received_at_a_cursor() -> None:
         rig.receive_many(1, options=ReadOptions(cursor=cursor))
 
 
-@pytest.mark.parametrize("in_transaction", [False, True])
-def test_the_bytes_of_a_batch_are_counted(in_transaction: bool) -> None:
+def test_the_bytes_of_a_batch_are_counted() -> None:
     rig = Rig()
     rig.create("ledger", transactional=True)
-    if in_transaction:
-        rig.begin()
-        rig.send_many([b"1", b"22"], "ledger", TX)
-        rig.commit()
-    else:
-        rig.send_many([b"1", b"22"])
-    rig.settle()
+    rig.done(rig.send_many([b"1", b"22"]))
+    rig.begin()
+    rig.send_many([b"1", b"22"], "ledger", TX)
+    rig.done(rig.commit())
     for batch in rig.submitted:
         assert batch.size == sum(len(value) for action, _, _, value in batch.operations if action is Action.PUT)
 

@@ -235,7 +235,7 @@ def test_an_outgoing_queue_has_the_base_priority_of_the_directory(
     assert refusal.value.hresult == 0xC00E0003
 
 
-@pytest.mark.spec("MQDMPR-3.1.7.1.5-01")
+@pytest.mark.spec("MQDMPR-3.1.7.1.5-01", "MQMQ-2.1.5-02")
 def test_distribution_lists_are_expanded_before_anything_is_opened(rig: DirectoryRig) -> None:
     names = ("DIRECT=OS:host\\private$\\orders", "DIRECT=OS:host\\private$\\copies")
     rig.create("copies")

@@ -217,6 +217,7 @@ def test_without_a_directory_a_node_knows_itself_and_its_queues() -> None:
     assert stored(rig) == 0
 
 
+@pytest.mark.spec("MQMQ-2.1.5-02")
 def test_without_a_directory_nothing_is_published_and_public_names_lead_nowhere() -> None:
     rig = DirectoryRig(SETTINGS)
     with pytest.raises(DirectoryNotConnected, match="create a private queue"):

@@ -90,6 +90,7 @@ class Delivery:
 
     def rejected(self, message: Message, message_class: MessageClass, now: Now) -> None:
         """A message was not taken into its queue, for the reason that the class tells."""
+        assert is_arrival_nack(message_class), f"{message_class.name} is no reason to reject a message"
         self._acknowledge(message, message_class, now)
         self._journal(message, message_class, now)
 

@@ -1,10 +1,12 @@
-"""Outgoing queues: how they come to be, and the states that are not the transfer protocol's own.
+"""Outgoing queues: how they come to be, and the states that they go through.
 
 MS-MQDMPR 3.1.7.1.5 makes them, 3.1.3 locks and unlocks them at a start, 3.1.4.14 and 3.1.4.15 (3.1.7.2.3 and 3.1.7.2.4)
-pause and resume them. With HardenedSecurity only HTTP leaves this computer, so every other outgoing queue is Locked.
+pause and resume them; the rest is told by those who transfer (MS-MQQB 3.1.5). With HardenedSecurity only HTTP leaves
+this computer, so every other outgoing queue is Locked. Nothing that a connection does ends Locked or OnHold.
 """
 
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Final
 
 from waypost.clock import Now
@@ -26,9 +28,63 @@ from waypost.wire.format_names import (
 )
 from waypost.wire.path_names import PathName, QueueKind
 
+State = OutgoingQueueState
+
+
+class Happening(Enum):
+    """What changes the State of an outgoing queue."""
+
+    ADDRESS_UNKNOWN = auto()
+    CONNECTING = auto()
+    CONNECTED = auto()
+    DISCONNECTING = auto()
+    DISCONNECTED = auto()
+    PAUSED = auto()
+    RESUMED = auto()
+    LOCKED = auto()
+    UNLOCKED = auto()
+
+
+# MS-MQQB 3.1.5: a connection says in which state its queue is, whatever the state was, but for the two below.
+_OF_A_CONNECTION: Final = {
+    Happening.ADDRESS_UNKNOWN: State.NEED_VALIDATION,
+    Happening.CONNECTING: State.WAITING,
+    Happening.CONNECTED: State.CONNECTED,
+    Happening.DISCONNECTING: State.DISCONNECTING,
+    Happening.DISCONNECTED: State.DISCONNECTED,
+}
+_HELD_BACK: Final = (State.LOCKED, State.ON_HOLD)
+
+# MS-MQDMPR 3.1.1.3 State. A pair that is absent changes nothing.
+STATES: Final[dict[tuple[State, Happening], State]] = {
+    **{
+        (state, happening): following
+        for state in State
+        if state not in _HELD_BACK
+        for happening, following in _OF_A_CONNECTION.items()
+    },
+    **{(state, Happening.PAUSED): State.ON_HOLD for state in State},
+    **{(state, Happening.RESUMED): State.INACTIVE for state in State},
+    **{(state, Happening.LOCKED): State.LOCKED for state in State},
+    (State.LOCKED, Happening.UNLOCKED): State.WAITING,
+}
+
+
+class Transport(Enum):
+    """How messages move between queue managers: the binary protocol of MS-MQQB, or SRMP over HTTP(S) or over PGM."""
+
+    BINARY = auto()
+    HTTP = auto()
+    PGM = auto()
+
 
 def is_http(name: FormatName) -> bool:
     return isinstance(name, DirectFormatName) and name.protocol in DEFAULT_PORTS
+
+
+def needs_directory(name: FormatName) -> bool:
+    """MS-MQQB 3.1.7.4 and 3.1.7.5: whether only the directory knows the address of the computer that it names."""
+    return isinstance(name, PublicFormatName | PrivateFormatName | ConnectorFormatName)
 
 
 def destination_path(name: FormatName) -> PathName:
@@ -70,34 +126,61 @@ class OutgoingQueues:
         base_priority = self._base_priority(name)
         attributes = QueueAttributes(destination_path(name), label=str(name), base_priority=base_priority)
         queue = self._queues.new_outgoing_queue(name, attributes, now)
-        queue.state = self._idle_state(queue)
+        self._lock_if_hardened(queue)
         self._queues.add(queue)
         return queue
 
+    def connection_attempt_begun(self, queue: OutgoingQueue) -> None:
+        """MS-MQQB 3.1.5.2. An address that only the directory knows has to be found first."""
+        is_unknown = needs_directory(queue.destination_format_name) and not queue.next_hops
+        _go(queue, Happening.ADDRESS_UNKNOWN if is_unknown else Happening.CONNECTING)
+
+    def address_resolved(self, queue: OutgoingQueue, next_hops: tuple[str, ...]) -> None:
+        """MS-MQQB 3.1.5.2.1: the computers that can be connected to, as MS-MQMQ 2.3.12.12 writes them."""
+        queue.next_hops = next_hops
+        _go(queue, Happening.CONNECTING)
+
+    def address_not_resolved(self, queue: OutgoingQueue) -> None:
+        """MS-MQQB 3.1.5.2.1: what was known is of no use any more."""
+        queue.next_hops = ()
+        _go(queue, Happening.ADDRESS_UNKNOWN)
+
+    def connected(self, queue: OutgoingQueue, next_hop: str) -> None:
+        """MS-MQQB 3.1.5.4: the one of the next hops that answered."""
+        queue.next_hops = (next_hop,)
+        _go(queue, Happening.CONNECTED)
+
+    def disconnecting(self, queue: OutgoingQueue) -> None:
+        """MS-MQQB 3.1.5.9, before the connection is closed."""
+        _go(queue, Happening.DISCONNECTING)
+
+    def disconnected(self, queue: OutgoingQueue) -> None:
+        """MS-MQQB 3.1.5.9, when it is closed."""
+        _go(queue, Happening.DISCONNECTED)
+
     def pause_queue(self, queue: OutgoingQueue) -> None:
         """MS-MQDMPR 3.1.7.2.3. What waited to be sent is told again when the queue goes on (MS-MQQB 3.1.7.14)."""
-        queue.state = OutgoingQueueState.ON_HOLD
+        _go(queue, Happening.PAUSED)
         self._dispatch.remove_messages_from_dispatch_collection_by_queue(queue)
         self._positions.events.append(QueuePaused(queue))
 
     def resume_queue(self, queue: OutgoingQueue) -> None:
         """MS-MQDMPR 3.1.7.2.4."""
-        queue.state = self._idle_state(queue)
+        _go(queue, Happening.RESUMED)
+        self._lock_if_hardened(queue)
         self._positions.events.append(QueueResumed(queue))
 
     def initialize(self) -> None:
         """MS-MQDMPR 3.1.3: HardenedSecurity may be another than at the last start."""
         for queue in self._queues.outgoing.values():
-            if self._is_locked(queue):
-                queue.state = OutgoingQueueState.LOCKED
-            elif queue.state is OutgoingQueueState.LOCKED:
-                queue.state = OutgoingQueueState.WAITING
+            if not self._lock_if_hardened(queue):
+                _go(queue, Happening.UNLOCKED)
 
-    def _is_locked(self, queue: OutgoingQueue) -> bool:
-        return self._hardened_security() and not is_http(queue.destination_format_name)
-
-    def _idle_state(self, queue: OutgoingQueue) -> OutgoingQueueState:
-        return OutgoingQueueState.LOCKED if self._is_locked(queue) else OutgoingQueueState.INACTIVE
+    def _lock_if_hardened(self, queue: OutgoingQueue) -> bool:
+        is_locked = self._hardened_security() and not is_http(queue.destination_format_name)
+        if is_locked:
+            _go(queue, Happening.LOCKED)
+        return is_locked
 
     def _base_priority(self, name: FormatName) -> int:
         """The BasePriority of a destination, which the directory knows of public queues."""
@@ -132,3 +215,7 @@ class OutgoingQueues:
 
     def _read(self, guid: bytes) -> PublicQueue | None:
         return None if self._directory is None else self._directory.find_queue(guid)
+
+
+def _go(queue: OutgoingQueue, happening: Happening) -> None:
+    queue.state = STATES.get((queue.state, happening), queue.state)

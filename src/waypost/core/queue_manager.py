@@ -14,7 +14,7 @@ from waypost.core.creating import Creating, DefaultSecurity
 from waypost.core.dispatch import Dispatch
 from waypost.core.handles import Handles
 from waypost.core.opening import Expand, Opening
-from waypost.core.outgoing import OutgoingQueues
+from waypost.core.outgoing import OutgoingQueues, Transport
 from waypost.core.ports import Directory, Event, MessageTable, QueueManagerChanged
 from waypost.core.position_events import PositionEvents
 from waypost.core.queue_collection import QueueCollection
@@ -103,14 +103,14 @@ class QueueManager:
             default_security=default_security,
             check_ready=self._check_ready,
         )
-        self._outgoing: Final = OutgoingQueues(
+        self.outgoing: Final = OutgoingQueues(
             self.collection,
             self.positions,
             self.dispatch,
             directory=directory,
             hardened_security=lambda: self.attributes.hardened_security,
         )
-        self._opening: Final = Opening(self.collection, creating, self._outgoing, self.reading, expand=expand)
+        self._opening: Final = Opening(self.collection, creating, self.outgoing, self.reading, expand=expand)
         handles = Handles(self.writing)
 
         self.create_queue: Final = creating.create_queue
@@ -125,8 +125,8 @@ class QueueManager:
         self.enqueue_message_to_open_queue: Final = handles.enqueue_message_to_open_queue
         self.purge_open_queue: Final = handles.purge_open_queue
         self.move_to_open_queue: Final = handles.move_to_open_queue
-        self.pause_queue: Final = self._outgoing.pause_queue
-        self.resume_queue: Final = self._outgoing.resume_queue
+        self.pause_queue: Final = self.outgoing.pause_queue
+        self.resume_queue: Final = self.outgoing.resume_queue
 
     @property
     def queues(self) -> dict[PathName, Queue]:
@@ -212,6 +212,16 @@ class QueueManager:
         if self.state is not QueueManagerState.READY:
             raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
 
+    @property
+    def answers_rpc(self) -> bool:
+        """Whether it answers MSMQ RPC requests: whoever serves them asks first."""
+        return self.state is QueueManagerState.READY and not self.attributes.hardened_security
+
+    def accepts_transfer(self, transport: Transport) -> bool:
+        """Whether messages may come and go this way: whoever transfers them asks first."""
+        is_allowed = transport is Transport.HTTP or not self.attributes.hardened_security
+        return self.state is QueueManagerState.READY and is_allowed
+
     def set_quota(self, kilobytes: int) -> None:
         """QueueManagerQuota (readings MQDMPR 3.F)."""
         self.attributes = replace(self.attributes, queue_manager_quota=kilobytes)
@@ -270,7 +280,7 @@ class QueueManager:
             self._provide(QueueAttributes(PathName(name, QueueKind.SYSTEM, system_name), quota=quota), now)
         self._provide(QueueAttributes(self._private_path(ORDER_QUEUE)), now, ORDER_QUEUE_NUMBER)
         self._provide(QueueAttributes(self._private_path(NOTIFICATION_QUEUE)), now)
-        self._outgoing.initialize()
+        self.outgoing.initialize()
 
     def _provide(self, attributes: QueueAttributes, now: Now, private_queue_number: int = 0) -> None:
         if attributes.pathname not in self.queues:

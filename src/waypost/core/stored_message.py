@@ -35,9 +35,7 @@ _NAME_SIZES: Final = {
 
 _CARRIED: Final = tuple(field.name for field in fields(Message) if field.name not in (*LOCAL_ATTRIBUTES, "packet"))
 _NOT_AUTHENTICATED: Final = AuthenticationLevel.NONE
-_FILL: Final[dict[str, Callable[[Message, object], None]]] = {
-    name: Message.__dict__[name].__set__ for name in _CARRIED
-}
+_FILL: Final[dict[str, Callable[[Message, object], None]]] = {name: Message.__dict__[name].__set__ for name in _CARRIED}
 _set_packet: Final[Callable[[Message, bytes], None]] = Message.__dict__["packet"].__set__
 _packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get__
 

@@ -85,6 +85,15 @@ class Transactions:
                 OperationType.ENQUEUE, queue, lookup_id, is_quiet=is_quiet
             )
 
+    def sends_to(self, queue: Queue) -> set[int]:
+        """The LookupIdentifiers of what transactions without an outcome have sent to this queue."""
+        return {
+            operation.lookup_id
+            for transaction in self.collection.values()
+            for operation in transaction.operations.values()
+            if operation.queue is queue and operation.operation_type is OperationType.ENQUEUE
+        }
+
     def holds(self, identifier: bytes, queue: Queue, lookup_id: int) -> bool:
         """Whether the transaction has received this message."""
         transaction = self.collection.get(identifier)

@@ -111,7 +111,7 @@ class Writing:
         if transaction is not None and not self._transactions.is_open(transaction):
             raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.
-        if queue.lets_messages_expire and has_expired(message.sent_time, message.time_to_reach_queue, now.wall):
+        if queue.lets_messages_expire and has_expired(message.sent_time, message.time_to_reach_queue, int(now.wall)):
             return EnqueueStatus.TIMED_OUT
         if self.throttled or not self._positions.fits_machine(size):
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
@@ -164,7 +164,14 @@ class Writing:
         return positions.next_any(purge.position) != END
 
     def delete_messages(self, queue: Queue) -> None:
-        """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state."""
+        """MS-MQDMPR 3.1.7.1.4: every message goes with its queue, whatever its state.
+
+        What was sent in a transaction without an outcome was never there for anybody, and goes without a word.
+        """
+        uncommitted = self._transactions.sends_to(queue)
         for lookup_id in tuple(queue.positions):
-            self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
+            if lookup_id in uncommitted:
+                self._positions.remove(queue, lookup_id)
+            else:
+                self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
         self._positions.forget_queue(queue)

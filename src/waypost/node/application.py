@@ -288,6 +288,10 @@ class Application:
         # One that was received has a packet, and says what was true of it then.
         message.packet = b""
         message.transaction_identifier = None
+        # MS-MQDMPR 3.1.1.12: only transfer assigns these.
+        message.transaction_status_queue_format_name = None
+        message.soap_envelope = message.soap_body = message.soap_header = ""
+        message.soap_compound_message = b""
         message.destination_queue_format_name = descriptor.format_name
         if type(descriptor.format_name) is PublicFormatName:
             host = node.directory.queue_manager_of(descriptor.format_name)

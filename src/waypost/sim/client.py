@@ -55,8 +55,6 @@ class Result:
 
 Script = Generator[Ask | Pause, Result, None]
 
-_BEGIN: Final = None
-
 
 class Client:
     """A script ends with the life of its machine, and begins again with the next one, or when it is at its end."""
@@ -71,7 +69,7 @@ class Client:
 
     def start(self) -> None:
         self._script = self._make(self)
-        self._later(_BEGIN)
+        self._later(None)
 
     def stop(self) -> None:
         """Leave everything as it is."""

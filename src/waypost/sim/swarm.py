@@ -59,7 +59,7 @@ def draw(rng: Random) -> Swarm:
     return Swarm(
         plans=tuple(plans),
         workloads=tuple(workloads),
-        operations=rng.randint(230, 290),
+        operations=rng.randint(210, 270),
         quota=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 24, 8)),
         block=rng.choice((2, 8, 1 << 16)),
         purge_part=rng.choice((2, 5, 1000)),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from waypost.core.message import Message
+from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED, Queue, QueueAttributes
 from waypost.core.serialization import packet_of
@@ -96,11 +96,13 @@ class Draft(Word):
     uid: int
     recoverable: bool
     priority: int = 3
+    time_to_reach_queue: int = DEFAULT_TIME_TO_REACH_QUEUE
     time_to_be_received: int = INFINITE
     acknowledgements: int = 0
     administration: str = ""
     positive_journaling: bool = False
     negative_journaling: bool = False
+    dead_letters_to: str = ""
     allow_peek_when_locked: bool = False
     padding: int = 0
     message: Message | None = None
@@ -121,11 +123,15 @@ class Draft(Word):
             body=self.mark + bytes(self.padding),
             priority=self.priority,
             delivery_guarantee=DeliveryGuarantee.RECOVERABLE if self.recoverable else DeliveryGuarantee.EXPRESS,
+            time_to_reach_queue=self.time_to_reach_queue,
             time_to_be_received=self.time_to_be_received,
             acknowledgements_requested=self.acknowledgements,
             administration_queue_format_name=format_name(self.administration) if self.administration else None,
             positive_journaling_requested=self.positive_journaling,
             negative_journaling_requested=self.negative_journaling,
+            application_deadletter_queue=f"{COMPUTER}\\private$\\{self.dead_letters_to}"
+            if self.dead_letters_to
+            else "",
             allow_peek_when_locked=self.allow_peek_when_locked,
         )
         return self.message

@@ -292,11 +292,14 @@ def _draft(client: Client) -> Draft:
         allow_peek_when_locked=rng.random() < 0.1,
     )
     draft.time_to_be_received = rng.choice((0, 1, 2, 5)) if rng.random() < swarm.expiring else INFINITE
+    if rng.random() < swarm.expiring:
+        draft.time_to_reach_queue = rng.choice((0, 1))
     if rng.random() < swarm.asking:
         draft.acknowledgements = rng.choice((0, 0x0F, 0x0E, 0x05))
         draft.administration = "admin" if draft.acknowledgements else ""
         draft.positive_journaling = rng.random() < 0.3
         draft.negative_journaling = rng.random() < 0.6
+        draft.dead_letters_to = "admin" if rng.random() < 0.2 else ""
     return draft
 
 

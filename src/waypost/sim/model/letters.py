@@ -66,8 +66,9 @@ class Letter:
 
     @property
     def asks(self) -> bool:
+        """Whether somebody is to be told. Nobody is of what the system itself made."""
         draft = self.draft
-        return not self.is_acknowledgment and bool(
+        return self.message_class == MessageClass.MQMSG_CLASS_NORMAL and bool(
             draft.positive_journaling or draft.negative_journaling or (draft.acknowledgements and draft.administration)
         )
 

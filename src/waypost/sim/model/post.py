@@ -65,7 +65,8 @@ class Post:
         failed = message_class not in (ARRIVED, RECEIVED)
         if draft.negative_journaling and failed and (letter.transactional or message_class is EXPIRED):
             marks.sometimes("a dead letter of a transaction" if letter.transactional else "a dead letter")
-            self._copy(boxes[DEAD_TRANSACTIONAL if letter.transactional else DEAD_LETTERS], letter, message_class)
+            system = boxes[DEAD_TRANSACTIONAL if letter.transactional else DEAD_LETTERS]
+            self._copy(boxes.get(draft.dead_letters_to, system), letter, message_class)
         elif draft.positive_journaling and message_class is (RECEIVED if letter.transactional else ARRIVED):
             marks.sometimes("a copy in the source journal")
             self._copy(boxes[SOURCE_JOURNAL], letter, letter.message_class)
@@ -74,6 +75,7 @@ class Post:
         copy = letter.copy()
         copy.message_class = message_class
         if message_class != MessageClass.MQMSG_CLASS_NORMAL:
+            # The time of a dead letter does not end any more.
             copy.expiry = None
         self._books.accept(box, copy)
 
