@@ -31,7 +31,7 @@ from waypost.core.queues import QueueAttributes, ReadRequest
 from waypost.core.serialization import deserialize_message_from_buffer, packet_of, serialize_message_to_buffer
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.format_names import FormatName, PrivateFormatName, PublicFormatName
-from waypost.wire.message_class import MessageClass
+from waypost.wire.message_class import MessageClass, is_arrival_nack
 from waypost.wire.path_names import PathName
 from waypost.wire.property_values import QueuePrivacy
 from waypost.wire.user_message import UserMessage
@@ -152,7 +152,7 @@ def test_an_acknowledgment_for_which_there_is_no_room_is_discarded(office: Offic
 @pytest.mark.spec("MQQB-3.1.7.15-02")
 def test_strangers_are_not_told_of_queues_and_rights_unless_that_is_allowed(office: Office) -> None:
     insecure = {0x8000, 0x8004, 0x8006, 0x8007, 0x800B}
-    nacks = [number for number in MessageClass if number >= 0x8000]
+    nacks = [number for number in MessageClass if is_arrival_nack(number)]
     letter = office.letter(THEM, acknowledgements_requested=EVERYTHING, administration_queue_format_name=ADMIN)
     for nack in nacks:
         office.delivery.rejected(letter, nack, office.now)

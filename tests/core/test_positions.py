@@ -180,4 +180,4 @@ def test_many_positions_in_one_go_are_the_same_as_one_by_one(scenario: list[tupl
                         if positions.state(each) is PositionState.LOCKED and not positions.is_shown(each):
                             positions.show_to_peeks(each)
         ever += new
-        assert seen(lists[0], ever) == seen(lists[1], given)
+        assert seen(lists[0], ever) == seen(lists[1], ever)

@@ -22,7 +22,7 @@ from tests.core.office import (
 )
 from waypost.core.delivery import STATUS_CLASSES
 from waypost.core.message import Message
-from waypost.core.ports import MessageArrived
+from waypost.core.ports import MessageArrived, MessagePositionDeleted
 from waypost.core.serialization import deserialize_message_from_buffer, serialize_message_to_buffer
 from waypost.core.writing import EnqueueStatus
 from waypost.wire.codec import INFINITE
@@ -196,8 +196,11 @@ def test_messages_to_administration_notification_and_order_queues_are_not_journa
 ) -> None:
     wish = {"positive_journaling_requested": True, "negative_journaling_requested": True}
     for letter in (office.letter(**wish, **changes), office.transactional(**wish, **changes)):
-        for happening in (ARRIVED, RECEIVED, QUOTA, TOO_LATE, EXPIRED):
-            office.delivery.rejected(letter, happening, office.now)
+        for nack in (QUOTA, TOO_LATE):
+            office.delivery.rejected(letter, nack, office.now)
+        office.delivery.handle(MessageArrived(office.orders, letter), office.now)
+        for end in (RECEIVED, EXPIRED):
+            office.delivery.handle(MessagePositionDeleted(office.orders, letter, end), office.now)
     assert office.messages.held == {}
 
 

@@ -5,6 +5,7 @@ bodies, of which there are no two alike.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 from tests.node.rig import NO_WAIT, RECOVERABLE, SEND, Rig, direct
 from tests.store.engines import MemoryEngine
@@ -14,6 +15,7 @@ from waypost.core.positions import SEQUENCE_BITS
 from waypost.core.queues import Queue
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
+from waypost.core.transaction_records import TransactionalOperation
 from waypost.errors import MessageNotFound, Timeout
 from waypost.node.application import ReadOptions
 from waypost.node.message_records import message_of
@@ -60,6 +62,11 @@ class Kind:
             allow_peek_when_locked=self.allow_peek_when_locked,
             sender_certificate=self.sender_certificate,
         )
+
+
+def _never_together(operation: TransactionalOperation) -> tuple[int, None]:
+    """Every operation of a transaction is committed by itself."""
+    return operation.queue.number, None
 
 
 class Workshop(Rig):
@@ -120,6 +127,10 @@ class Workshop(Rig):
             self.move(first[0], PART, tx)
 
     def end(self, tx: bytes, *, commits: bool) -> None:
+        with patch("waypost.core.transactions._simple_type", _never_together):
+            self.end_transaction(tx, commits=commits)
+
+    def end_transaction(self, tx: bytes, *, commits: bool) -> None:
         if tx not in self.node.manager.transactions.collection:
             return
         if tx not in self.external:
@@ -226,6 +237,9 @@ class Bulk(Workshop):
         if len(bodies) % 2:
             assert [message.body for message in messages] == list(bodies)
         self.note(messages if len(bodies) % 2 else [stored_message(message.packet) for message in messages])
+
+    def end(self, tx: bytes, *, commits: bool) -> None:
+        self.end_transaction(tx, commits=commits)
 
     def receive_all(self, name: str, count: int, tx: bytes | None) -> None:
         try:

@@ -1,6 +1,6 @@
 """Sending and receiving many messages in one go is the same as doing it one by one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -98,7 +98,17 @@ class Pass:
         rig.advance(self.seconds)
 
 
-Step = Send | Receive | Wait | Move | End | Purge | Hold | Pass
+@dataclass(frozen=True, slots=True)
+class Delete:
+    name: str
+
+    def do(self, rig: Workshop, _at: int) -> None:
+        call = rig.call()
+        rig.application.delete_queue(call, rig.queue(self.name))
+        rig.done(call.request)
+
+
+Step = Send | Receive | Wait | Move | End | Purge | Hold | Pass | Delete
 
 kinds = st.builds(
     Kind,
@@ -142,6 +152,10 @@ steps: st.SearchStrategy[Step] = st.one_of(
 @settings(max_examples=100)
 @given(st.lists(steps, min_size=1, max_size=14), st.sampled_from([Rig.stop, Rig.crash]))
 def test_in_bulk_is_the_same_as_one_by_one(scenario: list[Step], restart: Callable[[Rig], None]) -> None:
+    compare(scenario, restart)
+
+
+def compare(scenario: Sequence[Step], restart: Callable[[Rig], None]) -> None:
     rigs = bulk, single = Bulk(), Workshop()
     for at, step in enumerate(scenario):
         for rig in rigs:
@@ -154,6 +168,70 @@ def test_in_bulk_is_the_same_as_one_by_one(scenario: list[Step], restart: Callab
     for rig in rigs:
         rig.advance(100)
     assert bulk.everything() == single.everything()
+
+
+def sent(name: str, kind: Kind, count: int = 3, *, external: bool = False, in_bulk: bool = True) -> Send:
+    return Send(name, kind, count, TX if name in TRANSACTIONAL else None, external, in_bulk)
+
+
+def received(name: str, count: int = 3) -> Receive:
+    return Receive(name, count, TX, external=False, in_bulk=True)
+
+
+COMMIT, ABORT = End(TX, commits=True), End(TX, commits=False)
+QUIET = Kind()
+SHORT = Kind(time_to_be_received=5)
+ASKING = Kind(acknowledgements=0x0F, positive_journaling=True)
+SHORT_AND_ASKING = replace(ASKING, time_to_be_received=5, negative_journaling=True)
+SHOWN = Kind(allow_peek_when_locked=True)
+IN_MEMORY = Kind(EXPRESS)
+MIXED = (
+    sent("orders", QUIET, 5),
+    sent("ledger", QUIET, 2),
+    sent("books", QUIET, 2, in_bulk=False),
+    received("orders", 2),
+    sent("ledger", ASKING, 2),
+    Move(TX),
+    sent("ledger", QUIET, 1, in_bulk=False),
+    received("orders", 2),
+    sent("books", QUIET, 2),
+)
+# Each takes a way of its own: what is shown, awaited, expired, purged, deleted or journaled is not done in one go.
+SCENARIOS: dict[str, tuple[Step, ...]] = {
+    "shown": (sent("orders", SHOWN), received("orders", 2)),
+    "shown and released": (sent("orders", SHOWN), received("orders", 2), ABORT),
+    "shown and gone": (sent("orders", SHOWN), received("orders", 2), COMMIT),
+    "awaited": (Wait("ledger", None), Wait("ledger", None), sent("ledger", QUIET), COMMIT),
+    "awaited by the same transaction": (Wait("ledger", TX), sent("ledger", QUIET), COMMIT),
+    "expired before its commit": (sent("ledger", SHORT), Pass(6), COMMIT),
+    "expired and asked for": (sent("ledger", SHORT_AND_ASKING), Pass(6), COMMIT),
+    "expired after its commit": (sent("ledger", SHORT), COMMIT, Pass(6)),
+    "expired while it was received": (sent("orders", SHORT), received("orders"), Pass(6), COMMIT),
+    "expired while it was received in vain": (sent("orders", SHORT), received("orders"), Pass(6), ABORT),
+    "expired in another queue": (sent("orders", SHORT), received("orders"), sent("books", QUIET), Pass(6), COMMIT),
+    "journaled": (sent("books", QUIET), COMMIT, received("books"), COMMIT),
+    "journaled and awaited": (Wait("journaled", None), Wait("journaled", None), sent("journaled", QUIET)),
+    "asked for": (sent("ledger", ASKING), COMMIT, received("ledger"), COMMIT),
+    "purged while it was received": (sent("orders", QUIET, 4), received("orders"), Purge("orders"), COMMIT),
+    "purged while it was received in vain": (sent("orders", QUIET, 4), received("orders"), Purge("orders"), ABORT),
+    "purged before its commit": (sent("ledger", QUIET), Purge("ledger"), COMMIT),
+    "purged before its abort": (sent("ledger", QUIET), Purge("ledger"), ABORT),
+    "purged while it was prepared": (sent("ledger", QUIET, external=True), Purge("ledger"), COMMIT),
+    "deleted before its commit": (sent("ledger", QUIET), sent("books", QUIET), Delete("ledger"), COMMIT),
+    "deleted while it was received": (sent("orders", QUIET), received("orders"), Delete("orders"), COMMIT),
+    "express": (sent("orders", IN_MEMORY), received("orders", 2), ABORT, received("orders"), COMMIT),
+    "too late at once": (sent("orders", replace(SHORT_AND_ASKING, time_to_be_received=0)), Pass(1)),
+    "prepared": (sent("ledger", QUIET, external=True), sent("ledger", ASKING), COMMIT, received("ledger", 6)),
+    "mixed": (*MIXED, COMMIT, received("ledger", 9), COMMIT),
+    "mixed in vain": (*MIXED, ABORT),
+    "mixed and prepared": (sent("books", QUIET, external=True), *MIXED, COMMIT),
+    "mixed and lost": MIXED,
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_nothing_special_is_lost_in_bulk(scenario: tuple[Step, ...]) -> None:
+    compare(scenario, Rig.crash)
 
 
 def limit_queue(rig: Rig, kilobytes: int) -> None:
@@ -275,3 +353,20 @@ def test_nobody_can_pretend_that_a_message_is_sent_in_a_transaction() -> None:
     rig.create("ledger", transactional=True)
     with pytest.raises(TransactionUsage):
         rig.send(letter("x", transaction_identifier=7), "ledger")
+
+
+def test_a_bulk_receive_sees_the_last_state_of_a_message() -> None:
+    rig = Rig()
+    rig.done(rig.send("x"))
+    rig.done(rig.begin())
+    rig.open()
+    rig.hold_disk()
+    rig.receive_many(1, options=IN_TX)
+    rig.abort()
+    rig.begin()
+    request = rig.receive_many(1, options=IN_TX)
+    assert not rig.is_answered(request)
+    rig.release_disk()
+    messages = rig.done(request)
+    assert isinstance(messages, list)
+    assert [message.abort_count for message in messages] == [1]

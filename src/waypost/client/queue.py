@@ -95,7 +95,7 @@ class Queue(BaseQueue):
         app_tag              a number of your own, of 32 bits
         extension            bytes of your own beside the body
         trace                the public queue for reports on its way, PUBLIC=guid
-        message_class, connector_type, soap_header, soap_body    for connectors and gateways
+        message_class, connector_type    for connectors and gateways
         """
         message = self._message(body, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)

@@ -38,8 +38,6 @@ class SendProperties(TypedDict, total=False):
     trace: str
     message_class: int
     connector_type: str
-    soap_header: str
-    soap_body: str
 
 
 # The words of the command line; several single ones can be joined with commas.
@@ -210,6 +208,4 @@ _CONVERSIONS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
     "trace": ("tracing_queue_identifier", _public_queue),
     "message_class": ("message_class", _class),
     "connector_type": ("connector_type_identifier", _guid),
-    "soap_header": ("soap_header", _text),
-    "soap_body": ("soap_body", _text),
 }

@@ -146,8 +146,6 @@ class Application:
         if descriptor.multiple:
             raise InvalidParameter("only single messages can be sent to several queues")
         if not bodies:
-            raise InvalidParameter("there is nothing to be sent")
-        if not bodies:
             raise InvalidParameter("there is nothing to send")
         messages = self._messages_like(like, bodies)
         with node.operation(call.now):
