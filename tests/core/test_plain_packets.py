@@ -204,3 +204,15 @@ def test_one_body_that_is_too_large_leaves_all_of_them_to_the_general_way(place:
     assert plain_packets(plain(), bodies, 1) is not None
     bodies[place] = bytes(MAX_PACKET_SIZE)
     assert plain_packets(plain(), bodies, 1) is None
+
+
+@pytest.mark.parametrize("make", [plain, transactional])
+def test_bodies_of_different_lengths_have_packets_of_different_lengths(make: Callable[[], Message]) -> None:
+    bodies = [b"", b"12345", b"", b"123", b"12345"]
+    packets = plain_packets(make(), bodies, 7)
+    assert packets == [
+        general_packet(
+            replace(make(), body=body, identifier=MessageIdentifier(make().source_machine_identifier, number))
+        )
+        for number, body in enumerate(bodies, 7)
+    ]

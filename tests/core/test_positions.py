@@ -181,3 +181,13 @@ def test_many_positions_in_one_go_are_the_same_as_one_by_one(scenario: list[tupl
                             positions.show_to_peeks(each)
         ever += new
         assert seen(lists[0], ever) == seen(lists[1], ever)
+
+
+def test_positions_that_are_released_together_are_no_longer_shown_as_locked() -> None:
+    positions = PositionList()
+    positions.insert_all(range(1, 4), LOCKED)
+    positions.show_to_peeks(2)
+    positions.release_all([1, 2])
+    assert not positions.is_shown(2)
+    positions.lock_all([1, 2])
+    assert positions.next_peekable(START) == END

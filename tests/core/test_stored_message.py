@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.core.messages import PRIVATE, plain, transactional
 from tests.core.strategies import DESTINATION, DIRECT, OTHER, messages
 from tests.wire.strategies import user_messages
-from tests.wire.vectors import frame
+from tests.wire.vectors import frame, vector
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.serialization import (
@@ -237,12 +237,22 @@ def test_a_mark_that_was_set_is_taken_away_again() -> None:
 
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee)
 @pytest.mark.parametrize("seconds", [0, 1, 0x0102_0304, INFINITE])
-def test_two_attributes_are_read_without_decoding(guarantee: DeliveryGuarantee, seconds: int) -> None:
-    packet = packet_of(replace(plain(), delivery_guarantee=guarantee, time_to_be_received=seconds, packet=b""))
-    message = quiet_message(packet)
+def test_some_attributes_are_read_without_decoding(guarantee: DeliveryGuarantee, seconds: int) -> None:
+    sent = replace(plain(), delivery_guarantee=guarantee, time_to_be_received=seconds, packet=b"")
+    sent = replace(sent, label="odd", extension=b"12345", body=b"abcdefg", body_type=8)
+    if guarantee is DeliveryGuarantee.RECOVERABLE:
+        sent.transaction_identifier = 7
+    message = quiet_message(packet_of(sent))
     assert message.delivery_guarantee is guarantee
     assert message.time_to_be_received == seconds
+    assert (message.identifier, message.body_type, message.body) == (sent.identifier, 8, b"abcdefg")
     assert type(message) is not Message
+
+
+def test_a_body_that_takes_a_decoder_is_decoded() -> None:
+    compound = stored_message(vector("srmp-user-message"))
+    assert compound.body == decoded(compound.packet).body
+    assert type(compound) is Message
 
 
 @given(packets)

@@ -201,9 +201,11 @@ class Workshop(Rig):
     def _stored(self, key: bytes, value: bytes) -> object:
         return self.known(message_of(value, keys.lookup_id_of(key)))
 
-    def in_memory(self) -> tuple[int, int]:
-        """How many messages are kept in memory, and how many wait for the disk."""
-        return len(self.node.messages._volatile), len(self.node.messages._pending)
+    def in_memory(self) -> tuple[int, int, int]:
+        """How many messages are kept in memory, wait for the disk, and are to go because their time was over."""
+        messages = self.node.messages
+        assert messages._heads.keys() <= messages._volatile.keys()
+        return len(messages._volatile), len(messages._pending), len(self.node.manager.positions._expired)
 
     def everything(self) -> list[object]:
         self.settle()

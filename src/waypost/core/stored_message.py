@@ -14,13 +14,19 @@ from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
 from waypost.core.serialization import message_from_packet
 from waypost.guid import NULL_GUID
-from waypost.wire import base_header, transaction_header, user_header
+from waypost.wire import base_header, message_properties, transaction_header, user_header
+from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.user_message import UserMessage
 
 # BaseHeader.Flags, UserHeader.Flags, and what is the Count of a direct name if DestinationQueue is one.
 _FLAGS: Final = Struct("<2xH56xIH")
+# LabelLength, BodyType, MessageSize and ExtensionSize of a MessagePropertiesHeader.
+_PROPERTIES: Final = Struct("<xB22xI4xI16xI")
+_IDENTIFIER: Final = Struct(f"<{base_header.SIZE}x16s24xI")
 _TIME_TO_BE_RECEIVED: Final = Struct(f"<{base_header.SIZE + 32}xI")
 _USER_FLAGS: Final = Struct(f"<{base_header.SIZE + 44}xI")
+# With these the body can be encrypted, or part of a compound message.
+_OTHER_BODIES: Final = user_header.SH | user_header.AH | user_header.HH
 _RECOVERABLE_FLAG: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 _EXPRESS: Final = DeliveryGuarantee.EXPRESS
 _RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
@@ -147,7 +153,7 @@ class _Carried:
 
 
 class _Fixed(_Carried):
-    """The same for one whose place in the packet is fixed, so that no decoding is needed to read it."""
+    """The same for one that is found without decoding, in most packets; `read` gives None for the others."""
 
     __slots__ = ("_read",)
 
@@ -157,9 +163,8 @@ class _Fixed(_Carried):
 
     def __get__(self, message: Message, _owner: type[Message]) -> object:
         packet = _packet_of(message)
-        if len(packet) < _FLAGS.size:
-            _decode(message)
-        return self._read(packet)
+        found = self._read(packet) if len(packet) >= _FLAGS.size else None
+        return super().__get__(message, _owner) if found is None else found
 
 
 def _delivery_guarantee(packet: bytes) -> DeliveryGuarantee:
@@ -171,9 +176,49 @@ def _time_to_be_received(packet: bytes) -> int:
     return int(_TIME_TO_BE_RECEIVED.unpack_from(packet)[0])
 
 
+def _identifier(packet: bytes) -> MessageIdentifier:
+    return MessageIdentifier(*_IDENTIFIER.unpack_from(packet))
+
+
+def _body_type(packet: bytes) -> int | None:
+    at = _properties_at(packet)
+    return None if at is None else int(_PROPERTIES.unpack_from(packet, at)[1])
+
+
+def _body(packet: bytes) -> bytes | None:
+    at = _properties_at(packet)
+    if at is None:
+        return None
+    label_length, _, size, extension_size = _PROPERTIES.unpack_from(packet, at)
+    start = at + message_properties.FIXED_SIZE + 2 * label_length + extension_size
+    return packet[start : start + size] if start + size <= len(packet) else None
+
+
+def _properties_at(packet: bytes) -> int | None:
+    """Where the MessagePropertiesHeader starts; None if it takes a decoder to find it."""
+    (flags,) = _USER_FLAGS.unpack_from(packet)
+    at = _transaction_header_at(packet)
+    if at is None or flags & _OTHER_BODIES or not flags & user_header.MP:
+        return None
+    if flags & user_header.TH:
+        if packet[at] & transaction_header.CG:
+            return None
+        at += transaction_header.FIXED_SIZE
+    return at if at + message_properties.FIXED_SIZE <= len(packet) else None
+
+
+_FOUND: Final[dict[str, Callable[[bytes], object]]] = {
+    "delivery_guarantee": _delivery_guarantee,
+    "time_to_be_received": _time_to_be_received,
+    "identifier": _identifier,
+    "body_type": _body_type,
+    "body": _body,
+}
+
+
 for _name in _CARRIED:
     setattr(_StoredMessage, _name, _Carried(_name))
-for _name, _read in (("delivery_guarantee", _delivery_guarantee), ("time_to_be_received", _time_to_be_received)):
+for _name, _read in _FOUND.items():
     setattr(_StoredMessage, _name, _Fixed(_name, _read))
 
 
