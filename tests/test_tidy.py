@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/waypost"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 OUR_FILES = [
-    path for part in ("src", "tests", "tools", "bench", "fuzz", "examples") for path in sorted((ROOT / part).rglob("*.py"))
+    path
+    for part in ("src", "tests", "tools", "bench", "fuzz", "examples")
+    for path in sorted((ROOT / part).rglob("*.py"))
 ]
 
 PURE = {"wire", "core", "transfer", "routing", "rpc", "remote", "directory", "store", "node", "security"}

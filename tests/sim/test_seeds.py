@@ -10,7 +10,7 @@ import pytest
 from waypost.sim.marks import Marks
 from waypost.sim.run import run_seed
 
-SEEDS = range(150)
+SEEDS = range(400)
 
 DIGESTS = """
 from waypost.sim.marks import Marks
@@ -63,7 +63,7 @@ def test_a_run_leaves_nothing_behind_for_the_next() -> None:
 def test_a_seed_tells_what_happened() -> None:
     outcome = run_seed(0, Marks())
     lines = outcome.trace.lines()
-    assert outcome.operations > 200
+    assert outcome.operations > 100
     assert any("host starts for the 1. time" in line for line in lines)
     assert any("healing begins" in line for line in lines)
     assert outcome.trace.lines(3) == lines[-3:]

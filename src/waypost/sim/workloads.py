@@ -144,7 +144,7 @@ def mover(client: Client) -> Script:
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         yield Ask("move", (source, lookup_id, target), {"transaction": identifier})
-        if there == other and rng.random() < 0.1:
+        if there == other and rng.random() < 0.5:
             yield Ask("delete_queue", (Existing(other),))
         yield Ask(rng.choice(("commit", "commit", "abort")), (identifier,))
     yield Ask("close_queue", (source,))
@@ -195,9 +195,13 @@ def coordinator(client: Client) -> Script:
             yield from _work(client, identifier, sends, receives)
         if rng.random() < 0.9:
             yield Ask("prepare", (identifier,))
-            yield Pause(rng.choice((0.0, 0.05, 0.3)))
+            if receives and rng.random() < 0.5:
+                yield Ask("purge", (rng.choice(receives),))
+            yield Pause(rng.choice((0.0, 0.1, 0.5)))
             if rng.random() < 0.7:
                 decided[identifier] = False
+                # The word may be long on its way.
+                yield Pause(rng.choice((0.0, 0.05, 0.3)))
                 yield Ask("commit_prepared", (identifier,))
                 decided[identifier] = True
             else:
