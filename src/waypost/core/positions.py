@@ -170,6 +170,7 @@ class PositionList:
 
     def first_available(self, count: int) -> list[int]:
         """The first `count` Available positions."""
+        count = min(count, len(self))
         found: list[int] = []
         for number, band in enumerate(self._bands):
             if band.count and len(found) < count:
