@@ -129,7 +129,6 @@ AT_ONCE: dict[str, Callable[[Rig], int]] = {
     "begin": lambda rig: rig.begin(b"\x73" * 16),
     "abort a send": Rig.abort,
     "open": lambda rig: rig.ask("orders", RECEIVE),
-    "purge an empty queue": lambda rig: rig.purge(DONE),
 }
 
 

@@ -313,6 +313,7 @@ def test_nothing_is_left_in_memory_of_messages_that_a_prepared_transaction_sent(
     assert not messages._pending
 
 
+@pytest.mark.spec("MQDMPR-3.1.3-18")
 def test_a_single_phase_transaction_in_the_store_is_aborted_at_the_start() -> None:
     rig = Rig()
     lookup_id = rig.message(rig.send("a")).lookup_identifier

@@ -22,8 +22,12 @@ from waypost.errors import (
     QueueExists,
     QueueNotFound,
 )
+from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
+from waypost.limits import MAX_QUEUE_LABEL
 from waypost.wire.path_names import PathName, QueueKind
+from waypost.wire.property_checks import utf16_units
+from waypost.wire.property_values import QueuePrivacy
 
 # The descriptor of a new queue, made of what the caller gave (MS-MQDMPR 3.1.7.1.3.1).
 DefaultSecurity = Callable[[QueueAttributes], bytes]
@@ -59,6 +63,7 @@ class Creating:
         published. Nothing is created then.
         """
         self._check_ready()
+        _check_values(attributes)
         path = PathName.parse(str(attributes.pathname))
         identity = self._queues.identity
         if not identity.is_local(path.computer):
@@ -103,6 +108,7 @@ class Creating:
         """
         self._check_ready()
         _check_presence(queue)
+        _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
             raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
         queue.attributes = replace(attributes, security=self._default_security(attributes))
@@ -153,7 +159,22 @@ class Creating:
             descriptor.two_phase_reads.clear()
             descriptor.queue = None
         queue.descriptors.clear()
+        queue.deniers = 0
         self._queues.remove(queue)
+
+
+def _check_values(attributes: QueueAttributes) -> None:
+    """MS-MQMQ 2.3.1: what the properties of a queue can be."""
+    if not (0 <= attributes.quota <= UNLIMITED and 0 <= attributes.journal_quota <= UNLIMITED):
+        raise InvalidParameter(f"a quota is a number of kilobytes from 0 to {UNLIMITED}, which means no limit")
+    if not -0x8000 <= attributes.base_priority <= 0x7FFF:
+        raise InvalidParameter(f"a base priority is a number from -32768 to 32767, not {attributes.base_priority}")
+    if len(attributes.type_guid) != len(NULL_GUID):
+        raise InvalidParameter(f"a type is a GUID of {len(NULL_GUID)} bytes, not of {len(attributes.type_guid)}")
+    if not isinstance(attributes.privacy_level, QueuePrivacy):
+        raise InvalidParameter(f"{attributes.privacy_level} is no privacy level")
+    if utf16_units(attributes.label) > MAX_QUEUE_LABEL:
+        raise InvalidParameter(f"a label has at most {MAX_QUEUE_LABEL} characters")
 
 
 def _check_presence(queue: Queue) -> None:

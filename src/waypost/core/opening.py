@@ -79,6 +79,8 @@ class Opening:
         self._reading.end_two_phase_reads(descriptor)
         descriptor.cursors.clear()
         del queue.descriptors[descriptor.handle]
+        if descriptor.share_mode is ShareMode.DENY_RECEIVE:
+            queue.deniers -= 1
         descriptor.queue = None
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
@@ -129,6 +131,8 @@ class Opening:
         _check_sharing(queue, access, share)
         descriptor = OpenQueueDescriptor(self._handle(), self._handle(), queue, access, share, name)
         queue.descriptors[descriptor.handle] = descriptor
+        if share is ShareMode.DENY_RECEIVE:
+            queue.deniers += 1
         return descriptor
 
     def _find(self, name: FormatName, access: AccessType, now: Now) -> Queue:
@@ -160,6 +164,8 @@ def _is_only_for_sending(name: FormatName) -> bool:
 
 def _check_sharing(queue: Queue, access: AccessType, share: ShareMode) -> None:
     """MS-MQDMPR 3.1.7.1.5, readings MQDMPR 3.M."""
+    if share is ShareMode.DENY_NONE and not queue.deniers:
+        return
     for other in queue.descriptors.values():
         denies = other.share_mode is ShareMode.DENY_RECEIVE
         if other.access_type.can_receive:

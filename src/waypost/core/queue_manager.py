@@ -182,6 +182,8 @@ class QueueManager:
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
+        if self.state is not QueueManagerState.READY:
+            return None
         expiry = self.positions.next_expiry
         deadlines = [self.reading.next_deadline, None if expiry is None else now.monotonic + expiry - now.wall]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)

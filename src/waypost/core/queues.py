@@ -170,6 +170,8 @@ class Queue:
     waiting: OrderedDict[int, OpenQueueDescriptor] = field(default_factory=OrderedDict)
     positions: PositionList = field(default_factory=PositionList)
     total_bytes: int = 0
+    # How many handles have DENY_RECEIVE.
+    deniers: int = 0
     incoming_transactional_transfer_info: dict[bytes, SourceInfo] = field(default_factory=dict)
 
     def __str__(self) -> str:

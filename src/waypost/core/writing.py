@@ -155,6 +155,8 @@ class Writing:
             if purge.position == END:
                 return False
             if purge.position & SEQUENCE_MASK > purge.last_sequential_id:
+                # So is all behind it that has the same priority.
+                purge.position |= SEQUENCE_MASK
                 continue
             if positions.state(purge.position) is PositionState.AVAILABLE:
                 self._positions.deleted(purge.queue, purge.position, purge.reason)

@@ -20,6 +20,7 @@ from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
+from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, refused
 from waypost.node.node import Node
@@ -43,6 +44,28 @@ class ReadOptions:
     timeout_ms: int | None = 0
     cursor: int | None = None
     transaction: bytes | None = None
+
+
+def _new(message: Message) -> Message:
+    """A message that was in a queue before is sent as another one: without what was true of it there."""
+    if not message.lookup_identifier:
+        return message
+    return replace(
+        message,
+        lookup_identifier=0,
+        arrival_time=0,
+        abort_count=0,
+        move_count=0,
+        last_move_time=0,
+        target_subqueue_name="",
+        unit_of_work=NULL_GUID,
+        origin=None,
+        destination_multi_queue_format_name=(),
+        first_in_transaction=False,
+        last_in_transaction=False,
+        transactional_message_sequence_identifier=None,
+        packet=b"",
+    )
 
 
 def _as_it_is(message: Message) -> Message:
@@ -126,6 +149,7 @@ class Application:
         Sent to several queues, it may have reached some of them when another refuses it (MS-MQDMPR 3.1.7.1.27).
         """
         node = self._node
+        message = _new(message)
         descriptor = self._prepare(call, handle, message, transaction)
         message.identifier = node.manager.message_identifier()
         with node.operation(call.now):
@@ -142,6 +166,7 @@ class Application:
         `like` belongs to the node from now on.
         """
         node = self._node
+        like = _new(like)
         descriptor = self._prepare(call, handle, like, transaction)
         if descriptor.multiple:
             raise InvalidParameter("only single messages can be sent to several queues")
@@ -264,12 +289,22 @@ class Application:
     def commit(self, call: Call, identifier: bytes) -> None:
         self._node.check_store()
         with self._node.operation(call.now):
+            self._check_own(identifier)
             commit = self._node.manager.transactions.transaction_commit
             self._answer_status(call, commit(identifier, call.now.wall))
+            # A queue that was deleted meanwhile may have left nothing to be written here.
+            self._node.await_everything()
 
     def abort(self, call: Call, identifier: bytes) -> None:
         with self._node.operation(call.now):
+            self._check_own(identifier)
             self._answer_status(call, self._node.manager.transactions.transaction_abort(identifier))
+
+    def _check_own(self, identifier: bytes) -> None:
+        """The transactions of a coordinator are not an application's to end."""
+        transaction = self._node.manager.transactions.collection.get(identifier)
+        if transaction is None or not transaction.single_phase:
+            raise failure(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
 
     def _descriptor(self, handle: int) -> OpenQueueDescriptor:
         descriptor = self._handles.get(handle)
@@ -283,7 +318,6 @@ class Application:
         descriptor = self._descriptor(handle)
         if descriptor.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
-        # One that was received has a packet, and says what was true of it then.
         message.packet = b""
         message.transaction_identifier = None
         # MS-MQDMPR 3.1.1.12: only transfer assigns these.

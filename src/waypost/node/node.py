@@ -29,7 +29,7 @@ from waypost.core.ports import (
 )
 from waypost.core.positions import PositionState
 from waypost.core.writing import Purge
-from waypost.errors import StoreError, WaypostError
+from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
 from waypost.limits import PURGE_PART
 from waypost.node import manager_store, queue_store, transaction_store
 from waypost.node.directory import NodeDirectory
@@ -60,6 +60,7 @@ class Node:
         "delivery",
         "directory",
         "external",
+        "failure",
         "manager",
         "messages",
         "trouble",
@@ -67,6 +68,8 @@ class Node:
 
     # Why the store cannot write now: the shell says so, after every poll.
     trouble: StoreError | None
+    # Why nothing more can be written in this life.
+    failure: StoreError | None
 
     def __init__(self, reader: Reader, settings: Settings, new_guid: Callable[[], bytes], now: Now) -> None:
         """Start on what the store has; an empty store becomes a new queue manager.
@@ -75,6 +78,7 @@ class Node:
         directory does not take it.
         """
         self.trouble = None
+        self.failure = None
         self._durable = 0
         self._effects: list[Effect] = []
         self._ready: list[Effect] = []
@@ -129,7 +133,7 @@ class Node:
 
     def take_effects(self) -> list[Effect]:
         """What is to be done, in this order. The batch that is being made ends here."""
-        if self.messages.batch.operations:
+        if self.messages.batch.operations and self.failure is None:
             self._effects.append(Commit(*self.messages.seal()))
         effects, self._effects = self._effects, []
         return effects
@@ -145,7 +149,19 @@ class Node:
         self.messages.read_token = 0
 
     def end(self, now: Now) -> None:
-        """The operation is over: do what its events ask for, and give or hold back what was answered."""
+        """The operation is over: do what its events ask for, and give or hold back what was answered.
+
+        Raises StoreDamaged if a message cannot be read for that. What is half done then never becomes durable: nothing
+        more can be asked for, and the queue manager has to start again.
+        """
+        try:
+            self._settle(now)
+        except (DecodeError, StoreDamaged) as error:
+            self._ready.clear()
+            self.failure = StoreDamaged(f"a message of the store cannot be read: {error}")
+            raise self.failure from error
+
+    def _settle(self, now: Now) -> None:
         while (events := self.manager.take_events()) or (self._is_integrated and self._settle_directory()):
             for event in events:
                 # Most are of two kinds, and nobody has to do anything about them.
@@ -173,8 +189,7 @@ class Node:
 
     def _tell_coordinator(self, told: list[Outgoing]) -> None:
         """What is told now may have been done by an earlier operation, so all that was done has to be durable."""
-        token = self.messages.token if self.messages.batch.operations else self.messages.token - 1
-        self._give([ToCoordinator(message) for message in told], token)
+        self._give([ToCoordinator(message) for message in told], self._last_token())
         if any(isinstance(message, ReenlistmentFailed) for message in told):
             # MS-MQDMPR 3.1.4.11: the start has come to nothing.
             self.manager.queue_manager_stopped()
@@ -189,10 +204,21 @@ class Node:
         purge, then = self._purges[0]
         if not self.manager.writing.continue_purge(purge, PURGE_PART):
             self._purges.popleft()
+            self.await_everything()
             then()
+
+    def await_everything(self) -> None:
+        """Let the answers of this operation wait for all that was done so far: they rest on it."""
+        self.messages.read_token = self._last_token()
+
+    def _last_token(self) -> int:
+        """That of the last batch with something in it."""
+        return self.messages.token if self.messages.batch.operations else self.messages.token - 1
 
     def check_store(self) -> None:
         """Raise what keeps the store from writing, for what would have to wait for it."""
+        if self.failure is not None:
+            raise self.failure
         if self.trouble is not None:
             raise self.trouble
 

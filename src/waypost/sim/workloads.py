@@ -201,7 +201,7 @@ def coordinator(client: Client) -> Script:
             if rng.random() < 0.7:
                 decided[identifier] = False
                 # The word may be long on its way.
-                yield Pause(rng.choice((0.0, 0.05, 0.3)))
+                yield Pause(rng.choice((0.0, 0.1, 0.5)))
                 yield Ask("commit_prepared", (identifier,))
                 decided[identifier] = True
             else:

@@ -274,10 +274,15 @@ class Books:
 
     def continue_purge(self) -> None:
         purge = self.purges[0]
-        for letter in list(purge.box.following(purge.at))[: self.purge_part]:
+        for _ in range(self.purge_part):
+            letter = next(iter(purge.box.following(purge.at)), None)
+            if letter is None:
+                break
             purge.at = letter.lookup_id
             if letter.lookup_id & SEQUENCE <= purge.last_sequential_id:
                 self._purge(letter, purge.reason)
+            else:
+                purge.at |= SEQUENCE
         if purge.box.order and purge.box.order[-1] > purge.at:
             self.marks.sometimes("a purge in parts")
             return
