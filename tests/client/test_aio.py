@@ -298,12 +298,14 @@ def test_a_manager_belongs_to_its_loop(tmp_path: Path) -> None:
         return manager
 
     async def misuse(manager: aio.Manager) -> None:
-        with pytest.raises(RuntimeError, match="another event loop"):
+        with pytest.raises(InvalidParameter, match="another event loop"):
             await manager.queue("orders").send("x")
 
     loop = asyncio.new_event_loop()
     manager = loop.run_until_complete(opened())
     asyncio.run(misuse(manager))
+    with pytest.raises(InvalidParameter, match="another event loop"):
+        manager.transaction()
     loop.run_until_complete(manager.close())
     loop.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 import waypost
 from tests.client import managers
-from tests.client.managers import opened
+from tests.client.managers import Beside, opened
 from waypost.errors import (
     AccessDenied,
     DirectoryNotConnected,
@@ -83,6 +83,7 @@ def test_a_queue_is_there_once(manager: waypost.Manager, orders: waypost.Queue) 
         ({"label": "x" * 125}, "at most 124 characters"),
         ({"quota_kb": -1}, "quota_kb is a number of kilobytes"),
         ({"journal_quota_kb": "much"}, "journal_quota_kb is a number of kilobytes"),
+        ({"privacy": []}, "privacy is none, optional or body"),
         ({"privacy": "full"}, "none, optional or body"),
         ({"base_priority": 1 << 15}, "base_priority is a number from"),
         ({"type_id": "5"}, "type_id is a GUID"),
@@ -188,6 +189,27 @@ def test_a_timeout_is_a_number_of_seconds(orders: waypost.Queue, timeout: float)
             read(timeout)
 
 
+@pytest.mark.parametrize("timeout", [10**400, 1e308, float("inf")])
+def test_a_timeout_beyond_all_clocks_waits_for_ever(orders: waypost.Queue, timeout: float) -> None:
+    with Beside(orders.receive, timeout) as waiting:
+        time.sleep(0.05)
+        assert waiting.is_running
+        orders.send("x")
+    assert waiting.result().text == "x"
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.0, "2", None, 10**400 * -1])
+def test_a_count_is_a_number_from_one(orders: waypost.Queue, count: int) -> None:
+    with pytest.raises(InvalidParameter, match="count is how many messages"):
+        orders.receive_many(count, 0)
+
+
+def test_a_count_may_be_larger_than_any_queue(orders: waypost.Queue) -> None:
+    orders.send_many(["a", "b"])
+    assert texts(orders.receive_many(2**63, 0)) == ["a", "b"]
+    orders.send("the manager goes on")
+
+
 def test_many_messages_are_received_in_order_whatever_their_delivery(orders: waypost.Queue) -> None:
     for number in range(6):
         orders.send(f"{number}", recoverable=number % 2 == 0)
@@ -224,6 +246,38 @@ def test_a_search_needs_something_to_start_from(orders: waypost.Queue) -> None:
         orders.receive(seek="any")  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="a lookup_id is a number"):
         orders.receive(lookup_id="5")  # type: ignore[arg-type]
+
+
+def test_a_message_that_a_cursor_is_on_was_already_received(orders: waypost.Queue) -> None:
+    sent = orders.send("a")
+    with orders.cursor() as cursor:
+        cursor.peek(0)
+        orders.receive(0)
+        with pytest.raises(MessageAlreadyReceived):
+            orders.receive(lookup_id=sent.lookup_id)
+
+
+def test_the_manager_keeps_no_objects_of_queues_that_are_not_there(manager: waypost.Manager) -> None:
+    calls = manager.queue("a")._calls
+    for number in range(5):
+        name = f"queue{number}"
+        manager.create_queue(name).send("x")
+        manager.queue(name).receive(0)
+        manager.delete_queue(name)
+        for use in (manager.queue(name).info, manager.queue(name).delete, lambda name=name: manager.send(name, "x")):
+            with pytest.raises(QueueNotFound):
+                use()
+        with pytest.raises(QueueNotFound):
+            manager.queue(name).set(label="x")
+    assert [str(name) for name in calls.used] == [manager.queue("a").format_name]
+    assert calls.application._handles == {}
+
+
+def test_a_queue_can_be_closed_after_its_manager(tmp_path: Path) -> None:
+    with opened(tmp_path) as manager:
+        orders = manager.create_queue("orders")
+        orders.send("x")
+    orders.close()
 
 
 def test_a_cursor_goes_through_the_queue_and_receives_on_the_way(orders: waypost.Queue) -> None:

@@ -1,5 +1,6 @@
 """What a folder keeps, and how it fails."""
 
+import os
 import resource
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 import waypost
 from tests.client import managers
 from tests.client.managers import Beside, opened, run, send_for_ever, until
+from waypost import aio
 from waypost.errors import IllegalPathName, InvalidParameter, NotAStore, StoreDamaged, StoreFull, StoreInUse
 
 manager = managers.manager
@@ -108,12 +110,28 @@ def test_a_quota_bounds_all_queues_and_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_belongs_to_one_manager_at_a_time(manager: waypost.Manager) -> None:
-    with pytest.raises(StoreInUse, match="is in use by process"):
+    with pytest.raises(StoreInUse, match=f"is in use by process {os.getpid()}, which is this one"):
         opened(manager.path)
     done = run("import sys, waypost; waypost.open(sys.argv[1])", str(manager.path))
-    assert "StoreInUse" in done.stderr
+    assert f"StoreInUse: {manager.path} is in use by process {os.getpid()}\n" in done.stderr
     manager.close()
     opened(manager.path).close()
+
+
+@pytest.mark.parametrize("path", [None, 5, b"data", "a\0b", "\ud800"])
+def test_what_can_be_no_path_is_refused(path: str) -> None:
+    with pytest.raises(InvalidParameter, match="the path of a folder is"):
+        waypost.open(path)
+    with pytest.raises(InvalidParameter, match="the path of a folder is"):
+        aio.open(path)
+
+
+@pytest.mark.parametrize("size", [0, -1, 1e9, "1"])
+def test_what_can_be_no_size_is_refused(tmp_path: Path, size: int) -> None:
+    with pytest.raises(InvalidParameter, match="max_size is a number of bytes"):
+        waypost.open(tmp_path, max_size=size)
+    with pytest.raises(InvalidParameter, match="max_size is a number of bytes"):
+        aio.open(tmp_path, max_size=size)
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What is said of a message when it is sent is what its reader gets."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -178,6 +179,54 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
     assert orders.info().message_count == 0
 
 
+@pytest.mark.parametrize("seconds", [10**400, 1e308, float("inf"), float("nan"), 4294967294.5, -1])
+def test_a_time_that_no_message_can_carry_is_refused(orders: waypost.Queue, seconds: float) -> None:
+    for name in ("time_to_reach_queue", "time_to_be_received"):
+        with pytest.raises(InvalidParameter, match=f"{name} is a number of seconds"):
+            orders.send("x", **{name: seconds})  # type: ignore[arg-type]
+
+
+def test_an_error_does_not_repeat_a_long_argument(orders: waypost.Queue) -> None:
+    for options in (
+        {"correlation_id": "x" * 5000},
+        {"acknowledge": "x" * 5000},
+        {"priority": [0] * 5000},
+        {"app_tag": 10**5000},
+    ):
+        with pytest.raises(InvalidParameter) as raised:
+            orders.send("x", **options)
+        assert len(str(raised.value)) < 300
+
+
+def test_a_label_with_half_a_character_is_refused(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    with pytest.raises(InvalidParameter, match="label"):
+        orders.send("x", label="a\ud800b")
+    with pytest.raises(InvalidParameter, match="label"):
+        manager.create_queue("others", label="\udfff")
+    assert orders.send("x", label="\U0001f600").label == "\U0001f600"
+
+
+def test_none_is_no_property_of_a_message_that_is_passed_on(orders: waypost.Queue) -> None:
+    orders.send("x", correlation_id=None, response_queue=None, extension=None)
+    received = orders.receive(0)
+    assert (received.response_queue, received.extension) == (None, b"")
+
+
+def test_only_text_becomes_xml() -> None:
+    for text in (None, 5, "\ud800"):
+        with pytest.raises(InvalidParameter, match="body"):
+            waypost.xml_body(text)  # type: ignore[arg-type]
+
+
+def test_a_program_that_only_sends_gets_the_room_of_what_expired(manager: waypost.Manager) -> None:
+    small = manager.create_queue("small", quota_kb=1)
+    small.send("x" * 350, time_to_be_received=1)
+    with pytest.raises(InsufficientResources):
+        small.send("x" * 350)
+    time.sleep(2.1)
+    small.send("x" * 350)
+
+
 @pytest.mark.parametrize("body", [5, None, {"a": 1}, "\ud800"])
 def test_a_body_that_cannot_be_is_refused(orders: waypost.Queue, body: Any) -> None:
     with pytest.raises(InvalidParameter, match="body"):
@@ -190,8 +239,10 @@ def test_a_body_that_cannot_be_is_refused(orders: waypost.Queue, body: Any) -> N
 def test_what_no_packet_can_carry_is_refused(orders: waypost.Queue) -> None:
     with pytest.raises(LabelTooLong):
         orders.send("x", label="l" * 250)
-    with pytest.raises(WaypostError, match="PacketSize"):
+    with pytest.raises(InvalidParameter, match=r"5000000 bytes, and a message at most 4194304 .* in parts"):
         orders.send(bytes(5_000_000))
+    with pytest.raises(WaypostError, match="PacketSize"):
+        orders.send(bytes(4_194_304))
     assert orders.info().message_count == 0
     orders.send("x", label="l" * 249)
     assert orders.receive(0).label == "l" * 249
@@ -210,6 +261,7 @@ def test_a_property_that_does_not_exist_is_named_with_its_neighbour(orders: wayp
         ("full-reach-queue", "full-reach-queue"),
         ("nack-reach-queue", "neg-arrival"),
         ("pos-arrival,neg-receive", "pos-arrival,neg-receive"),
+        ("pos-arrival, pos-receive ", "pos-arrival,pos-receive"),
         ("pos-receive,neg-arrival,neg-receive", "full-receive"),
     ],
 )
@@ -271,6 +323,8 @@ def test_many_messages_are_sent_in_one_call(orders: waypost.Queue) -> None:
 def test_one_body_is_no_list_of_bodies(orders: waypost.Queue) -> None:
     with pytest.raises(InvalidParameter, match="a list of bodies"):
         orders.send_many("text")
+    with pytest.raises(InvalidParameter, match="list of bodies, not NoneType"):
+        orders.send_many(None)  # type: ignore[arg-type]
 
 
 def test_bodies_of_one_call_are_of_one_kind(orders: waypost.Queue) -> None:

@@ -182,3 +182,21 @@ def test_nothing_reported_is_lost_and_nothing_is_half_written_when_the_process_i
                 assert key == message_key(1, number)
                 assert value == b"%d:" % number + bytes(number * 37 % 6000)
     assert last_reported > 100
+
+
+def test_a_close_that_is_interrupted_goes_on_when_it_is_called_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    store = LmdbStore(tmp_path)
+    store.submit(put((b"a", b"1")), 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(LmdbStore, "_serve", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            store.close()
+    assert store.close() == [1]
+    assert store.close() == []
+    with LmdbStore(tmp_path) as store:
+        assert store.get(M, b"a") == b"1"

@@ -14,14 +14,12 @@ from waypost.client.message import Message
 from waypost.client.names import Name
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.settings import settings
+from waypost.client.settings import check_store, settings
 from waypost.client.twins import documented_by
 from waypost.node.recovery import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-    from waypost.wire.format_names import FormatName
 
 
 def open(  # noqa: A001, as in waypost.client.manager
@@ -39,6 +37,7 @@ def open(  # noqa: A001, as in waypost.client.manager
     share one flush. A cancelled receive waits no more; if its message was taken in that very moment, it is gone, so
     rather give `receive` a timeout, or a transaction.
     """
+    check_store(path, max_size)
     return Opening(Path(path), settings(name, quota_kb), max_size)
 
 
@@ -70,12 +69,11 @@ class Opening:
 
 @documented_by(manager.Manager)
 class Manager:
-    __slots__ = ("_calls", "_queues", "_shell", "path")
+    __slots__ = ("_calls", "_shell", "path")
 
     def __init__(self, shell: Looping, path: Path) -> None:
         self._shell: Final = shell
         self._calls: Final = Calls(shell.engine)
-        self._queues: dict[FormatName, Queue] = {}
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -105,11 +103,11 @@ class Manager:
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         format_name = self._calls.name(name)
-        found = None if exclusive else self._queues.get(format_name)
+        found: Queue | None = None if exclusive else self._calls.used.get(format_name)
         if found is None:
             found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
             if not exclusive:
-                self._queues[format_name] = found
+                self._calls.used[format_name] = found
         return found
 
     async def queues(self) -> list[Queue]:

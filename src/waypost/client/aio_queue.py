@@ -136,7 +136,7 @@ class Queue(BaseQueue):
         try:
             await self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
         finally:
-            self._shell.start(application.close_queue, target)
+            self._close(target)
 
     async def purge(self) -> None:
         await self._ask(self._shell.do, self._receive_access, self._calls.application.purge)
@@ -149,18 +149,30 @@ class Queue(BaseQueue):
         return self.manager.queue(str(subqueue_name(self._name, name)))
 
     async def info(self) -> QueueInfo:
-        return self._shell.look(self._calls.info, self._name)
+        with self._if_it_is_there():
+            return self._shell.look(self._calls.info, self._name)
 
     async def set(self, **properties: Unpack[QueueProperties]) -> None:
-        await self._shell.do(self._calls.set_queue, self._name, queue_attributes(properties))
+        attributes = queue_attributes(properties)
+        with self._if_it_is_there():
+            await self._shell.do(self._calls.set_queue, self._name, attributes)
 
     async def delete(self) -> None:
-        await self._shell.do(self._calls.delete_queue, self._name)
+        handles = tuple(self._handles.values())
+        with self._if_it_is_there():
+            await self._shell.do(self._calls.delete_queue, self._name)
+        self._forget()
+        self._close(*handles)
 
     async def close(self) -> None:
         while self._handles:
             _, handle = self._handles.popitem()
-            self._shell.start(self._calls.application.close_queue, handle)
+            self._close(handle)
+
+    def _close(self, *handles: int) -> None:
+        for handle in handles:
+            with suppress(InvalidHandle, ServiceNotAvailable):
+                self._shell.start(self._calls.application.close_queue, handle)
 
     async def _ask(
         self, ask: Callable[..., Awaitable[Any]], access: AccessType, operation: Operation, *args: Any
@@ -173,11 +185,13 @@ class Queue(BaseQueue):
             return await ask(operation, await self._open(access), *args)
 
     async def _open(self, access: AccessType) -> int:
+        self._shell.check_loop()
         async with self._opening:
             handle = self._handles.get(access)
             if handle is None:
                 request = self._open_request(access)
-                handle = await self._shell.do(self._calls.application.open_queue, *request)
+                with self._if_it_is_there():
+                    handle = await self._shell.do(self._calls.application.open_queue, *request)
                 self._handles[access] = handle
             return handle
 

@@ -1,16 +1,18 @@
 """What a queue and a transaction are on both sides, whether one waits for them or awaits them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.calls import Calls, Seek, milliseconds, sought
 from waypost.client.engine import Operation
+from waypost.client.excerpt import excerpt
 from waypost.client.message import Message
 from waypost.client.names import Name, short_name
 from waypost.core.message import Message as CoreMessage
 from waypost.core.queues import AccessType, ShareMode
-from waypost.errors import InvalidParameter, TransactionSequence
+from waypost.errors import InvalidParameter, QueueNotFound, TransactionSequence
 from waypost.guid import guid_text
 from waypost.node.application import Call, ReadOptions
 from waypost.wire.format_names import FormatName
@@ -85,6 +87,19 @@ class BaseQueue:
         """The format name: what other computers call it, if it is a queue of this one."""
         return str(self._name)
 
+    @contextmanager
+    def _if_it_is_there(self) -> Iterator[None]:
+        try:
+            yield
+        except QueueNotFound:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        """No queue has this name: who asks for it again gets another object."""
+        if self._calls.used.get(self._name) is self:
+            del self._calls.used[self._name]
+
     def _open_request(self, access: AccessType) -> tuple[FormatName, AccessType, ShareMode]:
         share = self._share if access is self._receive_access else ShareMode.DENY_NONE
         return self._name, access, share
@@ -117,7 +132,7 @@ class BaseQueue:
         self, count: int, timeout: float | None, transaction: BaseTransaction | None
     ) -> Request:  # fmt: skip
         if not isinstance(count, int) or count < 1:
-            raise InvalidParameter(f"count is how many messages to receive at most, not {count!r}")
+            raise InvalidParameter(f"count is how many messages to receive at most, not {excerpt(count)}")
         options = ReadOptions(milliseconds(timeout), None, identify(transaction, self._calls))
         return self._calls.application.receive_many, (count, options)
 
@@ -133,7 +148,7 @@ class BaseQueue:
     ) -> tuple[int, FormatName, bytes | None]:
         lookup_id = message.lookup_id if isinstance(message, Message) else message
         if not isinstance(lookup_id, int):
-            raise InvalidParameter(f"a message to move is a Message or its lookup_id, not {message!r}")
+            raise InvalidParameter(f"a message to move is a Message or its lookup_id, not {excerpt(message)}")
         return lookup_id, self._calls.name(to), identify(transaction, self._calls)
 
 
@@ -142,5 +157,5 @@ def identify(transaction: BaseTransaction | None, calls: Calls) -> bytes | None:
     if transaction is None:
         return None
     if not isinstance(transaction, BaseTransaction):
-        raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {transaction!r}")
+        raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {excerpt(transaction)}")
     return transaction.identifier_for(calls)

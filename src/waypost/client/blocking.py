@@ -63,20 +63,27 @@ class Blocking:
             return function(*args)
 
     def close(self) -> None:
-        """End what waits, write what is pending and let the folder go. A second time it does nothing."""
+        """End what waits, write what is pending and let the folder go. A second time it does nothing.
+
+        If it is interrupted before the folder is let go, the next time goes on.
+        """
         if self._process != os.getpid():
             return
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            self.engine.stop()
         tokens: list[int] = []
         try:
-            # Without the lock: the commit thread, which has to end, may be about to wake somebody.
-            tokens = self.engine.close_store()
+            try:
+                with self._lock:
+                    self.engine.stop()
+            finally:
+                # Without the lock: the commit thread, which has to end, may be about to wake somebody.
+                tokens = self.engine.close_store()
         finally:
             with self._lock:
+                self._is_closed = self.engine.is_store_closed
                 self.engine.finish(tokens)
 
     def _check_process(self) -> None:

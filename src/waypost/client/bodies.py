@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from xml.sax.saxutils import escape
 
 from waypost.errors import DecodeError, InvalidParameter
+from waypost.limits import MAX_PACKET_SIZE
 from waypost.wire.variant_types import VT_VECTOR, VarType
 
 Body: TypeAlias = str | bytes | bytearray | memoryview
@@ -25,25 +26,30 @@ _WIDE: Final = frozenset({VT_BSTR, VT_LPWSTR})
 
 def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
     """The bytes and the BodyType. Text is UTF-16 in the types that say so, and UTF-8 in every other."""
-    if type(body) is bytes:
-        return body, BYTES if body_type is None else body_type
     if isinstance(body, str):
         number = VT_BSTR if body_type is None else body_type
-        try:
-            return body.encode("utf-16-le" if number in _WIDE else "utf-8"), number
-        except UnicodeEncodeError as error:
-            raise InvalidParameter(f"the body is no text that can be encoded: {error.reason}") from None
-    if isinstance(body, bytes | bytearray | memoryview):
-        return bytes(body), BYTES if body_type is None else body_type
-    raise InvalidParameter(
-        f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example"
-    )
+        data = _encoded(body, "utf-16-le" if number in _WIDE else "utf-8")
+    elif isinstance(body, bytes | bytearray | memoryview):
+        number = BYTES if body_type is None else body_type
+        data = bytes(body)
+    else:
+        raise InvalidParameter(
+            f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example"
+        )
+    if len(data) > MAX_PACKET_SIZE:
+        raise InvalidParameter(
+            f"the body has {len(data)} bytes, and a message at most {MAX_PACKET_SIZE} (4 MiB) with all that belongs "
+            "to it; send it in parts, or send the place where it is kept"
+        )
+    return data, number
 
 
 def encode_bodies(bodies: Iterable[Body], body_type: int | None) -> tuple[list[bytes], int]:
     """The same for messages that are sent together, which have one BodyType."""
     if isinstance(bodies, str | bytes | bytearray | memoryview):
         raise InvalidParameter("bodies are a list of bodies, not one")
+    if not isinstance(bodies, Iterable):
+        raise InvalidParameter(f"bodies are a list of bodies, not {type(bodies).__name__}")
     encoded = []
     number = body_type
     for body in bodies:
@@ -70,4 +76,13 @@ def decode_text(body: bytes, body_type: int) -> str:
 
 def xml_body(text: str) -> bytes:
     """Text as the XmlMessageFormatter of .NET writes and reads a string; send it with `body_type=0`."""
-    return f'<?xml version="1.0"?>\r\n<string>{escape(text)}</string>'.encode()
+    if not isinstance(text, str):
+        raise InvalidParameter(f"the body is made of text, not of {type(text).__name__}")
+    return _encoded(f'<?xml version="1.0"?>\r\n<string>{escape(text)}</string>', "utf-8")
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InvalidParameter(f"the body is no text that can be encoded: {error.reason}") from None

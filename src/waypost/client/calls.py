@@ -5,10 +5,11 @@ Everything here is done while nobody else uses the engine, and nothing here wait
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, inf, isnan
+from math import ceil
 from typing import Any, Final, Literal, TypeAlias
 
 from waypost.client.engine import Engine
+from waypost.client.excerpt import excerpt
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
 from waypost.client.sending import message_attributes
@@ -31,17 +32,22 @@ _SEEK: Final = {
     "last": MessageSeekAction.SEEK_LAST,
 }
 
+# Seconds that nobody lives to see the end of, and clocks can still count.
+_FOR_EVER: Final = 1 << 32
+
 
 class Calls:
     """The operations on one engine."""
 
-    __slots__ = ("_engine", "_manager", "application", "computer", "guid")
+    __slots__ = ("_engine", "_manager", "application", "computer", "guid", "used")
 
     def __init__(self, engine: Engine) -> None:
         self._engine: Final = engine
         self._manager: Final = engine.node.manager
         self.application: Final = engine.application
         self.computer: Final = self._manager.identity.computer_name
+        # The queue objects that were given out and not found missing.
+        self.used: Final[dict[FormatName, Any]] = {}
         self.guid: Final = guid_text(self._manager.identity.identifier)
 
     def name(self, name: Name) -> FormatName:
@@ -108,22 +114,22 @@ class Calls:
 
 def milliseconds(timeout: float | None) -> int | None:
     """A time to wait, as the queue manager counts it; None is for ever."""
-    if timeout is None or timeout == inf:
+    if timeout is None:
         return None
-    if not isinstance(timeout, int | float) or isnan(timeout) or timeout < 0:
-        raise InvalidParameter(f"timeout is a number of seconds, or None to wait for ever, not {timeout!r}")
-    return ceil(timeout * 1000)
+    if not isinstance(timeout, int | float) or not timeout >= 0:
+        raise InvalidParameter(f"timeout is a number of seconds, or None to wait for ever, not {excerpt(timeout)}")
+    return ceil(timeout * 1000) if timeout < _FOR_EVER else None
 
 
 def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int, MessageSeekAction] | None:
     """What is looked up, or None for the first message that there is or will be."""
     if lookup_id is None and seek is None:
         return None
-    action = _SEEK.get(seek or "current")
+    action = _SEEK.get(seek or "current") if seek is None or isinstance(seek, str) else None
     if action is None:
-        raise InvalidParameter(f"seek is one of {', '.join(_SEEK)}, not {seek!r}")
+        raise InvalidParameter(f"seek is one of {', '.join(_SEEK)}, not {excerpt(seek)}")
     if lookup_id is None and seek not in ("first", "last"):
         raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
     if lookup_id is not None and not isinstance(lookup_id, int):
-        raise InvalidParameter(f"a lookup_id is a number, not {lookup_id!r}")
+        raise InvalidParameter(f"a lookup_id is a number, not {excerpt(lookup_id)}")
     return lookup_id or 0, action

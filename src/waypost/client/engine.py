@@ -24,6 +24,9 @@ from waypost.node.recovery import Settings
 from waypost.store.lmdb import LmdbStore
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
+# To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
+_TICK_SECONDS: Final = 0.1
+_CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
     "; what was asked for is kept in memory and stored when there is room, unless the process ends before, "
     "so do not ask again"
@@ -37,11 +40,12 @@ Operation: TypeAlias = Callable[..., None]
 class Answer:
     """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
 
-    __slots__ = ("error", "handle", "is_done", "operation", "request", "value", "wake")
+    __slots__ = ("args", "error", "handle", "is_done", "operation", "request", "value", "wake")
 
-    def __init__(self, request: int, operation: Operation, handle: int | None) -> None:
+    def __init__(self, request: int, operation: Operation, args: tuple[Any, ...], handle: int | None) -> None:
         self.request: Final = request
         self.operation: Final = operation
+        self.args: Final = args
         # Of a read: the handle under which it may wait.
         self.handle: Final = handle
         self.value: Any = None
@@ -64,9 +68,11 @@ class Engine:
     """One queue manager on one store."""
 
     __slots__ = (
+        "_abandoned",
         "_answers",
         "_ended",
         "_last_request",
+        "_next_tick",
         "_store",
         "application",
         "is_broken",
@@ -84,7 +90,11 @@ class Engine:
         # How many batches are not durable yet.
         self.unwritten = 0
         self._answers: dict[int, Answer] = {}
+        # Of queues and cursors being opened for nobody: they are closed when they are open.
+        self._abandoned: dict[int, Answer] = {}
         self._last_request = 0
+        # When another request than a read, which always does, looks at the timers.
+        self._next_tick = 0.0
         # Why nothing more can be asked for.
         self._ended: WaypostError | None = None
         # Whether the node must not even be touched.
@@ -122,9 +132,10 @@ class Engine:
             raise _again(self._ended)
         now = _now()
         self._last_request = request = self._last_request + 1
-        answer = self._answers[request] = Answer(request, operation, handle)
+        answer = self._answers[request] = Answer(request, operation, args, handle)
         try:
-            if handle is not None:
+            if handle is not None or now.monotonic >= self._next_tick:
+                self._next_tick = now.monotonic + _TICK_SECONDS
                 self._tick(now)
             operation(Call(request, now), *args)
         except WaypostError:
@@ -145,6 +156,7 @@ class Engine:
         if self.is_broken:
             return
         answers = self._answers
+        unused = []
         try:
             for effect in self.node.take_effects():
                 if type(effect) is Reply:
@@ -152,14 +164,23 @@ class Engine:
                     if answer is not None:
                         answer.value = effect.value
                         answer.end()
+                    elif effect.request in self._abandoned:
+                        answer = self._abandoned.pop(effect.request)
+                        answer.value = effect.value
+                        unused.append(answer)
                 elif type(effect) is Commit:
                     self._store.submit(effect.batch, effect.token)
                     self.unwritten += 1
                 elif type(effect) is Failure:
+                    self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)
+            for answer in unused:
+                self._close(answer)
         except BaseException:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
+        if unused:
+            self.settle()
 
     def poll(self) -> None:
         """Take in what has become durable, or why it cannot."""
@@ -193,24 +214,36 @@ class Engine:
         return None if self.is_broken else self.node.next_deadline(_now())
 
     def cancel(self, answer: Answer) -> None:
-        """Nobody waits for the answer any more. A read that waits for a message ends."""
-        if self._answers.pop(answer.request, None) is not None and answer.handle is not None and not self.is_broken:
+        """Nobody waits for the answer any more. A read that waits for a message ends, and what was opened is closed."""
+        is_under_way = self._answers.pop(answer.request, None) is not None
+        if self.is_broken:
+            return
+        if is_under_way and answer.handle is not None:
             with suppress(InvalidHandle):
                 self.application.cancel(_now(), answer.handle, answer.request)
-            self.settle()
+        elif is_under_way:
+            self._abandon(answer)
+        elif answer.error is None:
+            self._close(answer)
+        self.settle()
 
     def stop(self) -> None:
         """End the reads that wait and the transactions, and let nothing more be asked for."""
-        self._ended = ServiceNotAvailable("the queue manager is closed")
-        if not self.is_broken:
-            now = _now()
+        self._ended = ServiceNotAvailable(_CLOSED)
+        if self.is_broken:
+            return
+        now = _now()
+        try:
             for answer in tuple(self._answers.values()):
                 if answer.handle is not None:
                     with suppress(InvalidHandle):
                         self.application.cancel(now, answer.handle, answer.request)
             for identifier in self.transactions:
                 self.application.abort(Call(0, now), identifier)
-            self.settle()
+        except BaseException:
+            self._break(self._ended)
+            raise
+        self.settle()
 
     def close_store(self) -> list[int]:
         """After `stop`: wait until all is written, and let the folder go. For `finish`: what has become durable.
@@ -219,13 +252,17 @@ class Engine:
         """
         return self._store.close()
 
+    @property
+    def is_store_closed(self) -> bool:
+        """Whether `close_store` came to its end."""
+        return self._store.is_closed
+
     def finish(self, tokens: list[int]) -> None:
         """Give the last answers. Who gets none hears that the queue manager is closed."""
         if not self.is_broken:
             self._persisted(tokens)
             self.settle()
-        assert self._ended is not None
-        self._break(self._ended)
+        self._break(self._ended or ServiceNotAvailable(_CLOSED))
 
     def _tell(self, trouble: StoreError) -> None:
         """Nobody knows when there will be room. Only a receive waits for it: what it has taken must not be lost."""
@@ -233,10 +270,26 @@ class Engine:
         for answer in tuple(self._answers.values()):
             if answer.handle is None:
                 self._end(answer.request, type(trouble)(f"{trouble}{_OPEN_OUTCOME}"))
+                self._abandon(answer)
             elif answer.operation in peeks:
                 self.cancel(answer)
                 answer.error = _again(trouble)
                 answer.end()
+
+    def _abandon(self, answer: Answer) -> None:
+        if answer.operation in (self.application.open_queue, self.application.open_cursor):
+            self._abandoned[answer.request] = answer
+
+    def _close(self, answer: Answer) -> None:
+        """Close what was opened for nobody."""
+        call = Call(0, _now())
+        # The handle of a cursor may be closed already, and the cursor with it.
+        with suppress(InvalidHandle):
+            if answer.operation == self.application.open_queue:
+                self.application.close_queue(call, answer.value)
+            elif answer.operation == self.application.open_cursor:
+                (handle,) = answer.args
+                self.application.close_cursor(call, handle, answer.value)
 
     def _persisted(self, tokens: list[int]) -> None:
         try:

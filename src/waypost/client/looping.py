@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from waypost.client.engine import Answer, Engine, Operation
+from waypost.errors import InvalidParameter
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")
@@ -40,7 +41,7 @@ class Looping:
         self._start(operation, args, None)
 
     def look(self, function: Callable[..., R], *args: Any) -> R:
-        self._check_loop()
+        self.check_loop()
         self.engine.check()
         self.engine.tick()
         return function(*args)
@@ -48,11 +49,11 @@ class Looping:
     async def close(self) -> None:
         if self._is_closed:
             return
-        self._check_loop()
+        self.check_loop()
         self._is_closed = True
-        self.engine.stop()
         tokens: list[int] = []
         try:
+            self.engine.stop()
             while self.engine.unwritten and self.engine.node.trouble is None and not self.engine.is_broken:
                 self._written = self._loop.create_future()
                 await self._written
@@ -60,16 +61,24 @@ class Looping:
             try:
                 tokens = self.engine.close_store()
             finally:
+                self._is_closed = self.engine.is_store_closed
                 self.engine.finish(tokens)
                 if self._timer is not None:
                     self._timer.cancel()
 
-    def _check_loop(self) -> None:
-        if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError("the queue manager belongs to another event loop; open one in each loop")
+    def check_loop(self) -> None:
+        """Raise InvalidParameter for a caller outside the loop."""
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is not self._loop:
+            raise InvalidParameter(
+                "the queue manager belongs to another event loop; use it there, and open one in each loop"
+            )
 
     def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
-        self._check_loop()
+        self.check_loop()
         try:
             return self.engine.start(operation, args, handle)
         finally:

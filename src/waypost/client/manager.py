@@ -1,7 +1,7 @@
 """Manager, Transaction and open, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
 from waypost.client.bases import BaseTransaction
 from waypost.client.blocking import Blocking
@@ -13,10 +13,7 @@ from waypost.client.names import Name
 from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.settings import settings
-
-if TYPE_CHECKING:
-    from waypost.wire.format_names import FormatName
+from waypost.client.settings import check_store, settings
 
 
 def open(  # noqa: A001, the name that people look for
@@ -38,6 +35,7 @@ def open(  # noqa: A001, the name that people look for
     Raises StoreInUse if another process has the folder open, StoreReadOnly, StoreDamaged, StoreTooNew if a newer
     Waypost has written it, and NotAStore if it holds something else.
     """
+    check_store(path, max_size)
     return Manager(Blocking(path, settings(name, quota_kb), max_size=max_size), Path(path))
 
 
@@ -50,12 +48,11 @@ class Manager:
     for a name.
     """
 
-    __slots__ = ("_calls", "_queues", "_shell", "path")
+    __slots__ = ("_calls", "_shell", "path")
 
     def __init__(self, shell: Blocking, path: Path) -> None:
         self._shell: Final = shell
         self._calls: Final = Calls(shell.engine)
-        self._queues: dict[FormatName, Queue] = {}
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -101,15 +98,16 @@ class Manager:
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """The queue of that name. It is not looked for before it is used.
 
+        Who asks for the same name gets the same object, so to close it ends the waits of all who use it.
         With `exclusive` it is an object of its own that keeps others from receiving, from its first receive until it is
         closed; SharingViolation says that others are there already.
         """
         format_name = self._calls.name(name)
-        found = None if exclusive else self._queues.get(format_name)
+        found: Queue | None = None if exclusive else self._calls.used.get(format_name)
         if found is None:
             found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
             if not exclusive:
-                self._queues[format_name] = found
+                self._calls.used[format_name] = found
         return found
 
     def queues(self) -> list[Queue]:
@@ -165,7 +163,8 @@ class Manager:
         """Stop the queue manager and let its folder go. What is pending is written first.
 
         Reads that wait raise OperationCancelled, and transactions that are under way abort. Express messages are gone.
-        Raises a StoreError if something could not be written. A second time it does nothing.
+        Raises a StoreError if something could not be written. A second time it does nothing, unless the first was
+        interrupted: then it goes on.
         """
         self._shell.close()
 

@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
+from waypost.client.excerpt import excerpt
 from waypost.errors import IllegalFormatName, InvalidParameter
 from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
 from waypost.wire.path_names import PathName, QueueKind
@@ -68,7 +69,7 @@ def subqueue_name(name: FormatName, subqueue: str) -> FormatName:
     """The subqueue of that name. Raises IllegalFormatName, and InvalidParameter if the queue can have none."""
     if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE and isinstance(subqueue, str):
         return FormatName.parse(f"{name};{subqueue}")
-    raise InvalidParameter(f"{name} has no subqueue {subqueue!r}")
+    raise InvalidParameter(f"{name} has no subqueue {excerpt(subqueue)}")
 
 
 # Programs use few names, again and again, and to parse one takes longer than to send a message.

@@ -75,7 +75,8 @@ class Queue(BaseQueue):
         transactional queue one sends in a transaction, and to others without.
 
         `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
-        an array of bytes. `label` is a title of up to 249 characters. Messages with a higher `priority`, from 0 to 7,
+        an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
+        character. `label` is a title of up to 249 characters. Messages with a higher `priority`, from 0 to 7,
         are received first; in a transaction there is none, and the order is that of sending.
 
         The other properties:
@@ -137,7 +138,12 @@ class Queue(BaseQueue):
         with its `abort_count` raised.
 
         With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
-        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it.
+        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it;
+        MessageAlreadyReceived, that somebody has received it while a cursor was on it.
+
+        Outside a transaction a message is received at most once: if the call is interrupted or cancelled while the
+        removal is being written to disk, or the process ends then, the message is lost. Receive in a transaction what
+        must not be.
         """
         operation, args = self._receive_request(timeout, transaction, lookup_id, seek)
         return Message(self._ask(self._shell.read, self._receive_access, operation, *args))
@@ -201,7 +207,7 @@ class Queue(BaseQueue):
         try:
             self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
         finally:
-            self._shell.start(application.close_queue, target)
+            self._close(target)
 
     def purge(self) -> None:
         """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
@@ -218,21 +224,36 @@ class Queue(BaseQueue):
 
     def info(self) -> QueueInfo:
         """How many messages it has, and everything else about it, at this moment."""
-        return self._shell.look(self._calls.info, self._name)
+        with self._if_it_is_there():
+            return self._shell.look(self._calls.info, self._name)
 
     def set(self, **properties: Unpack[QueueProperties]) -> None:
         """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
-        self._shell.do(self._calls.set_queue, self._name, queue_attributes(properties))
+        attributes = queue_attributes(properties)
+        with self._if_it_is_there():
+            self._shell.do(self._calls.set_queue, self._name, attributes)
 
     def delete(self) -> None:
         """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
-        self._shell.do(self._calls.delete_queue, self._name)
+        handles = tuple(self._handles.values())
+        with self._if_it_is_there():
+            self._shell.do(self._calls.delete_queue, self._name)
+        self._forget()
+        self._close(*handles)
 
     def close(self) -> None:
-        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew."""
+        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew.
+
+        The object is shared by all who got it from `manager.queue(name)`, and so are the waits that end.
+        """
         while self._handles:
             _, handle = self._handles.popitem()
-            self._shell.start(self._calls.application.close_queue, handle)
+            self._close(handle)
+
+    def _close(self, *handles: int) -> None:
+        for handle in handles:
+            with suppress(InvalidHandle, ServiceNotAvailable):
+                self._shell.start(self._calls.application.close_queue, handle)
 
     def _ask(self, ask: Callable[..., Any], access: AccessType, operation: Operation, *args: Any) -> Any:
         try:
@@ -247,7 +268,8 @@ class Queue(BaseQueue):
             handle = self._handles.get(access)
             if handle is None:
                 request = self._open_request(access)
-                handle = self._shell.do(self._calls.application.open_queue, *request)
+                with self._if_it_is_there():
+                    handle = self._shell.do(self._calls.application.open_queue, *request)
                 self._handles[access] = handle
             return handle
 

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypedDict
 
+from waypost.client.excerpt import excerpt
 from waypost.client.message import iso_8601
-from waypost.client.sending import refuse_unknown
+from waypost.client.sending import is_encodable, refuse_unknown
 from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import NULL_GUID, guid_text, parse_guid
@@ -121,7 +122,7 @@ def queue_attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
 def _attribute(name: str, value: Any) -> tuple[str, Any]:
     match name:
         case "label":
-            if not isinstance(value, str) or not is_queue_label(value):
+            if not isinstance(value, str) or not is_encodable(value) or not is_queue_label(value):
                 raise InvalidParameter(f"the label of a queue is text of at most {MAX_QUEUE_LABEL} characters")
             return "label", value
         case "journal":
@@ -133,12 +134,12 @@ def _attribute(name: str, value: Any) -> tuple[str, Any]:
         case "authenticate":
             return "authentication", bool(value)
         case "privacy":
-            if value not in _PRIVACY:
-                raise InvalidParameter(f"privacy is none, optional or body, not {value!r}")
+            if not isinstance(value, str) or value not in _PRIVACY:
+                raise InvalidParameter(f"privacy is none, optional or body, not {excerpt(value)}")
             return "privacy_level", _PRIVACY[value]
         case "base_priority":
             if not isinstance(value, int) or not -0x8000 <= value <= 0x7FFF:
-                raise InvalidParameter(f"base_priority is a number from -32768 to 32767, not {value!r}")
+                raise InvalidParameter(f"base_priority is a number from -32768 to 32767, not {excerpt(value)}")
             return "base_priority", value
         case "type_id":
             return "type_guid", _type_guid(value)
@@ -150,7 +151,7 @@ def _quota(name: str, value: object) -> int:
     if value is None:
         return UNLIMITED
     if not isinstance(value, int) or not 0 <= value < UNLIMITED:
-        raise InvalidParameter(f"{name} is a number of kilobytes, or None without a limit, not {value!r}")
+        raise InvalidParameter(f"{name} is a number of kilobytes, or None without a limit, not {excerpt(value)}")
     return value
 
 
@@ -158,7 +159,7 @@ def _type_guid(value: object) -> bytes:
     try:
         return parse_guid(value) if isinstance(value, str) and value else NULL_GUID
     except DecodeError:
-        raise InvalidParameter(f"type_id is a GUID of 8-4-4-4-12 hexadecimal digits, not {value!r}") from None
+        raise InvalidParameter(f"type_id is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
 
 
 def _multicast(value: object) -> str:
@@ -167,7 +168,9 @@ def _multicast(value: object) -> str:
         if value:
             FormatName.parse(f"MULTICAST={value}")
     except DecodeError:
-        raise InvalidParameter(f"multicast is an address and a port like 234.1.1.1:8001, not {value!r}") from None
+        raise InvalidParameter(
+            f"multicast is an address and a port like 234.1.1.1:8001, not {excerpt(value)}"
+        ) from None
     return str(value or "")
 
 

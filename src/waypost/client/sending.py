@@ -5,9 +5,10 @@ A value that cannot be is an InvalidParameter, and a name that no property has a
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from math import ceil, isfinite
+from math import ceil
 from typing import Any, Final, TypedDict
 
+from waypost.client.excerpt import excerpt
 from waypost.client.names import Name, format_name, path_name
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
@@ -29,12 +30,12 @@ class SendProperties(TypedDict, total=False):
     time_to_be_received: float | None
     acknowledge: str
     admin_queue: Name
-    response_queue: Name
+    response_queue: Name | None
     journal: bool
     dead_letter: bool | Name
-    correlation_id: str | bytes
+    correlation_id: str | bytes | None
     app_tag: int
-    extension: bytes
+    extension: bytes | None
     trace: str
     message_class: int
     connector_type: str
@@ -52,6 +53,8 @@ _ACKNOWLEDGE: Final = {
     "full-receive": 14,
     "nack-reach-queue": 4,
 }
+# What a message that is passed on may not have had.
+_NONE_IS_NOT_GIVEN: Final = frozenset({"correlation_id", "response_queue", "extension"})
 _SINGLE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-receive")
 
 _RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
@@ -64,8 +67,10 @@ def message_attributes(
     """The attributes of the core's message, but for its body. `computer` is what names are relative to."""
     if not isinstance(label, str):
         raise InvalidParameter(f"a label is text, not {type(label).__name__}")
+    if not is_encodable(label):
+        raise InvalidParameter("the label is no text that can be encoded: it has one half of a surrogate pair")
     if not isinstance(priority, int) or not 0 <= priority <= 7:
-        raise InvalidParameter(f"a priority is a number from 0 to 7, not {priority!r}")
+        raise InvalidParameter(f"a priority is a number from 0 to 7, not {excerpt(priority)}")
     attributes: dict[str, Any] = {
         "label": label,
         "priority": priority,
@@ -74,6 +79,8 @@ def message_attributes(
     if properties:
         refuse_unknown(properties, SendProperties.__annotations__)
         for name, value in properties.items():
+            if value is None and name in _NONE_IS_NOT_GIVEN:
+                continue
             if name in _QUEUES:
                 attributes[_QUEUES[name]] = format_name(value, computer)
             elif name == "dead_letter":
@@ -95,6 +102,11 @@ def acknowledge_text(bits: int) -> str:
     return ",".join(word for word in _SINGLE if bits & _ACKNOWLEDGE[word])
 
 
+def is_encodable(text: str) -> bool:
+    """Whether UTF-16 can say it: there is no half of a surrogate pair."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
     """TypeError for a keyword that nothing has, with the nearest that there is."""
     for name in given:
@@ -114,9 +126,9 @@ def _check_acknowledge(attributes: Mapping[str, Any]) -> None:
 
 def _acknowledgements(_: str, value: object) -> int:
     bits = 0
-    for word in str(value).split(","):
+    for word in map(str.strip, str(value).split(",")):
         if word not in _ACKNOWLEDGE:
-            raise InvalidParameter(f"acknowledge is one of {', '.join(_ACKNOWLEDGE)}, not {word!r}")
+            raise InvalidParameter(f"acknowledge is one of {', '.join(_ACKNOWLEDGE)}, not {excerpt(word)}")
         bits |= _ACKNOWLEDGE[word]
     return bits
 
@@ -130,7 +142,7 @@ def _dead_letter(value: object, computer: str) -> dict[str, Any]:
 
 def _number(name: str, value: object) -> int:
     if not isinstance(value, int) or not 0 <= value <= 0xFFFF_FFFF:
-        raise InvalidParameter(f"{name} is a number from 0 to 4294967295, not {value!r}")
+        raise InvalidParameter(f"{name} is a number from 0 to 4294967295, not {excerpt(value)}")
     return int(value)
 
 
@@ -138,8 +150,10 @@ def _seconds(name: str, value: object) -> int:
     """Whole seconds, because a message carries no parts of them."""
     if value is None:
         return INFINITE
-    if not isinstance(value, int | float) or not isfinite(value) or not 0 <= value < INFINITE:
-        raise InvalidParameter(f"{name} is a number of seconds from 0 to 4294967294, or None for ever, not {value!r}")
+    if not isinstance(value, int | float) or not 0 <= value <= INFINITE - 1:
+        raise InvalidParameter(
+            f"{name} is a number of seconds from 0 to 4294967294, or None for ever, not {excerpt(value)}"
+        )
     return ceil(value)
 
 
@@ -168,13 +182,15 @@ def _identifier(name: str, value: object) -> MessageIdentifier:
     except (DecodeError, ValueError):
         data = b""
     if len(data) != 20:
-        raise InvalidParameter(f"{name} is the id of a message, 40 hexadecimal digits or 20 bytes, not {value!r}")
+        raise InvalidParameter(
+            f"{name} is the id of a message, 40 hexadecimal digits or 20 bytes, not {excerpt(value)}"
+        )
     return MessageIdentifier.decode(data, 0)[0]
 
 
 def _class(name: str, value: object) -> int:
     if not isinstance(value, int) or not (value == 0 or is_valid_custom_class(value)):
-        raise InvalidParameter(f"{name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {value!r}")
+        raise InvalidParameter(f"{name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}")
     return int(value)
 
 
@@ -182,13 +198,13 @@ def _guid(name: str, value: object) -> bytes:
     try:
         return parse_guid(_text(name, value))
     except DecodeError:
-        raise InvalidParameter(f"{name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {value!r}") from None
+        raise InvalidParameter(f"{name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
 
 
 def _public_queue(name: str, value: object) -> bytes:
     found = FormatName.parse(_text(name, value))
     if not isinstance(found, PublicFormatName):
-        raise InvalidParameter(f"{name} is the public queue for reports, PUBLIC=guid, not {value!r}")
+        raise InvalidParameter(f"{name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
     return found.guid
 
 

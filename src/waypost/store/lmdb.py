@@ -101,6 +101,7 @@ class LmdbStore(Store):
         self._wanted_map = 0
         self._closing = False
         self._stopped = False
+        self.is_closed = False
 
         Thread(target=self._run, name="waypost-commit", daemon=True).start()
 
@@ -145,17 +146,19 @@ class LmdbStore(Store):
         return self.poll()
 
     def close(self) -> list[int]:
-        if self._closing:
-            return []
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self._pending.put(None)
+        # An interruption up to here leaves the rest to the next call.
         self._serve(lambda: False)
+        if self.is_closed:
+            return []
+        self._env.close()
+        self.is_closed = True
+        os.close(self._lock)
         failure, self._failure = self._failure, StoreError(f"{self._folder} is closed")
         tokens, self._tokens = self._tokens, []
-        self._env.close()
-        os.close(self._lock)
         if failure is not None:
             raise failure
         return tokens
@@ -314,7 +317,8 @@ def _lock_folder(folder: Path) -> int:
         os.lseek(lock, 0, os.SEEK_SET)
         holder = os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
         os.close(lock)
-        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}") from None
+        advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
+        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}") from None
     return lock
 
 
