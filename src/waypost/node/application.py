@@ -6,26 +6,22 @@ nothing unless the operation says so.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
-from waypost.core.message import LOCAL_ATTRIBUTES, Message
+from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
-from waypost.core.plain_packets import plain_packets
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
-from waypost.core.serialization import packet_of
-from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
-from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, refused
 from waypost.node.node import Node
+from waypost.node.sending import messages_like, new_message
 from waypost.wire.format_names import FormatName, PublicFormatName
-from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass
 
 
@@ -44,28 +40,6 @@ class ReadOptions:
     timeout_ms: int | None = 0
     cursor: int | None = None
     transaction: bytes | None = None
-
-
-def _new(message: Message) -> Message:
-    """A message that was in a queue before is sent as another one: without what was true of it there."""
-    if not message.lookup_identifier:
-        return message
-    return replace(
-        message,
-        lookup_identifier=0,
-        arrival_time=0,
-        abort_count=0,
-        move_count=0,
-        last_move_time=0,
-        target_subqueue_name="",
-        unit_of_work=NULL_GUID,
-        origin=None,
-        destination_multi_queue_format_name=(),
-        first_in_transaction=False,
-        last_in_transaction=False,
-        transactional_message_sequence_identifier=None,
-        packet=b"",
-    )
 
 
 def _as_it_is(message: Message) -> Message:
@@ -149,7 +123,7 @@ class Application:
         Sent to several queues, it may have reached some of them when another refuses it (MS-MQDMPR 3.1.7.1.27).
         """
         node = self._node
-        message = _new(message)
+        message = new_message(message)
         descriptor = self._prepare(call, handle, message, transaction)
         message.identifier = node.manager.message_identifier()
         with node.operation(call.now):
@@ -166,13 +140,13 @@ class Application:
         `like` belongs to the node from now on.
         """
         node = self._node
-        like = _new(like)
+        like = new_message(like)
         descriptor = self._prepare(call, handle, like, transaction)
         if descriptor.multiple:
             raise InvalidParameter("only single messages can be sent to several queues")
         if not bodies:
             raise InvalidParameter("there is nothing to send")
-        messages = self._messages_like(like, bodies)
+        messages = messages_like(like, bodies, node.manager)
         with node.operation(call.now):
             enqueue = node.manager.writing.enqueue_messages
             status = enqueue(_queue(descriptor), messages, like, transaction, call.now)
@@ -344,28 +318,6 @@ class Application:
             if refusal is not None:
                 raise refused(each, refusal)
         return descriptor
-
-    def _messages_like(self, like: Message, bodies: Sequence[bytes]) -> list[Message]:
-        manager = self._node.manager
-        ordinal = manager.first_ordinal(len(bodies))
-        like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)
-        packets = plain_packets(like, bodies, ordinal)
-        if packets is not None:
-            form = stored_message if like.asks_for_attention else quiet_message
-            messages = [form(packet) for packet in packets]
-            for name in LOCAL_ATTRIBUTES:
-                value = getattr(like, name)
-                if value != getattr(messages[0], name):
-                    for message in messages:
-                        setattr(message, name, value)
-            return messages
-        messages = []
-        for number, body in enumerate(bodies, ordinal):
-            identifier = MessageIdentifier(manager.identity.identifier, number)
-            message = replace(like, identifier=identifier, body=body, packet=b"")
-            packet_of(message)
-            messages.append(message)
-        return messages
 
     def _answer(self, call: Call, read: Read | Waiting, form: Callable[[Message], object] = _as_it_is) -> None:
         if type(read) is Waiting:
