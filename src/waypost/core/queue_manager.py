@@ -184,9 +184,12 @@ class QueueManager:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.state is not QueueManagerState.READY:
             return None
+        deadline = self.reading.next_deadline
         expiry = self.positions.next_expiry
-        deadlines = [self.reading.next_deadline, None if expiry is None else now.monotonic + expiry - now.wall]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        if expiry is None:
+            return deadline
+        due = now.monotonic + expiry - now.wall
+        return due if deadline is None else min(due, deadline)
 
     def message_identifier(self) -> MessageIdentifier:
         """The identifier of a new message. Ordinals begin again when 32 bits are used up; there is no 0."""

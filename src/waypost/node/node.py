@@ -128,7 +128,10 @@ class Node:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self._purges:
             return now.monotonic
-        deadlines = (self.manager.next_deadline(now), self.directory.events.next_deadline)
+        deadline = self.manager.next_deadline(now)
+        if not self._is_integrated:
+            return deadline
+        deadlines = (deadline, self.directory.events.next_deadline)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
