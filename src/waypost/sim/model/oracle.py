@@ -89,6 +89,7 @@ class Oracle:
         saved = self.disk.letters[place]
         letter = saved.letter.copy()
         letter.abort_count, letter.move_count = saved.abort_count, saved.move_count
+        letter.is_purge_saved = saved.is_purged
         box = self.books.by_number[place[0]]
         box.put(letter)
         self.books.touched[box.number] = box
