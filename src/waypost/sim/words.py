@@ -1,5 +1,6 @@
 """What clients say to a queue manager and to the model of it: one word for both, and what the engine makes of it."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -22,13 +23,13 @@ DEAD_TRANSACTIONAL: Final = ";deadxact"
 SYSTEM: Final = (SOURCE_JOURNAL, DEAD_LETTERS, DEAD_TRANSACTIONAL)
 
 
-class Word:
+class Word(ABC):
     """An argument that the engine knows under another form."""
 
     __slots__ = ()
 
-    def to_engine(self, node: Node) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def to_engine(self, node: Node) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
