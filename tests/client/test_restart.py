@@ -13,6 +13,8 @@ from tests.client import managers
 from tests.client.managers import Beside, opened, run, send_for_ever, until
 from waypost import aio
 from waypost.errors import IllegalPathName, InvalidParameter, NotAStore, StoreDamaged, StoreFull, StoreInUse
+from waypost.store.lmdb import LmdbStore
+from waypost.store.port import Batch, Table
 
 manager = managers.manager
 
@@ -249,3 +251,23 @@ def test_a_manager_opens_on_a_full_disk_and_can_be_looked_at(tmp_path: Path, dis
     with opened(tmp_path) as manager:
         assert [message.text for message in manager.queue("orders").browse()] == ["a", "b"]
         disk.clear()
+
+
+def test_a_message_that_cannot_be_read_stops_the_manager_and_is_not_lost_again(tmp_path: Path) -> None:
+    with waypost.open(tmp_path) as manager:
+        queue = manager.create_queue("q")
+        queue.send("m", dead_letter=True)
+        queue.send("n")
+    with LmdbStore(tmp_path) as store:
+        key, value = next(iter(store.scan(Table.MESSAGES)))
+        batch = Batch()
+        batch.put(Table.MESSAGES, key, value[:19] + b"\xff" + value[20:])
+        store.commit(batch, 1)
+    manager = waypost.open(tmp_path)
+    with pytest.raises(StoreDamaged):
+        manager.queue("q").receive(0)
+    with pytest.raises(StoreDamaged):
+        manager.queue("q").send("another")
+    manager.close()
+    with waypost.open(tmp_path) as manager:
+        assert manager.queue("q").info().message_count == 2

@@ -181,6 +181,9 @@ class Engine:
             raise
         if unused:
             self.settle()
+        if self.node.failure is not None:
+            # What the others wait for will not be written.
+            self._break(self.node.failure)
 
     def poll(self) -> None:
         """Take in what has become durable, or why it cannot."""
