@@ -14,7 +14,6 @@ from waypost.directory.results import DirectoryOperationResult
 from waypost.guid import guid_text
 from waypost.node.directory import DirectoryMode
 from waypost.node.recovery import Settings
-from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import PathName
 
 T = TypeVar("T", bound=DirectoryObject)
@@ -61,10 +60,7 @@ class DirectoryRig(Rig):
 
     def mail(self, label: str, name: str) -> int:
         """Send a recoverable message to a public name."""
-        public = FormatName.parse(name)
-        assert isinstance(public, PublicFormatName)
-        host = self.node.directory.queue_manager_of(public)
-        return self.send(letter(label, destination_queue_manager_identifier=host), name)
+        return self.send(letter(label), name)
 
     def change(self, queue: Queue, /, **changes: object) -> None:
         call = self.call()

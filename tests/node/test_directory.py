@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.directory_rig import DirectoryRig, public_name
-from tests.node.rig import RECEIVE, SEND
+from tests.node.rig import RECEIVE, SEND, letter
 from tests.store.engines import LmdbEngine
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.directory import objects
@@ -21,10 +21,11 @@ from waypost.errors import (
     QueueNotFound,
     UnsupportedFormatName,
 )
-from waypost.guid import guid_text
+from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.node.directory import DirectoryMode
 from waypost.wire.format_names import DistributionListFormatName, FormatName
+from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_values import QueuePrivacy
 
@@ -81,6 +82,27 @@ def test_a_message_comes_and_goes_by_the_public_name_also_over_a_restart(tmp_pat
     assert public_name(rig.public().identifier) == name
     assert rig.message(rig.receive(name)).label == "second"
     engine.stop()
+
+
+def test_a_message_goes_to_several_queues_of_which_some_are_public(rig: DirectoryRig) -> None:
+    local = rig.publish()
+    far = rig.put(objects.Queue(pathname="other\\orders"))
+    rig.put(objects.QueueManager(identifier=SOMEBODY, computer_name="Other"))
+    names = [public_name(local.identifier), public_name(far), "DIRECT=OS:host\\private$\\orders"]
+    rig.done(rig.mail("letter", ",".join(names)))
+    outgoing = rig.node.manager.collection.outgoing[FormatName.parse(names[1])]
+    hosts = [rig.contents(queue)[0].destination_queue_manager_identifier for queue in (local, outgoing, rig.queue())]
+    assert hosts == [rig.node.manager.identity.identifier, SOMEBODY, NULL_GUID]
+
+
+def test_an_acknowledgment_goes_to_a_public_queue_elsewhere(rig: DirectoryRig) -> None:
+    far = public_name(rig.put(objects.Queue(pathname="other\\answers")))
+    rig.put(objects.QueueManager(identifier=SOMEBODY, computer_name="Other"))
+    asking = letter("letter", acknowledgements_requested=1, administration_queue_format_name=FormatName.parse(far))
+    rig.done(rig.send(asking))
+    (answer,) = rig.contents(rig.node.manager.collection.outgoing[FormatName.parse(far)])
+    assert answer.destination_queue_manager_identifier == SOMEBODY
+    assert answer.message_class == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.3-09")

@@ -1,5 +1,6 @@
 """What is done through a handle besides reading: MS-MQDMPR 3.1.7.1.27, purging and moving, as 3.1.1.17 allows it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -8,17 +9,20 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.writing import EnqueueStatus, Writing
 from waypost.errors import AccessDenied, QueueNotAvailable
+from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
-from waypost.wire.format_names import MultipleElementFormatName
+from waypost.wire.format_names import MultipleElementFormatName, PublicFormatName
 
 
 class Handles:
     """Each raises QueueNotAvailable if the queue of a handle is gone, AccessDenied if it was not opened for this."""
 
-    __slots__ = ("_writing",)
+    __slots__ = ("_host_of", "_writing")
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: Writing, host_of: Callable[[OpenQueueDescriptor], bytes]) -> None:
+        """`host_of` tells the queue manager that a public queue belongs to, NULL_GUID if nobody knows."""
         self._writing: Final = writing
+        self._host_of: Final = host_of
 
     def enqueue_message_to_open_queue(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
@@ -30,12 +34,15 @@ class Handles:
         _check(descriptor, allowed=descriptor.access_type is AccessType.SEND)
         name = descriptor.format_name
         if not isinstance(name, MultipleElementFormatName):
+            if type(name) is PublicFormatName and message.destination_queue_manager_identifier == NULL_GUID:
+                message.destination_queue_manager_identifier = self._host_of(descriptor)
             return self._writing.enqueue_message(_queue(descriptor), message, transaction, now)
         for child in descriptor.multiple:
             copy = replace(
                 message,
                 destination_queue_format_name=child.format_name,
                 destination_multi_queue_format_name=name.elements,
+                destination_queue_manager_identifier=self._host_of(child),
                 packet=b"",
             )
             status = self._writing.enqueue_message(_queue(child), copy, transaction, now)

@@ -24,6 +24,7 @@ from waypost.core.queues import (
     UNLIMITED,
     AccessType,
     OpenQueueDescriptor,
+    OutgoingQueue,
     Queue,
     QueueAttributes,
     ShareMode,
@@ -41,7 +42,7 @@ from waypost.core.transactions import Transactions
 from waypost.core.writing import Writing
 from waypost.errors import ServiceNotAvailable
 from waypost.guid import NULL_GUID
-from waypost.wire.format_names import FormatName, Suffix
+from waypost.wire.format_names import FormatName, PublicFormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
@@ -111,7 +112,8 @@ class QueueManager:
             hardened_security=lambda: self.attributes.hardened_security,
         )
         self._opening: Final = Opening(self.collection, creating, self.outgoing, self.reading, expand=expand)
-        handles = Handles(self.writing)
+        handles = Handles(self.writing, self._host_of)
+        self._directory: Final = directory
 
         self.create_queue: Final = creating.create_queue
         self.modify_queue: Final = creating.modify_queue
@@ -211,6 +213,16 @@ class QueueManager:
         """
         self._check_ready()
         return self._opening.open_queue(name, access, share, now)
+
+    def _host_of(self, descriptor: OpenQueueDescriptor) -> bytes:
+        """The queue manager of the public queue that a handle was opened on; other names tell their own."""
+        name = descriptor.format_name
+        if not isinstance(name, PublicFormatName):
+            return NULL_GUID
+        if not isinstance(descriptor.queue, OutgoingQueue):
+            return self.identity.identifier
+        known = None if self._directory is None else self._directory.find_queue(name.guid)
+        return NULL_GUID if known is None else known.queue_manager_identifier
 
     def _check_ready(self) -> None:
         """MS-MQDMPR 3.1.1.1: it performs no function but in Ready."""
