@@ -161,7 +161,6 @@ def opens(rig: Rig) -> set[str]:
     return possible
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.16-04")
 def test_a_handle_for_remote_reading_becomes_known_to_one_side_and_then_to_the_other(rig: Rig) -> None:
     handle, local = rig.open(), rig.open()
     states = [handle.remote_read_state]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.core.engine import OK, OTHER_TX, TX, Rig
+from waypost.clock import Now
 from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import PositionState
 from waypost.core.queues import OpenQueueDescriptor, Queue, ReadRequest
@@ -249,3 +250,11 @@ def test_what_was_to_move_to_a_deleted_queue_goes_with_it(rig: Rig) -> None:
     rig.commit()
     assert rig.deleted() == [("a", MessageClass.MQMSG_CLASS_NACK_Q_DELETED)]
     assert rig.messages.held == {}
+
+
+def test_what_expired_before_the_commit_is_gone_though_no_timer_has_fired(rig: Rig) -> None:
+    rig.send("short", ttbr=5, tx=TX)
+    rig.now = Now(rig.now.monotonic + 10, rig.now.wall + 10)
+    assert rig.commit() is OK
+    assert rig.labels() == []
+    assert rig.deleted() == [("short", MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)]

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.node.rig import SEND, SETTINGS, START, Rig, direct, letter
 from waypost.core.message import Message
 from waypost.core.outgoing import Transport
@@ -65,7 +63,6 @@ def serves(rig: Rig) -> tuple[bool, bool, list[str]]:
     return manager.attributes.hardened_security, manager.answers_rpc, moved
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.1-21")
 def test_a_hardened_queue_manager_answers_no_rpc_and_moves_messages_over_http_alone() -> None:
     assert not QueueManagerAttributes().hardened_security
     rig = Rig()

@@ -11,12 +11,15 @@ from waypost.core.external_transactions import (
     EnlistResourceManager,
     PrepareRequestDone,
     Recovery,
+    ReenlistmentFailed,
     ReenlistTransaction,
 )
 from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import PositionState
+from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType
-from waypost.errors import MessageNotFound, Timeout, TransactionSequence
+from waypost.errors import MessageNotFound, ServiceNotAvailable, Timeout, TransactionSequence
+from waypost.node.effects import ToCoordinator
 from waypost.store import records
 from waypost.store.port import Batch, Table
 from waypost.store.records import OperationRecord, TransactionRecord
@@ -326,3 +329,26 @@ def test_a_single_phase_transaction_in_the_store_is_aborted_at_the_start() -> No
     assert rig.queue().positions.state(lookup_id) is AVAILABLE
     rig.settle()
     assert not rig.store.keys(Table.TRANSACTIONS)
+
+
+@pytest.mark.spec("MQDMPR-3.1.4.11-01")
+def test_a_coordinator_that_cannot_be_asked_stops_the_start_and_nothing_is_decided() -> None:
+    rig = Rig()
+    rig.enlist()
+    rig.done(rig.send("a"))
+    rig.done(rig.receive(options=IN_TX))
+    rig.prepare()
+    rig.settle()
+    rig.crash()
+    rig.settle()
+    with rig.node.operation(rig.now):
+        rig.node.external.dtc_reenlistment_timeout(TX)
+    told = [effect.message for effect in rig.node.take_effects() if isinstance(effect, ToCoordinator)]
+    assert [type(message) for message in told] == [ReenlistmentFailed]
+    states = [rig.node.manager.state]
+    with pytest.raises(ServiceNotAvailable):
+        rig.create("another")
+    rig.crash()
+    assert TX in rig.node.manager.transactions.collection
+    states.append(rig.node.manager.state)
+    assert states == [QueueManagerState.STOPPED, QueueManagerState.READY]

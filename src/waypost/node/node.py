@@ -117,7 +117,9 @@ class Node:
         self._effects += self._held_back.pop(token, ())
 
     def tick(self, now: Now) -> None:
-        """Fire every timer that is due."""
+        """Fire every timer that is due, unless this life is over."""
+        if self.failure is not None:
+            return
         with self.operation(now):
             self.manager.tick(now)
             self.directory.events.tick(now)
@@ -126,6 +128,8 @@ class Node:
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
+        if self.failure is not None:
+            return None
         if self._purges:
             return now.monotonic
         deadline = self.manager.next_deadline(now)
@@ -142,7 +146,9 @@ class Node:
         return effects
 
     def operation(self, now: Now) -> "_Operation":
-        """To be entered for everything that can change something, at its time. One comes after the other."""
+        """To be entered for everything that can be asked for, at its time. One comes after the other."""
+        if self.failure is not None:
+            raise self.failure
         self._operation.now = now
         return self._operation
 
@@ -220,8 +226,6 @@ class Node:
 
     def check_store(self) -> None:
         """Raise what keeps the store from writing, for what would have to wait for it."""
-        if self.failure is not None:
-            raise self.failure
         if self.trouble is not None:
             raise self.trouble
 

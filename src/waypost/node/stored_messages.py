@@ -76,15 +76,17 @@ class StoredMessages:
             self._write_position(queue, message, EXPIRES)
 
     def put_all(self, queue: int, messages: Sequence[Message]) -> None:
+        if messages[0].delivery_guarantee is not _RECOVERABLE:
+            self._volatile.update(_by_key(queue, messages))
+            return
         self.hold_all(queue, messages)
-        if messages[0].delivery_guarantee is _RECOVERABLE:
-            self.publish_all(queue, [message.lookup_identifier for message in messages])
+        self.publish_all(queue, [message.lookup_identifier for message in messages])
 
     def hold(self, queue: int, message: Message) -> None:
         self._volatile[queue, message.lookup_identifier] = message
 
     def hold_all(self, queue: int, messages: Sequence[Message]) -> None:
-        by_key = {(queue, message.lookup_identifier): message for message in messages}
+        by_key = _by_key(queue, messages)
         self._volatile.update(by_key)
         if messages[0].time_to_be_received == INFINITE:
             self._heads.update(dict.fromkeys(by_key, head_of(messages[0])))
@@ -252,3 +254,7 @@ class StoredMessages:
         if totals is None:
             totals = self._totals[queue] = TotalsRecord()
         return totals
+
+
+def _by_key(queue: int, messages: Sequence[Message]) -> dict[_Key, Message]:
+    return {(queue, message.lookup_identifier): message for message in messages}
