@@ -102,6 +102,14 @@ class ServiceNotAvailable(WaypostError):
     hresult = HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 
 
+class CannotConnect(ServiceNotAvailable):
+    """No daemon answers at the address, so nothing was asked."""
+
+
+class ConnectionLost(ServiceNotAvailable):
+    """The connection to the daemon ended before its answer came: nobody knows here whether it did what was asked."""
+
+
 class AccessDenied(WaypostError):
     """The caller lacks the right, or the queue was not opened for this."""
 

@@ -83,3 +83,44 @@ MAX_CONNECTION_HISTORY: Final = 10
 
 # Messages that a purge deletes before others have their turn: some ten milliseconds.
 PURGE_PART: Final = 1000
+
+# Messages that one explanation looks at to find a message by its identifier: less than half a second for all others.
+MAX_EXPLAINED_MESSAGES: Final = 50_000
+
+# HTTP: bytes of a request; messages in one answer, and about how many bytes of them; seconds that a request may wait.
+MAX_HTTP_BODY: Final = 0x0400_0000
+MAX_HTTP_BATCH: Final = 1000
+MAX_HTTP_ANSWER: Final = 0x0400_0000
+MAX_HTTP_WAIT_SECONDS: Final = 60
+
+# HTTP: what clients may leave open (transactions, handles, cursors, event streams), how long at most, and how many
+# ended transactions are remembered, so that a commit whose answer was lost can be asked for again.
+MAX_HTTP_TRANSACTIONS: Final = 1000
+MAX_HTTP_HANDLES: Final = 1000
+MAX_HTTP_STREAMS: Final = 100
+MAX_HTTP_LEASE_SECONDS: Final = 3600
+MAX_HTTP_OUTCOMES: Final = 10_000
+
+# Queues that /metrics shows one by one: some hundred milliseconds of work.
+MAX_METRICS_QUEUES: Final = 1000
+
+# Peers whose refused connections are remembered, so that a flood of addresses takes no memory.
+MAX_WATCHED_PEERS: Final = 4096
+
+# Characters of a value in a line of the log.
+MAX_LOGGED_TEXT: Final = 500
+
+# Bytes that came from others and wait for the disk, until no more is read from those who send.
+MAX_UNWRITTEN_BYTES: Final = 0x0400_0000
+
+# Ping packets per second that are looked at, with a reserve of as many.
+MAX_PINGS_PER_SECOND: Final = 1000
+
+# Messages whose time is over that are looked at before others have their turn: some twenty milliseconds.
+EXPIRY_PART: Final = 1000
+
+# What a session writes before it looks whether the other side reads, though its window may have room for 256 MB.
+MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
+
+# The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
+MAX_IDENTIFIER_CONFLICTS: Final = 16

@@ -142,7 +142,7 @@ def test_every_queue_has_one_of_four_types_and_only_public_ones_are_published() 
     directory = DirectoryTwin()
     rig = Rig(directory)
     system = [queue for queue in rig.manager.collection.by_number.values() if queue.queue_type is QueueKind.SYSTEM]
-    assert len(system) == 5
+    assert len(system) == 6
     for path in ("host\\a", "host\\private$\\a", "host\\a;subqueue"):
         queue = rig.manager.create_queue(QueueAttributes(PathName.parse(path)), rig.now)
         # What is kept of the type is the path.

@@ -92,6 +92,7 @@ def test_system_queues_are_made_at_the_first_start_and_outgoing_ones_when_they_a
         (QueueChanged, "host\\system$;deadxact"),
         (QueueChanged, "host\\private$\\order_queue$"),
         (QueueChanged, "host\\private$\\notify_queue$"),
+        (QueueChanged, "host\\private$\\awaiting_final_ack$"),
     ]
     for _ in range(2):
         manager.open_queue(FormatName.parse(FAR), SEND, ShareMode.DENY_NONE, START)

@@ -1,5 +1,6 @@
 """A message out of the store is decoded when somebody looks, and nobody can tell."""
 
+import contextlib
 import copy
 import pickle
 from collections.abc import Callable
@@ -22,11 +23,20 @@ from waypost.core.serialization import (
     serialize_message_to_buffer,
     size_in_bytes,
 )
-from waypost.core.stored_message import mark_in_transaction, quiet_message, stored_message
+from waypost.core.stored_message import (
+    is_transactional,
+    mark_in_transaction,
+    quiet_message,
+    sequence_of,
+    set_sequence,
+    stored_message,
+    with_previous,
+)
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import PublicFormatName
+from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_message import UserMessage
 
@@ -235,16 +245,72 @@ def test_a_mark_that_was_set_is_taken_away_again() -> None:
     assert not decoded(message.packet).last_in_transaction
 
 
+numbers = st.integers(0, 0xFFFF_FFFF)
+transactional_packets = sent_in_transactions.map(serialize_message_to_buffer)
+places = st.tuples(st.builds(TxSequenceId, numbers, numbers), st.integers(1, 0xFFFF_FFFF), st.integers(0, 0xFFFF_FFFE))
+
+
+@given(transactional_packets, places, st.sampled_from((stored_message, quiet_message, decoded)))
+def test_a_place_in_a_sequence_is_set_in_a_packet_as_in_the_attributes(
+    packet: bytes, place: tuple[TxSequenceId, int, int], form: Callable[[bytes], Message]
+) -> None:
+    message, expected = form(packet), decoded(packet)
+    set_sequence(message, *place)
+    (
+        expected.transactional_message_sequence_identifier,
+        expected.transaction_sequence_number,
+        expected.transaction_previous_sequence_number,
+    ) = place
+    expected.packet = b""
+    assert sequence_of(packet_of(message)) == place
+    assert len(packet_of(message)) == len(packet)
+    assert packet_of(message) == packet_of(expected)
+    assert message == expected
+
+
+@given(transactional_packets, numbers)
+def test_only_the_previous_number_changes_with_it(packet: bytes, previous: int) -> None:
+    changed = with_previous(packet, previous)
+    assert sequence_of(changed) == (*sequence_of(packet)[:2], previous)
+    assert with_previous(changed, sequence_of(packet)[2]) == packet
+
+
+def test_a_place_in_a_sequence_needs_no_decoding() -> None:
+    message = stored_message(packet_of(transactional()))
+    set_sequence(message, TxSequenceId(1, 2), 3, 2)
+    assert type(message) is not Message
+
+
+def test_a_message_without_a_packet_gets_its_place_with_it() -> None:
+    message = transactional()
+    set_sequence(message, TxSequenceId(1, 2), 3, 2)
+    assert message.packet == b""
+    assert sequence_of(packet_of(message)) == (TxSequenceId(1, 2), 3, 2)
+
+
+@given(packets)
+def test_the_packet_of_a_transactional_message_says_so(packet: bytes) -> None:
+    assert is_transactional(packet) is decoded(packet).is_transactional
+
+
+@given(st.binary(max_size=90))
+def test_any_bytes_have_a_place_in_a_sequence_or_are_an_error(start: bytes) -> None:
+    with contextlib.suppress(DecodeError):
+        sequence_of(with_previous(start, 1))
+
+
 @pytest.mark.parametrize("guarantee", DeliveryGuarantee)
 @pytest.mark.parametrize("seconds", [0, 1, 0x0102_0304, INFINITE])
 def test_some_attributes_are_read_without_decoding(guarantee: DeliveryGuarantee, seconds: int) -> None:
     sent = replace(plain(), delivery_guarantee=guarantee, time_to_be_received=seconds, packet=b"")
+    sent = replace(sent, sent_time=0x1122_3344, time_to_reach_queue=seconds)
     sent = replace(sent, label="odd", extension=b"12345", body=b"abcdefg", body_type=8)
     if guarantee is DeliveryGuarantee.RECOVERABLE:
         sent.transaction_identifier = 7
     message = quiet_message(packet_of(sent))
     assert message.delivery_guarantee is guarantee
-    assert message.time_to_be_received == seconds
+    assert message.time_to_be_received == message.time_to_reach_queue == seconds
+    assert message.sent_time == 0x1122_3344
     assert (message.identifier, message.body_type, message.body) == (sent.identifier, 8, b"abcdefg")
     assert type(message) is not Message
 

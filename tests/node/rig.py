@@ -124,7 +124,7 @@ class Rig:
         """These many of the pending batches become durable, and the node is told."""
         for token in self.engine.finish(batches):
             self.pending -= 1
-            self.node.persisted(token)
+            self.node.persisted(token, self.now)
         self.turn()
 
     def crash(self, *, written: int = 0) -> None:

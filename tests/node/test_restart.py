@@ -242,7 +242,7 @@ def test_what_is_volatile_begins_anew(restart: Restart) -> None:
     assert manager.machine_domain_id == NULL_GUID
     assert not manager.transactions.collection
     assert not any(queue.descriptors or queue.waiting for queue in manager.collection.by_number.values())
-    assert rig.node.next_deadline(rig.now) is None
+    assert manager.reading.next_deadline is None
     with pytest.raises(InvalidHandle):
         rig.application.peek(rig.call(), handle, ReadOptions())
     assert len(manager.dispatch) == 0

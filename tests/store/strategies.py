@@ -6,7 +6,7 @@ from hypothesis.strategies import SearchStrategy
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
     CounterRecord,
-    DuplicateRecord,
+    DuplicatesRecord,
     MessageDetails,
     MessageRecord,
     OperationRecord,
@@ -65,7 +65,8 @@ OPERATIONS: SearchStrategy[OperationRecord] = st.builds(
 TRANSACTIONS: SearchStrategy[TransactionRecord] = st.builds(
     TransactionRecord, st.booleans(), st.lists(OPERATIONS, max_size=4), DATA
 )
-SEQUENCES: SearchStrategy[SequenceRecord] = st.builds(SequenceRecord, U64, U32, U32, U32, U32, DATA)
+SEQUENCES: SearchStrategy[SequenceRecord] = st.builds(SequenceRecord, U64, U32, U32, U32)
 TOTALS: SearchStrategy[TotalsRecord] = st.builds(TotalsRecord, U64, U64)
-DUPLICATES: SearchStrategy[DuplicateRecord] = st.builds(DuplicateRecord, U32)
+IDENTIFIERS = st.lists(st.binary(min_size=20, max_size=20), max_size=3).map(b"".join)
+DUPLICATES: SearchStrategy[DuplicatesRecord] = st.builds(DuplicatesRecord, U32, IDENTIFIERS)
 COUNTERS: SearchStrategy[CounterRecord] = st.builds(CounterRecord, U64)

@@ -13,7 +13,7 @@ from waypost.store.codec import VERSION
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
     CounterRecord,
-    DuplicateRecord,
+    DuplicatesRecord,
     MessageDetails,
     MessageRecord,
     OperationRecord,
@@ -38,7 +38,7 @@ RECORDS: list[type[Record]] = [
     TotalsRecord,
     SequenceRecord,
     TransactionRecord,
-    DuplicateRecord,
+    DuplicatesRecord,
     CounterRecord,
 ]
 ANY_RECORD = st.one_of(
@@ -104,7 +104,13 @@ def test_an_empty_value_is_damage(cls: type[Record]) -> None:
 
 @pytest.mark.parametrize(
     "record",
-    [QueueRecord(QueueKind.PRIVATE, label="x"), TotalsRecord(1, 2), CounterRecord(1), DuplicateRecord(1)],
+    [
+        QueueRecord(QueueKind.PRIVATE, label="x"),
+        TotalsRecord(1, 2),
+        CounterRecord(1),
+        DuplicatesRecord(1, bytes(40)),
+        SequenceRecord(1, 2),
+    ],
 )
 def test_a_byte_too_many_or_too_few_is_damage(record: Record) -> None:
     value = record.encode()
@@ -149,6 +155,18 @@ def test_the_incoming_sequences_of_a_queue_are_a_range_without_the_outgoing(queu
     assert start <= keys.incoming_sequence_key(queue_id, source) < stop
     assert not start <= keys.incoming_sequence_key(queue_id + 1, source) < stop
     assert not start <= keys.outgoing_sequence_key(queue_id) < stop
+
+
+@given(strategies.U64, strategies.GUID)
+def test_the_key_of_a_sequence_tells_whose_it_is(queue_id: int, source: bytes) -> None:
+    assert keys.sequence_of(keys.incoming_sequence_key(queue_id, source)) == (queue_id, source)
+    assert keys.sequence_of(keys.outgoing_sequence_key(queue_id)) == (queue_id, None)
+
+
+@given(strategies.U64, strategies.U64)
+def test_blocks_of_duplicates_are_in_the_order_of_their_numbers(one: int, other: int) -> None:
+    assert (keys.duplicates_key(one) < keys.duplicates_key(other)) == (one < other)
+    assert keys.duplicates_number_of(keys.duplicates_key(one)) == one
 
 
 def test_no_two_keys_of_the_counters_collide() -> None:

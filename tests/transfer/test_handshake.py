@@ -3,8 +3,8 @@
 import pytest
 
 from waypost.guid import NULL_GUID
-from waypost.transfer.handshake import Initiator, PingUse, SessionSettings
-from waypost.wire import ConnectionParameters, decode_packet
+from waypost.transfer.handshake import Initiator, PingUse, recoverable_ack_send_timeout
+from waypost.wire import decode_packet
 from waypost.wire.internal_packets import OS, SE
 from waypost.wire.ping import RC, RF
 from waypost.wire.property_values import OperatingSystem
@@ -55,10 +55,11 @@ def test_an_uptime_beyond_32_bits_wraps_and_is_echoed() -> None:
     assert request.accepted(PEER).time_stamp == request.time_stamp
 
 
-@pytest.mark.spec("MQQB-3.1.5.3.2-04")
-def test_the_initiator_states_its_time_outs_and_its_window() -> None:
-    settings = SessionSettings(recoverable_ack_send_timeout_ms=1496, ack_wait_timeout_ms=120_000, window_size=7)
-    packet = settings.connection_parameters()
-    assert packet == ConnectionParameters(recoverable_ack_timeout=1496, ack_timeout=120_000, window_size=7)
-    assert packet.base.is_internal
-    assert (packet.internal.packet_type, packet.internal.is_refused) == (3, False)
+@pytest.mark.spec("MQQB-3.1.5.3.2-03")
+@pytest.mark.parametrize(
+    ("round_trip_ms", "timeout_ms"), [(0, 500), (62, 500), (63, 504), (187, 1496), (14_999, 119_992), (15_001, 120_000)]
+)
+def test_eight_round_trips_within_the_limits_are_the_time_to_acknowledge(round_trip_ms: int, timeout_ms: int) -> None:
+    assert recoverable_ack_send_timeout(5000 + round_trip_ms, 5000) == timeout_ms
+    # The clock has 32 bits on the wire.
+    assert recoverable_ack_send_timeout(2**32 + round_trip_ms, 0) == timeout_ms

@@ -14,7 +14,6 @@ event leads to two messages at most, and those to none.
 """
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from waypost.clock import Now
@@ -24,16 +23,13 @@ from waypost.core.message_values import AuthenticationLevel
 from waypost.core.ports import MessageArrived, MessagePositionDeleted
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OutgoingQueue, Queue, ShareMode
-from waypost.core.serialization import packet_of
+from waypost.core.source_journal import SourceJournal, is_of_the_system
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import IllegalPathName, WaypostError
+from waypost.errors import WaypostError
 from waypost.wire.algorithms import PrivacyLevel
-from waypost.wire.codec import INFINITE
 from waypost.wire.expiry import has_expired
-from waypost.wire.format_names import FormatName, Suffix
+from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_arrival_nack, is_negative_ack
-from waypost.wire.path_names import PathName, QueueKind
-from waypost.wire.user_message import UserMessage
 
 # What a status of Enqueue Message means to the sender. The quota of the computer is no answer: the message may be tried
 # again (MS-MQQB 3.1.5.8.8).
@@ -61,10 +57,11 @@ _ON_THE_WAY: Final = {
 class Delivery:
     """What one queue manager does for senders, as the source and as the destination of messages."""
 
-    __slots__ = ("_manager", "send_insecure_nacks")
+    __slots__ = ("_manager", "_source_journal", "send_insecure_nacks")
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
+        self._source_journal: Final = SourceJournal(manager.collection, manager.writing)
         self.send_insecure_nacks = False
 
     def refusal(self, queue: Queue, message: Message) -> MessageClass | None:
@@ -74,7 +71,7 @@ class Delivery:
         """
         if isinstance(queue, OutgoingQueue):
             return None
-        if _is_of_the_system(queue):
+        if is_of_the_system(queue):
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         attributes = queue.attributes
         if message.is_transactional and not attributes.transactional:
@@ -100,8 +97,10 @@ class Delivery:
         if isinstance(queue, OutgoingQueue):
             if isinstance(event, MessagePositionDeleted):
                 self._left_outgoing(message, event.reason, now)
+            else:
+                self._manager.final_acks.expect(queue, message)
             return
-        if _is_of_the_system(queue):
+        if is_of_the_system(queue):
             return
         message_class = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
         if isinstance(event, MessagePositionDeleted):
@@ -142,36 +141,17 @@ class Delivery:
             manager.close_queue(descriptor)
 
     def _journal(self, message: Message, message_class: MessageClass, now: Now) -> None:
-        """Source journaling. A copy for which there is no room is discarded (MS-MQDMPR 3.1.1.12)."""
         if asks_in_vain(message):
             return
         if message.negative_journaling_requested and self._keeps_as_dead_letter(message, message_class):
-            dead_letter = _lasting_copy(message, message_class)
-            self._manager.writing.enqueue_message(self._dead_letter_queue(message), dead_letter, None, now)
+            self._source_journal.keep_dead_letter(message, message_class, now)
         elif message.positive_journaling_requested and self._is_ours(message) and _is_delivered(message, message_class):
-            journal = self._manager.system_queues[Suffix.JOURNAL]
-            self._manager.writing.enqueue_message(journal, replace(message), None, now)
+            self._source_journal.keep(message, now)
 
     def _keeps_as_dead_letter(self, message: Message, message_class: MessageClass) -> bool:
         if message.is_transactional:
             return is_negative_ack(message_class) and self._is_ours(message)
         return message_class in _KEPT_WHERE_IT_HAPPENS or (is_arrival_nack(message_class) and self._is_ours(message))
-
-    def _dead_letter_queue(self, message: Message) -> Queue:
-        suffix = Suffix.DEADXACT if message.is_transactional else Suffix.DEADLETTER
-        return self._application_queue(message.application_deadletter_queue) or self._manager.system_queues[suffix]
-
-    def _application_queue(self, pathname: str) -> Queue | None:
-        """The queue of an application on this computer that has this path name, if there is one."""
-        try:
-            path = PathName.parse(pathname)
-        except IllegalPathName:
-            return None
-        identity = self._manager.identity
-        if not identity.is_local(path.computer):
-            return None
-        queue = self._manager.queues.get(replace(path, computer=identity.computer_name))
-        return None if queue is None or _is_of_the_system(queue) else queue
 
     def _is_ours(self, message: Message) -> bool:
         return message.source_machine_identifier == self._manager.identity.identifier
@@ -179,11 +159,6 @@ class Delivery:
     def _was_encrypted(self, message: Message) -> bool:
         """A level alone is only a word of the sender (readings MQMQ 3.19), but a message from here needs no more."""
         return message.privacy_level != PrivacyLevel.NONE and (bool(message.symmetric_key) or self._is_ours(message))
-
-
-def _is_of_the_system(queue: Queue) -> bool:
-    """Nobody sends to such a queue, and nothing follows from what happens in it."""
-    return queue.is_journal or queue.queue_type is QueueKind.SYSTEM
 
 
 def _is_delivered(message: Message, message_class: MessageClass) -> bool:
@@ -197,18 +172,4 @@ def _came_too_late(event: MessagePositionDeleted) -> bool:
     message = event.message
     return event.reason is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT and has_expired(
         message.sent_time, message.time_to_be_received, message.arrival_time
-    )
-
-
-def _lasting_copy(message: Message, message_class: int) -> Message:
-    """The message with another class and without an end to its time. Its packet is otherwise as it came."""
-    packet = UserMessage.decode(packet_of(message))
-    packet.properties.message_class = message_class
-    packet.base.time_to_reach_queue = packet.user.time_to_be_received = INFINITE
-    return replace(
-        message,
-        message_class=message_class,
-        time_to_reach_queue=INFINITE,
-        time_to_be_received=INFINITE,
-        packet=packet.encode(),
     )

@@ -250,8 +250,9 @@ def _foreign(queue: Queue, directory: DirectoryState) -> Answer:
 
 def _next_hop(text: str) -> NextHop | None:
     """MS-MQMQ 2.3.12.12 tells IP addresses and the GUIDs of connected networks, and no names."""
+    _, _, address = text.rpartition("=")
     try:
-        return ip_address(text)
+        return ip_address(address)
     except ValueError:
         pass
     try:

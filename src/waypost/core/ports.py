@@ -37,7 +37,7 @@ class MessageTable(Protocol):
         """The same for several messages."""
 
     def update(self, queue: int, message: Message) -> None:
-        """Another state of a message that was put. Its packet is the same."""
+        """Another state of a message that was put. Its packet has the same size."""
 
     def get(self, queue: int, lookup_id: int) -> Message: ...
 

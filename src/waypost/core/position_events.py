@@ -1,4 +1,4 @@
-"""What becomes of message positions: MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2 and 3.1.7.2.7, and the accounting of bytes.
+"""What becomes of message positions: MS-MQDMPR 3.1.7.2.1, 3.1.7.2.2 and 3.1.7.2.7, MS-MQQB 3.1.7.1.2, and bytes.
 
 A message counts from the moment it is in a queue until it leaves it, locked or not (readings MQDMPR 3.G). A position
 that becomes Available is offered to the readers that wait in the same moment, before anybody else can see it.
@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from waypost.core.expiries import Expiries
 from waypost.core.message import Message
 from waypost.core.ports import Event, MessageArrived, MessagePositionAvailable, MessagePositionDeleted, MessageTable
 from waypost.core.positions import PositionState, lookup_identifier
-from waypost.core.queues import UNLIMITED, Queue
+from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
-from waypost.core.timers import Timers
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
 
@@ -21,9 +21,8 @@ KILOBYTE: Final = 1024
 
 Offer = Callable[[Queue, int], None]
 
-# The number of a Time To Be Received Timer: the queue's number above the 64 bits of the LookupIdentifier.
-_LOOKUP_BITS: Final = 64
-_LOOKUP_MASK: Final = (1 << _LOOKUP_BITS) - 1
+_FEW: Final = 8
+_EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
 
 
 class PositionEvents:
@@ -31,8 +30,8 @@ class PositionEvents:
 
     __slots__ = (
         "_expired",
+        "_expiries",
         "_queues",
-        "_timers",
         "events",
         "messages",
         "offer",
@@ -49,9 +48,10 @@ class PositionEvents:
         self.sequential_id = 0
         self.total_bytes = 0
         self.quota = UNLIMITED
-        self._timers: Final = Timers(self._is_in_queue)
+        self._expiries: Final = Expiries(self)
         self._queues: dict[int, Queue] = {}
-        self._expired: set[int] = set()
+        # Queue and LookupIdentifier of what expired while it was locked.
+        self._expired: set[tuple[int, int]] = set()
 
     def fits(self, queue: Queue, size: int) -> bool:
         """Whether the queue's own quota has room. Exactly full is not exceeded (readings MQDMPR 3.F)."""
@@ -67,7 +67,7 @@ class PositionEvents:
         return message.lookup_identifier
 
     def place(self, queue: Queue, message: Message, state: PositionState) -> None:
-        """Put a message that has its LookupIdentifier at its place, and start its Time To Be Received Timer."""
+        """Put a message that has its LookupIdentifier at its place, and start its timer."""
         size = size_in_bytes(message)
         if state is PositionState.LOCKED:
             self.messages.hold(queue.number, message)
@@ -76,12 +76,10 @@ class PositionEvents:
         queue.positions.insert(message.lookup_identifier, state)
         queue.total_bytes += size
         self.total_bytes += size
-        if message.time_to_be_received != INFINITE and queue.lets_messages_expire:
+        deadline = _deadline(queue, message)
+        if deadline is not None:
             self._queues[queue.number] = queue
-            # readings MQDMPR 3.O: the time counts from SentTime, not from the arrival.
-            self._timers.start(
-                message.sent_time + message.time_to_be_received, _timer(queue, message.lookup_identifier)
-            )
+            self._expiries.start(deadline, queue.number, (message.lookup_identifier,))
 
     def place_all(
         self, queue: Queue, messages: Sequence[Message], like: Message, state: PositionState, *, size: int
@@ -103,28 +101,49 @@ class PositionEvents:
         queue.positions.insert_all(lookup_ids, state)
         queue.total_bytes += size
         self.total_bytes += size
-        if like.time_to_be_received != INFINITE and queue.lets_messages_expire:
+        deadline = _deadline(queue, like)
+        if deadline is not None:
             self._queues[number] = queue
-            for lookup_id in lookup_ids:
-                self._timers.start(like.sent_time + like.time_to_be_received, _timer(queue, lookup_id))
+            self._expiries.start(deadline, number, lookup_ids)
 
     def restore(self, queue: Queue, lookup_ids: Sequence[int], total_bytes: int) -> None:
         """The messages of a queue that outlived the process, all Available, in list order."""
         queue.positions.restore(lookup_ids)
+        if isinstance(queue, OutgoingQueue) and lookup_ids:
+            queue.last_committed = lookup_ids[-1]
         queue.total_bytes = total_bytes
         self.total_bytes += total_bytes
 
-    def restore_timer(self, queue: Queue, lookup_id: int, deadline: float) -> None:
+    def restore_timer(self, queue: Queue, lookup_id: int, deadline: int) -> None:
         """Start the Time To Be Received Timer of a message that outlived the process."""
         if queue.lets_messages_expire:
             self._queues[queue.number] = queue
-            self._timers.start(deadline, _timer(queue, lookup_id))
+            self._expiries.start(deadline, queue.number, (lookup_id,))
+
+    def restore_timers(self, queue: OutgoingQueue, messages: Sequence[Message]) -> None:
+        """The same for messages on their way, which have TimeToReachQueue too."""
+        for message in messages:
+            deadline = _deadline(queue, message)
+            if deadline is not None:
+                self.restore_timer(queue, message.lookup_identifier, deadline)
 
     def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
         """Put a message at its place as Available. False if its time is over: then it is gone already."""
         self.place(queue, message, PositionState.AVAILABLE)
         self.expire(wall)
+        self.end_late(queue, (message,), message, wall)
         return message.lookup_identifier in queue.positions
+
+    def end_late(self, queue: Queue, messages: Sequence[Message], like: Message, wall: float) -> None:
+        """A time that is over on arrival takes the messages away at once, however many others wait to expire.
+
+        `like` has the times of all of them.
+        """
+        deadline = _deadline(queue, like)
+        if deadline is not None and deadline <= wall:
+            for message in messages:
+                if message.lookup_identifier in queue.positions:
+                    self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
 
     def lock(self, queue: Queue, lookup_id: int) -> Message:
         """Keep an Available position for one reader until the outcome of its transaction or two-phase read."""
@@ -165,7 +184,7 @@ class PositionEvents:
         readings MQDMPR 3.O: a message that expired while it was locked leaves instead.
         """
         if self._expired and self._is_expired(queue, lookup_id):
-            self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
+            self.deleted(queue, lookup_id, _EXPIRED)
             return
         queue.positions.set_state(lookup_id, PositionState.AVAILABLE)
         self.events.append(MessagePositionAvailable(queue, lookup_id))
@@ -180,15 +199,24 @@ class PositionEvents:
 
     def received_all(self, queue: Queue, messages: Sequence[Message]) -> None:
         """The same for several messages of a queue."""
-        if self._expired or (queue.attributes.journaling and queue.journal is not None):
+        if queue.attributes.journaling and queue.journal is not None:
             for message in messages:
                 self.received(queue, message.lookup_identifier, message)
-            return
+        else:
+            self._deleted_all(queue, messages, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+
+    def delivered_all(self, queue: OutgoingQueue, messages: Sequence[Message]) -> None:
+        """MS-MQQB 3.1.5.5: these messages have reached the next queue manager, and leave this one."""
+        self._deleted_all(queue, messages, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+
+    def _deleted_all(self, queue: Queue, messages: Sequence[Message], reason: MessageClass) -> None:
+        """The same as `deleted` for several messages."""
         queue.positions.remove_all([message.lookup_identifier for message in messages])
         size = self.messages.delete_all(queue.number, messages)
         queue.total_bytes -= size
         self.total_bytes -= size
-        reason = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        if self._expired:
+            self._expired.difference_update([(queue.number, message.lookup_identifier) for message in messages])
         self.events += [MessagePositionDeleted(queue, message, reason) for message in messages]
 
     def deleted(
@@ -212,7 +240,7 @@ class PositionEvents:
         self.total_bytes -= size
         self.messages.delete(queue.number, message)
         if self._expired:
-            self._expired.discard(_timer(queue, lookup_id))
+            self._expired.discard((queue.number, lookup_id))
         return message
 
     def forget_queue(self, queue: Queue) -> None:
@@ -220,25 +248,37 @@ class PositionEvents:
         self._queues.pop(queue.number, None)
 
     def expire(self, wall: float) -> None:
-        """MS-MQDMPR 3.1.7.2.7 for every message whose TimeToBeReceived has passed at this time of the wall clock."""
-        for timer in self._timers.expired(wall):
-            queue, lookup_id = self._queues[timer >> _LOOKUP_BITS], timer & _LOOKUP_MASK
-            if queue.positions.state(lookup_id) is PositionState.AVAILABLE:
-                self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)
-            else:
-                self._expired.add(timer)
+        """MS-MQDMPR 3.1.7.2.7 and MS-MQQB 3.1.7.1.2 for messages whose time has passed at this time of the wall clock.
+
+        For EXPIRY_PART of them, the earliest first.
+        """
+        for number, lookup_id in self._expiries.expired(wall):
+            queue = self._queues[number]
+            match queue.positions.state(lookup_id):
+                case PositionState.AVAILABLE:
+                    self.deleted(queue, lookup_id, _EXPIRED)
+                case PositionState.LOCKED | PositionState.PURGE_PENDING:
+                    self._expired.add((number, lookup_id))
 
     @property
-    def next_expiry(self) -> float | None:
+    def next_expiry(self) -> int | None:
         """The time of the wall clock at which `expire` has something to do."""
-        return self._timers.next_deadline()
+        return self._expiries.next_deadline()
 
     def _is_expired(self, queue: Queue, lookup_id: int) -> bool:
-        return _timer(queue, lookup_id) in self._expired
+        return (queue.number, lookup_id) in self._expired
 
-    def _is_in_queue(self, timer: int) -> bool:
-        queue = self._queues.get(timer >> _LOOKUP_BITS)
-        return queue is not None and timer & _LOOKUP_MASK in queue.positions
+    def remaining(self, queue: int, lookup_ids: Sequence[int]) -> list[int]:
+        """See waypost.core.expiries.Holder."""
+        held = self._queues.get(queue)
+        if held is None or not len(held.positions):
+            return []
+        is_there = held.positions.__contains__
+        return [lookup_id for lookup_id in lookup_ids if is_there(lookup_id)]
+
+    def held(self) -> int:
+        """See waypost.core.expiries.Holder. Some more for each queue, because it takes time to count them."""
+        return sum([len(queue.positions) + _FEW for queue in self._queues.values()])
 
     def _copy_to_journal(self, journal: Queue, message: Message) -> None:
         """readings MQDMPR 3.Y: if the quotas allow it."""
@@ -254,8 +294,21 @@ def _nobody_waits(_queue: Queue, _lookup_id: int) -> None:
     """As long as there are no readers."""
 
 
-def _timer(queue: Queue, lookup_id: int) -> int:
-    return queue.number << _LOOKUP_BITS | lookup_id
+def _deadline(queue: Queue, message: Message) -> int | None:
+    """The first second in which the time of the message is over.
+
+    readings MQDMPR 3.O: the time counts from SentTime, not from the arrival.
+    """
+    time_to_be_received = message.time_to_be_received
+    if not isinstance(queue, OutgoingQueue):
+        if time_to_be_received == INFINITE or not queue.lets_messages_expire:
+            return None
+        return message.sent_time + time_to_be_received
+    # MS-MQQB 3.1.7.1.2: what is on its way has to reach its queue in time. The last second still counts.
+    time_to_reach_queue = message.time_to_reach_queue
+    if time_to_reach_queue == INFINITE:
+        return None if time_to_be_received == INFINITE else message.sent_time + time_to_be_received
+    return message.sent_time + min(time_to_reach_queue + 1, time_to_be_received)
 
 
 def _has_room(quota: int, taken: int, size: int) -> bool:

@@ -45,7 +45,7 @@ class QueueCollection:
     )
 
     def __init__(self, identity: Identity, positions: PositionEvents, new_guid: Callable[[], bytes]) -> None:
-        self.identity: Final = identity
+        self.identity = identity
         self._positions: Final = positions
         self._new_guid: Final = new_guid
         self.by_number: dict[int, Queue] = {}

@@ -12,6 +12,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.creating import Creating, DefaultSecurity
 from waypost.core.dispatch import Dispatch
+from waypost.core.final_acks import FinalAcks
 from waypost.core.handles import Handles
 from waypost.core.opening import Expand, Opening
 from waypost.core.outgoing import OutgoingQueues, Transport
@@ -19,6 +20,7 @@ from waypost.core.ports import Directory, Event, MessageTable, QueueManagerChang
 from waypost.core.position_events import PositionEvents
 from waypost.core.queue_collection import QueueCollection
 from waypost.core.queues import (
+    AWAITING_FINAL_ACK,
     NOTIFICATION_QUEUE,
     ORDER_QUEUE,
     UNLIMITED,
@@ -80,7 +82,7 @@ class QueueManager:
         expand: Expand = _as_it_is,
         default_security: DefaultSecurity = _as_given,
     ) -> None:
-        self.identity: Final = identity
+        self.identity = identity
         self.attributes = attributes or QueueManagerAttributes()
         self.machine_domain_id = NULL_GUID
         self.connection_active = True
@@ -96,6 +98,7 @@ class QueueManager:
         self.writing: Final = Writing(self.positions, self.transactions)
         self.dispatch: Final = Dispatch()
         self.collection: Final = QueueCollection(identity, self.positions, new_guid)
+        self.final_acks: Final = FinalAcks(self.collection, self.positions, self.writing)
         creating = Creating(
             self.collection,
             self.reading,
@@ -149,6 +152,11 @@ class QueueManager:
         return self.queues[self._private_path(NOTIFICATION_QUEUE)]
 
     @property
+    def awaiting_final_ack(self) -> Queue:
+        """The queue that is AwaitingFinalACKTable of MS-MQQB 3.1.1.3.1."""
+        return self.queues[self._private_path(AWAITING_FINAL_ACK)]
+
+    @property
     def total_bytes(self) -> int:
         return self.positions.total_bytes
 
@@ -156,6 +164,10 @@ class QueueManager:
         """What happened since the last call, in order."""
         events, self.positions.events = self.positions.events, []
         return events
+
+    def set_addresses(self, addresses: frozenset[str]) -> None:
+        """This queue manager is reached at these addresses now. Its queues keep their names."""
+        self.identity = self.collection.identity = replace(self.identity, addresses=addresses)
 
     @property
     def last_number(self) -> int:
@@ -297,6 +309,7 @@ class QueueManager:
             self._provide(QueueAttributes(PathName(name, QueueKind.SYSTEM, system_name), quota=quota), now)
         self._provide(QueueAttributes(self._private_path(ORDER_QUEUE)), now, ORDER_QUEUE_NUMBER)
         self._provide(QueueAttributes(self._private_path(NOTIFICATION_QUEUE)), now)
+        self._provide(QueueAttributes(self._private_path(AWAITING_FINAL_ACK)), now)
         self.outgoing.initialize()
 
     def _provide(self, attributes: QueueAttributes, now: Now, private_queue_number: int = 0) -> None:

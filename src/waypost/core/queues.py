@@ -6,7 +6,7 @@ These are the records that the events of 3.1.7 work on; what may be changed toge
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from waypost.core.cursors import Cursor
 from waypost.core.positions import END, START, PositionList
@@ -22,7 +22,9 @@ UNLIMITED: Final = 0xFFFF_FFFF
 # MS-MQDMPR 3.1.3: private queues by their path and System by their QueueType, because no application may use them.
 ORDER_QUEUE: Final = "order_queue$"
 NOTIFICATION_QUEUE: Final = "notify_queue$"
-_INTERNAL: Final = frozenset({ORDER_QUEUE, NOTIFICATION_QUEUE})
+# MS-MQQB 3.1.1.3.1 AwaitingFinalACKTable: what was delivered, and whose fate its source still wants to know.
+AWAITING_FINAL_ACK: Final = "awaiting_final_ack$"
+_INTERNAL: Final = frozenset({ORDER_QUEUE, NOTIFICATION_QUEUE, AWAITING_FINAL_ACK})
 
 
 class NoPath(Enum):
@@ -205,7 +207,7 @@ class Queue:
     @property
     def lets_messages_expire(self) -> bool:
         """MS-MQDMPR 3.1.2.4: public and private queues do; readings MQDMPR 3.Y: their journals do not."""
-        return self.attributes.pathname.kind is not QueueKind.SYSTEM and not self.is_journal
+        return self.queue_type is not QueueKind.SYSTEM and not self.is_journal
 
 
 class OutgoingQueueState(Enum):
@@ -229,7 +231,8 @@ def _connection_history() -> deque[ConnectionEvent]:
 class OutgoingQueue(Queue):
     """MS-MQDMPR 3.1.1.3: messages for a queue elsewhere. Whoever transfers them fills the fields behind the name.
 
-    Its path is that of the destination, as far as the format name tells it. No next hops stand for NULL.
+    Its path is that of the destination, as far as the format name tells it. No next hops stand for NULL. `link` is what
+    those who transfer keep of the queue, and volatile.
     """
 
     destination_format_name: FormatName = field(kw_only=True)
@@ -237,6 +240,9 @@ class OutgoingQueue(Queue):
     outgoing_transfer_info: EodState = field(default_factory=EodState)
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     connection_history: deque[ConnectionEvent] = field(default_factory=_connection_history)
+    link: Any = None
+    # The greatest LookupIdentifier of what transactions have sent here: what commits later stands behind it.
+    last_committed: int = 0
 
     def __str__(self) -> str:
         return str(self.destination_format_name)
@@ -251,6 +257,11 @@ class OutgoingQueue(Queue):
     def is_internal(self) -> bool:
         """The order queue of another computer is like any other destination."""
         return False
+
+    @property
+    def lets_messages_expire(self) -> bool:
+        """MS-MQQB 3.1.7.1.2: also what is on its way to a system queue."""
+        return True
 
     @property
     def multicast(self) -> bool:

@@ -15,7 +15,9 @@ from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, 
 from waypost.core.serialization import message_from_packet
 from waypost.guid import NULL_GUID
 from waypost.wire import base_header, message_properties, transaction_header, user_header
-from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.codec import cut_short
+from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
 # BaseHeader.Flags, UserHeader.Flags, and what is the Count of a direct name if DestinationQueue is one.
@@ -23,8 +25,15 @@ _FLAGS: Final = Struct("<2xH56xIH")
 # LabelLength, BodyType, MessageSize and ExtensionSize of a MessagePropertiesHeader.
 _PROPERTIES: Final = Struct("<xB22xI4xI16xI")
 _IDENTIFIER: Final = Struct(f"<{base_header.SIZE}x16s24xI")
+_TIME_TO_REACH_QUEUE: Final = Struct("<12xI")
 _TIME_TO_BE_RECEIVED: Final = Struct(f"<{base_header.SIZE + 32}xI")
+_SENT_TIME: Final = Struct(f"<{base_header.SIZE + 36}xI")
 _USER_FLAGS: Final = Struct(f"<{base_header.SIZE + 44}xI")
+# TxSequenceID, TxSequenceNumber and PreviousTxSequenceNumber, behind the flags of a TransactionHeader.
+_SEQUENCE: Final = Struct("<QII")
+_SEQUENCE_AT: Final = 4
+_PREVIOUS: Final = Struct("<I")
+_PREVIOUS_AT: Final = _SEQUENCE_AT + 12
 # With these the body can be encrypted, or part of a compound message.
 _OTHER_BODIES: Final = user_header.SH | user_header.AH | user_header.HH
 _RECOVERABLE_FLAG: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
@@ -89,6 +98,40 @@ def mark_in_transaction(message: Message, *, is_first: bool, is_last: bool) -> N
     message.first_in_transaction = is_first
     message.last_in_transaction = is_last
     message.packet = b""
+
+
+def is_transactional(packet: bytes) -> bool:
+    """Whether the packet has a TransactionHeader."""
+    return len(packet) >= _FLAGS.size and _USER_FLAGS.unpack_from(packet)[0] & user_header.TH != 0
+
+
+def sequence_of(packet: bytes) -> tuple[TxSequenceId, int, int]:
+    """TxSequenceID, TxSequenceNumber and PreviousTxSequenceNumber of a transactional packet."""
+    value, number, previous = _SEQUENCE.unpack_from(packet, _sequence_at(packet))
+    time_stamp, ordinal = divmod(value, 1 << 32)
+    return TxSequenceId(ordinal, time_stamp), number, previous
+
+
+def with_previous(packet: bytes, previous: int) -> bytes:
+    """A transactional packet with another PreviousTxSequenceNumber."""
+    at = _sequence_at(packet) - _SEQUENCE_AT + _PREVIOUS_AT
+    return b"".join((packet[:at], _PREVIOUS.pack(previous), packet[at + _PREVIOUS.size :]))
+
+
+def set_sequence(message: Message, sequence_id: TxSequenceId, number: int, previous: int) -> None:
+    """Give a message its place in a sequence, in its packet too."""
+    packet = message.packet
+    if is_transactional(packet):
+        at = _sequence_at(packet)
+        values = _SEQUENCE.pack(sequence_id.value, number, previous)
+        packet = b"".join((packet[:at], values, packet[at + _SEQUENCE.size :]))
+        if isinstance(message, _StoredMessage):
+            _set_packet(message, packet)
+            return
+    message.transactional_message_sequence_identifier = sequence_id
+    message.transaction_sequence_number = number
+    message.transaction_previous_sequence_number = previous
+    message.packet = packet
 
 
 class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
@@ -172,6 +215,14 @@ def _delivery_guarantee(packet: bytes) -> DeliveryGuarantee:
     return _RECOVERABLE if flags & _RECOVERABLE_FLAG else _EXPRESS
 
 
+def _time_to_reach_queue(packet: bytes) -> int:
+    return int(_TIME_TO_REACH_QUEUE.unpack_from(packet)[0])
+
+
+def _sent_time(packet: bytes) -> int:
+    return int(_SENT_TIME.unpack_from(packet)[0])
+
+
 def _time_to_be_received(packet: bytes) -> int:
     return int(_TIME_TO_BE_RECEIVED.unpack_from(packet)[0])
 
@@ -209,7 +260,9 @@ def _properties_at(packet: bytes) -> int | None:
 
 _FOUND: Final[dict[str, Callable[[bytes], object]]] = {
     "delivery_guarantee": _delivery_guarantee,
+    "time_to_reach_queue": _time_to_reach_queue,
     "time_to_be_received": _time_to_be_received,
+    "sent_time": _sent_time,
     "identifier": _identifier,
     "body_type": _body_type,
     "body": _body,
@@ -241,6 +294,16 @@ def _asks_for_nothing(packet: bytes) -> bool:
         return True
     at = _transaction_header_at(packet)
     return at is not None and not packet[at] & transaction_header.FA
+
+
+def _sequence_at(packet: bytes) -> int:
+    """Where TxSequenceID is in a transactional packet."""
+    at = _transaction_header_at(packet) if len(packet) >= _FLAGS.size else None
+    if at is None:
+        _, at = UserHeader.decode(packet, base_header.SIZE)
+    if at + transaction_header.FIXED_SIZE > len(packet):
+        raise cut_short(transaction_header.SECTION, "TransactionHeader", at, len(packet))
+    return at + _SEQUENCE_AT
 
 
 def _transaction_header_at(packet: bytes) -> int | None:

@@ -6,6 +6,7 @@ decide whether it works at all. Attributes that are neither are volatile and sta
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
@@ -19,22 +20,51 @@ SYSTEM_QUEUES: Final = {
     Suffix.DEADXACT: "deadxact",
 }
 
+# 127.0.0.1 and ::1.
+_LOCALHOST: Final = (b"\x7f\x00\x00\x01", bytes(15) + b"\x01")
+
 DEFAULT_QUOTA: Final = 0x0010_0000
 DEFAULT_RETRY_SECONDS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """QueueManager.Identifier, ComputerName and QualifiedComputerName, and the other names that mean this computer."""
+    """QueueManager.Identifier, ComputerName and QualifiedComputerName, and the other names that mean this computer.
+
+    `addresses` are those that this queue manager is reached at, each an IP address. Others may be reached at other
+    addresses of the same computer, so that localhost means this one only if 127.0.0.1 or ::1 is among them.
+    """
 
     identifier: bytes
     computer_name: str
     qualified_computer_name: str
     addresses: frozenset[str] = field(default_factory=frozenset)
+    aliases: frozenset[str] = field(default_factory=frozenset)
+    _names: frozenset[str] = field(init=False, repr=False, compare=False)
+    _addresses: frozenset[bytes] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        addresses = frozenset(filter(None, map(_packed, self.addresses)))
+        names = {".", self.computer_name, self.qualified_computer_name, *self.aliases}
+        if not addresses.isdisjoint(_LOCALHOST):
+            names.add("localhost")
+        object.__setattr__(self, "_names", frozenset(name.casefold() for name in names))
+        object.__setattr__(self, "_addresses", addresses)
 
     def is_local(self, host: str) -> bool:
-        names = {self.computer_name.casefold(), self.qualified_computer_name.casefold(), "."}
-        return host.casefold() in names or host in self.addresses
+        """Whether the host in a direct name or a path, which is a name or an IP address, means this queue manager."""
+        return host.casefold() in self._names or _packed(host) in self._addresses
+
+
+def _packed(text: str) -> bytes | None:
+    """An IP address as its bytes, the same for all its spellings and for IPv4 within IPv6. The zone does not count."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.packed
+    return address.packed
 
 
 @dataclass(frozen=True, slots=True)

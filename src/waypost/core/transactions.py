@@ -4,9 +4,13 @@ An operation only locks a position; commit does the operations in the order in w
 them back. A locked position belongs to one operation. The marks FirstInTransaction and LastInTransaction go to the
 first and the last message that the transaction sends to one queue, at prepare or, without one, at commit (readings
 MQDMPR 3.P).
+
+In an outgoing queue, what transactions have sent stands in the order of their commits, because that is the order in
+which it is numbered and transferred (MS-MQQB 3.1.1.6.2). Its numbers are written into the messages before they are
+published.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final
@@ -15,7 +19,7 @@ from waypost.core.message import Message
 from waypost.core.ports import PurgePendingChanged, TransactionEnded, TransactionPrepared
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
-from waypost.core.queues import Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import mark_in_transaction
 from waypost.core.transaction_records import OperationType, Transaction, TransactionalOperation
 from waypost.errors import TransactionSequence
@@ -27,17 +31,22 @@ from waypost.wire.path_names import QueueKind
 # MS-MQMQ 2.2.20.5: the number of a transaction in a packet has 20 bits.
 _MAX_NUMBER: Final = 0xFFFFF
 
+# Gives messages their places in the sequence of an outgoing queue: all that one transaction sends there, in list order.
+NumberSends = Callable[[OutgoingQueue, Sequence[Message]], None]
+
 
 class Transactions:
     """TransactionCollection and the events on it."""
 
-    __slots__ = ("_positions", "collection", "last_number")
+    __slots__ = ("_positions", "collection", "last_number", "number_sends")
 
     def __init__(self, positions: PositionEvents) -> None:
         self._positions: Final = positions
         self.collection: dict[bytes, Transaction] = {}
         # It counts on when the 20 bits are used up, so that it only grows.
         self.last_number = 0
+        # Whoever transfers messages takes this place.
+        self.number_sends: NumberSends = _nobody_transfers
 
     def create_transaction(self, identifier: bytes) -> Transaction:
         """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
@@ -113,7 +122,7 @@ class Transactions:
         transaction.single_phase = single_phase
         if not transaction.is_prepared:
             transaction.is_prepared = True
-            self._mark(transaction)
+            self._mark(_sends(transaction))
             if transaction.is_kept:
                 self._keep(transaction)
         return HResult.MQ_OK
@@ -123,16 +132,20 @@ class Transactions:
         transaction = self.collection.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        kept, sends = transaction.is_kept, _sends(transaction)
         if not transaction.is_prepared:
-            self._mark(transaction)
+            self._mark(sends)
         self._forget(transaction)
+        for queue, operations in sends.items():
+            if isinstance(queue, OutgoingQueue):
+                self._send_out(queue, operations, is_kept=kept)
         self._positions.expire(wall)
         for (number, operation_type), run in groupby(transaction.operations.values(), _simple_type):
             # A queue that was deleted meanwhile took its positions along.
             operations = [each for each in run if each.queue.positions.is_held(each.lookup_id)]
-            if operation_type is None or transaction.is_kept or not operations:
+            if operation_type is None or kept or not operations:
                 for operation in operations:
-                    self._commit(operation, wall, is_kept=transaction.is_kept)
+                    self._commit(operation, wall, is_kept=kept)
             elif operation_type is OperationType.ENQUEUE:
                 lookup_ids = [operation.lookup_id for operation in operations]
                 self._positions.messages.publish_all(number, lookup_ids)
@@ -165,11 +178,31 @@ class Transactions:
         if transaction.is_kept:
             self._positions.events.append(TransactionEnded(transaction.identifier))
 
-    def _mark(self, transaction: Transaction) -> None:
-        sends: dict[int, list[TransactionalOperation]] = {}
-        for operation in transaction.operations.values():
-            if operation.is_send:
-                sends.setdefault(operation.queue.number, []).append(operation)
+    def _send_out(self, queue: OutgoingQueue, sends: list[TransactionalOperation], *, is_kept: bool) -> None:
+        """Put what is sent to another computer behind all that was committed before, and have it numbered."""
+        positions = self._positions
+        messages = positions.messages.get_all(queue.number, [operation.lookup_id for operation in sends])
+        is_overtaken = sends[0].lookup_id < queue.last_committed
+        if is_kept or is_overtaken:
+            # Others may have seen what a prepared transaction has stored.
+            messages = [replace(message) for message in messages]
+        if is_overtaken:
+            for operation, message in zip(sends, messages, strict=True):
+                positions.remove(queue, operation.lookup_id)
+                operation.lookup_id = positions.identify(message)
+        self.number_sends(queue, messages)
+        if is_overtaken:
+            for message in messages:
+                positions.place(queue, message, PositionState.LOCKED)
+                if is_kept:
+                    positions.messages.publish(queue.number, message.lookup_identifier)
+        else:
+            write = positions.messages.update if is_kept else positions.messages.hold
+            for message in messages:
+                write(queue.number, message)
+        queue.last_committed = sends[-1].lookup_id
+
+    def _mark(self, sends: dict[Queue, list[TransactionalOperation]]) -> None:
         for operations in sends.values():
             for operation in (operations[0], operations[-1]):
                 # Held for this transaction, so nobody else has seen it.
@@ -215,6 +248,19 @@ class Transactions:
             self._positions.deleted(queue, lookup_id, reason_if_purged)
         else:
             self._positions.available(queue, lookup_id)
+
+
+def _nobody_transfers(_queue: OutgoingQueue, _messages: Sequence[Message]) -> None:
+    """As long as messages stay where they are, they need no numbers."""
+
+
+def _sends(transaction: Transaction) -> dict[Queue, list[TransactionalOperation]]:
+    """What the transaction sends to each queue, in list order."""
+    sends: dict[Queue, list[TransactionalOperation]] = {}
+    for operation in transaction.operations.values():
+        if operation.is_send:
+            sends.setdefault(operation.queue, []).append(operation)
+    return sends
 
 
 def _simple_type(operation: TransactionalOperation) -> tuple[int, OperationType | None]:

@@ -62,6 +62,10 @@ class Writing:
         """MS-MQDMPR 3.1.7.2.6."""
         self.throttled = False
 
+    def has_room(self, size: int) -> bool:
+        """Whether the queue manager takes a message of this size: its quota allows it, and nothing is throttled."""
+        return not self.throttled and self._positions.fits_machine(size)
+
     def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
         """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if there is no such transaction to send in."""
         status = self._check(queue, message, size_in_bytes(message), transaction, now)
@@ -99,6 +103,7 @@ class Writing:
             return EnqueueStatus.ACCEPTED
         positions.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
         positions.expire(now.wall)
+        positions.end_late(queue, messages, like, now.wall)
         for message in messages:
             # A time to be received that is over on arrival has taken it away.
             if message.lookup_identifier in queue.positions:
@@ -111,9 +116,9 @@ class Writing:
         if transaction is not None and not self._transactions.is_open(transaction):
             raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.
-        if queue.lets_messages_expire and has_expired(message.sent_time, message.time_to_reach_queue, int(now.wall)):
+        if has_expired(message.sent_time, message.time_to_reach_queue, int(now.wall)) and queue.lets_messages_expire:
             return EnqueueStatus.TIMED_OUT
-        if self.throttled or not self._positions.fits_machine(size):
+        if not self.has_room(size):
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
         if not self._positions.fits(queue, size):
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED

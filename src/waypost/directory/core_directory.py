@@ -69,47 +69,47 @@ def queue_attributes(item: Queue) -> queues.QueueAttributes:
 class CoreDirectory:
     """`now` gives the time of the event that the core is at."""
 
-    __slots__ = ("_events", "_now")
+    __slots__ = ("events", "now")
 
     def __init__(self, events: DirectoryEvents, now: Callable[[], Now]) -> None:
-        self._events: Final = events
-        self._now: Final = now
+        self.events: Final = events
+        self.now: Final = now
 
     def create_queue(self, queue: queues.Queue) -> bytes:
-        result = self._events.create_directory_object(queue_object(queue), self._now())
+        result = self.events.create_directory_object(queue_object(queue), self.now())
         if result.value is None:
             raise directory_error(result.status, f"create {queue.pathname}")
         return result.value
 
     def delete_queue(self, queue: queues.Queue) -> None:
-        status = self._events.delete_directory_object(queue_object(queue), self._now())
+        status = self.events.delete_directory_object(queue_object(queue), self.now())
         if status is not DirectoryOperationResult.SUCCESS:
             raise directory_error(status, f"delete {queue.pathname}")
 
     def write_queue(self, queue: queues.Queue) -> None:
         """Publish what has changed of a queue. One that was made without the directory stays unpublished."""
         item = queue_object(queue)
-        read = self._events.read_directory(Query(Queue, by_identifier(queue.identifier)), self._now()).value
+        read = self.events.read_directory(Query(Queue, by_identifier(queue.identifier)), self.now()).value
         changed = tuple(name for name in _GIVEN if read is not None and getattr(read, name) != getattr(item, name))
         if not changed:
             return
-        status = self._events.write_directory(item, self._now(), attribute_list=changed)
+        status = self.events.write_directory(item, self.now(), attribute_list=changed)
         if status is not DirectoryOperationResult.SUCCESS:
             raise directory_error(status, f"update {queue.pathname}")
 
     def paths_of(self, queue: queues.Queue) -> tuple[str, str] | None:
         attributes = ("full_path", "directory_path")
         query = Query(Queue, by_identifier(queue.identifier), attributes)
-        read = self._events.read_directory(query, self._now()).value
+        read = self.events.read_directory(query, self.now()).value
         return None if read is None else (read.full_path, read.directory_path)
 
     def find_queue(self, identifier: bytes) -> PublicQueue | None:
         """A queue manager that the directory does not know has NULL_GUID as its identifier."""
-        queue = self._events.read_directory(Query(Queue, by_identifier(identifier)), self._now()).value
+        queue = self.events.read_directory(Query(Queue, by_identifier(identifier)), self.now()).value
         if queue is None:
             return None
         filters = (AttributeFilter("computer_name", Operator.EQUALS, queue.computer_name),)
-        manager = self._events.read_directory(Query(QueueManager, filters, ("computer_name",)), self._now()).value
+        manager = self.events.read_directory(Query(QueueManager, filters, ("computer_name",)), self.now()).value
         return PublicQueue(
             queue.pathname,
             NULL_GUID if manager is None else manager.identifier,
@@ -119,7 +119,7 @@ class CoreDirectory:
 
     def computer_name(self, queue_manager: bytes) -> str | None:
         query = Query(QueueManager, by_identifier(queue_manager), ("computer_name",))
-        read = self._events.read_directory(query, self._now()).value
+        read = self.events.read_directory(query, self.now()).value
         return None if read is None else read.computer_name
 
     def expand_format_name(self, name: FormatName) -> FormatName:
@@ -127,4 +127,4 @@ class CoreDirectory:
         return expand_format_name(name, self.members)
 
     def members(self, name: DistributionListFormatName) -> tuple[FormatName, ...] | None:
-        return self._events.resolve_distribution_list(name, self._now()).value
+        return self.events.resolve_distribution_list(name, self.now()).value

@@ -39,5 +39,68 @@ class ToCoordinator:
     message: Outgoing
 
 
-# The last two are for those who speak MS-MQCN and DNS.
-Effect = Commit | Reply | Failure | ToCoordinator | SendChangeNotification | FindDirectoryServers
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a TCP connection, and say `Network.connected` or `Network.connect_failed`."""
+
+    connection: int
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Send these bytes on a connection. What they promise is durable."""
+
+    connection: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close a connection when what was written is sent; the node wants to hear no more of it."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Find the IP addresses of a host, and say `Network.resolved`."""
+
+    request: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendDatagram:
+    """Send a UDP datagram: a Ping Request from a port of its own, on which the response comes, or a response."""
+
+    data: bytes
+    address: str
+    port: int
+    is_request: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that an operator may want to read: a line of the log. `facts` are its fields."""
+
+    event: str
+    facts: dict[str, object]
+
+
+# FindDirectoryServers and SendChangeNotification are for those who speak DNS and MS-MQCN.
+Effect = (
+    Commit
+    | Reply
+    | Failure
+    | ToCoordinator
+    | Connect
+    | Write
+    | Close
+    | Resolve
+    | SendDatagram
+    | Notice
+    | SendChangeNotification
+    | FindDirectoryServers
+)

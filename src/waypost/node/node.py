@@ -23,11 +23,14 @@ from waypost.core.ports import (
     QueueChanged,
     QueueDeleted,
     QueueManagerChanged,
+    QueuePaused,
+    QueueResumed,
     ReadEnded,
     TransactionEnded,
     TransactionPrepared,
 )
 from waypost.core.positions import PositionState
+from waypost.core.queues import OutgoingQueue
 from waypost.core.writing import Purge
 from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
 from waypost.limits import PURGE_PART
@@ -35,11 +38,17 @@ from waypost.node import manager_store, queue_store, transaction_store
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
 from waypost.node.failures import failure
+from waypost.node.network.network import Network
 from waypost.node.recovery import Settings, recover
 from waypost.node.reserves import Reserve
+from waypost.node.sequences import Sequences
 from waypost.node.stored_messages import StoredMessages
+from waypost.node.transactional_acks import TransactionalAcks
 from waypost.store.keys import Counter
 from waypost.store.port import Reader
+
+# To be done when something is durable, with the time that it is then.
+Later = Callable[[Now], None]
 
 
 class Node:
@@ -50,6 +59,7 @@ class Node:
         "_effects",
         "_held_back",
         "_is_integrated",
+        "_later",
         "_mark",
         "_operation",
         "_purges",
@@ -63,6 +73,9 @@ class Node:
         "failure",
         "manager",
         "messages",
+        "network",
+        "sequences",
+        "transactional_acks",
         "trouble",
     )
 
@@ -83,6 +96,7 @@ class Node:
         self._effects: list[Effect] = []
         self._ready: list[Effect] = []
         self._held_back: dict[int, list[Effect]] = {}
+        self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
         self._purges: deque[tuple[Purge, Callable[[], None]]] = deque()
         self._operation: Final = _Operation(self, now)
@@ -105,9 +119,15 @@ class Node:
         )
         self.external: Final = ExternalTransactions(self.manager.transactions)
         self.external.initialize(self.manager.identity.identifier)
+        self.sequences: Final = Sequences(reader, self.manager, self.messages, lambda: self._operation.now)
+        self.transactional_acks: Final = TransactionalAcks(self.manager, self.default_time_to_reach_queue)
+        # What it does on the network; None for a queue manager that is by itself.
+        self.network: Final = None if settings.transfer is None else Network(self, settings)
         self.end(now)
+        if self.network is not None:
+            self.network.start(now)
 
-    def persisted(self, token: int) -> None:
+    def persisted(self, token: int, now: Now) -> None:
         """A batch is durable, and with it all batches before it."""
         assert token == self._durable + 1, f"batch {token} is durable before batch {self._durable + 1}"
         self._durable = token
@@ -115,6 +135,11 @@ class Node:
         for reserve in self._reserves:
             reserve.persisted(token)
         self._effects += self._held_back.pop(token, ())
+        later = self._later.pop(token, None)
+        if later is not None and self.failure is None:
+            with self.operation(now):
+                for do in later:
+                    do(now)
 
     def tick(self, now: Now) -> None:
         """Fire every timer that is due, unless this life is over."""
@@ -125,6 +150,8 @@ class Node:
             self.directory.events.tick(now)
             if self._purges:
                 self._continue_purge()
+            if self.network is not None:
+                self.network.tick(now)
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
@@ -133,9 +160,13 @@ class Node:
         if self._purges:
             return now.monotonic
         deadline = self.manager.next_deadline(now)
-        if not self._is_integrated:
+        if self.network is None and not self._is_integrated:
             return deadline
-        deadlines = (deadline, self.directory.events.next_deadline)
+        deadlines = (
+            deadline,
+            self.directory.events.next_deadline if self._is_integrated else None,
+            self.network.next_deadline() if self.network is not None else None,
+        )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def take_effects(self) -> list[Effect]:
@@ -171,15 +202,26 @@ class Node:
             raise self.failure from error
 
     def _settle(self, now: Now) -> None:
-        while (events := self.manager.take_events()) or (self._is_integrated and self._settle_directory()):
+        network = self.network
+        while (
+            (events := self.manager.take_events())
+            or (self._is_integrated and self._settle_directory())
+            or (network is not None and network.settle())
+        ):
             for event in events:
-                # Most are of two kinds, and nobody has to do anything about them.
+                # Most are of two kinds, and nobody but transfer has to do anything about them.
                 if type(event) is MessagePositionAvailable:
+                    if network is not None and type(event.queue) is OutgoingQueue:
+                        network.departures.available(event.queue, event.lookup_id)
                     continue
-                if type(event) is MessagePositionDeleted and not event.message.asks_for_attention:
-                    continue
+                if type(event) is MessagePositionDeleted:
+                    if network is not None and type(event.queue) is OutgoingQueue:
+                        network.departures.removed(event.queue, event.message)
+                    if not event.message.asks_for_attention:
+                        continue
                 self._handle(event, now)
         messages = self.messages
+        self.sequences.write()
         token = messages.token if len(messages.batch.operations) > self._mark else messages.read_token
         for reserve in self._reserves:
             token = max(token, reserve.advance(messages.batch, messages.token))
@@ -188,6 +230,18 @@ class Node:
             self._ready = []
         if told := self.external.take_messages():
             self._tell_coordinator(told)
+
+    def do(self, effect: Effect) -> None:
+        """Ask the shell for something that promises nothing, or nothing that is not durable."""
+        self._effects.append(effect)
+
+    def when_durable(self, later: "Later") -> None:
+        """Have something done when all that was done so far is durable, which may be now."""
+        token = self._last_token()
+        if token <= self._durable:
+            later(self._operation.now)
+        else:
+            self._later.setdefault(token, []).append(later)
 
     def _give(self, effects: Sequence[Effect], token: int) -> None:
         """Let effects go when this batch is durable."""
@@ -246,6 +300,10 @@ class Node:
             case MessagePositionDeleted(message=message) | MessageArrived(message=message):
                 if message.asks_for_attention:
                     self.delivery.handle(event, now)
+                if message.origin is not None and isinstance(event, MessagePositionDeleted):
+                    is_sent = self.transactional_acks.final_ack(message, event.reason, now)
+                    if self.network is not None:
+                        self.network.statistics.final_acks_sent += is_sent
             case ReadEnded():
                 self._end_read(event)
             case PurgePendingChanged(queue, lookup_id):
@@ -261,8 +319,15 @@ class Node:
                 queue_store.write(self.messages.batch, queue)
                 manager_store.write_queue_numbers(self.messages.batch, self.manager)
             case QueueDeleted(queue):
+                self.sequences.forget(queue)
+                if self.network is not None:
+                    self.network.forget(queue)
                 queue_store.delete(self.messages.batch, queue)
                 self.messages.delete_queue(queue.number)
+            case QueuePaused(queue) if self.network is not None and isinstance(queue, OutgoingQueue):
+                self.network.departures.paused(queue, now)
+            case QueueResumed(queue) if self.network is not None and isinstance(queue, OutgoingQueue):
+                self.network.departures.resumed(queue, now)
             case TransactionPrepared(transaction):
                 transaction_store.write(self.messages.batch, transaction)
             case TransactionEnded(identifier):

@@ -12,20 +12,23 @@ from dataclasses import dataclass, field, replace
 from waypost.clock import Now
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import QueueManager
-from waypost.core.queues import Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.system import Identity, QueueManagerAttributes
-from waypost.errors import StoreDamaged
+from waypost.errors import DecodeError, StoreDamaged
 from waypost.guid import NULL_GUID
 from waypost.node import manager_store, queue_store, scans, transaction_store
 from waypost.node.directory import DirectoryMode, NodeDirectory
+from waypost.node.message_records import message_of
 from waypost.node.queue_security import queue_security
 from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages
+from waypost.routing.routes import Route
 from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Reader, Table
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
+from waypost.transfer.settings import TransferSettings
 from waypost.wire.message_class import MessageClass
 
 
@@ -34,7 +37,8 @@ class Settings:
     """What a queue manager is told of itself when it starts, and not before the next start again.
 
     None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12,
-    in seconds; None leaves it to the directory. `domain` is the GUID of the domain, NULL_GUID outside of one.
+    in seconds; None leaves it to the directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without
+    `transfer` the queue manager is by itself, and what is for others waits.
     """
 
     computer_name: str
@@ -45,6 +49,9 @@ class Settings:
     hardened_security: bool | None = None
     long_live_time: int | None = None
     domain: bytes = NULL_GUID
+    transfer: TransferSettings | None = None
+    aliases: frozenset[str] = field(default_factory=frozenset)
+    routes: tuple[Route, ...] = ()
 
 
 def recover(
@@ -62,6 +69,7 @@ def recover(
         settings.computer_name,
         settings.qualified_computer_name or settings.computer_name,
         settings.addresses,
+        settings.aliases,
     )
     attributes = replace(_configured(manager_store.attributes_of(record), settings), last_domain=settings.domain)
     manager = QueueManager(
@@ -78,6 +86,8 @@ def recover(
     _restore_queues(reader, manager)
     for queue in manager.collection.by_number.values():
         _restore_messages(reader, messages, manager, queue)
+        if isinstance(queue, OutgoingQueue) or queue.is_internal:
+            _restore_unfinished(reader, manager, queue)
     purged = dict(_restore_positions(reader, messages, manager))
     unfinished = _restore_transactions(reader, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
@@ -127,6 +137,21 @@ def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueMa
     manager.positions.restore(queue, lookup_ids, totals.total_bytes)
 
 
+def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> None:
+    """What is on its way to another computer, or was and its source waits for word of it, is read once.
+
+    A record of every deadline would be one more write for each message.
+    """
+    try:
+        for page in scans.messages(reader, queue.number):
+            restored = [message_of(value, keys.lookup_id_of(key)) for key, value in page]
+            manager.final_acks.restore(queue, restored)
+            if isinstance(queue, OutgoingQueue):
+                manager.positions.restore_timers(queue, restored)
+    except DecodeError as error:
+        raise StoreDamaged(f"a message of {queue} cannot be read: {error}") from error
+
+
 def _restore_positions(
     reader: Reader, messages: StoredMessages, manager: QueueManager
 ) -> Iterator[tuple[tuple[int, int], Queue]]:
@@ -138,7 +163,7 @@ def _restore_positions(
         if queue is None or lookup_id not in queue.positions:
             raise StoreDamaged(f"there is no message {lookup_id} in queue {keys.queue_id_of(key)}, but its position")
         messages.restore_position(queue.number)
-        if record.flags & EXPIRES:
+        if record.flags & EXPIRES and not isinstance(queue, OutgoingQueue):
             manager.positions.restore_timer(queue, lookup_id, record.expiry)
         if record.flags & PURGE_PENDING:
             yield (queue.number, lookup_id), queue

@@ -1,7 +1,7 @@
 """Whole tables and ranges of the store, page by page."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import error, unpack
 from typing import Final
 
@@ -16,6 +16,14 @@ def items(reader: Reader, table: Table) -> Iterator[Item]:
     start = b""
     while page := reader.scan(table, start, None, _PAGE):
         yield from page
+        start = after(page[-1][0])
+
+
+def messages(reader: Reader, queue: int) -> Iterator[Sequence[Item]]:
+    """All messages of a queue with their keys, in list order."""
+    start, stop = keys.message_range(queue)
+    while page := reader.scan(Table.MESSAGES, start, stop, _PAGE):
+        yield page
         start = after(page[-1][0])
 
 

@@ -126,6 +126,10 @@ class StoredMessages:
         else:
             self._write(queue, message)
 
+    def is_pending(self, queue: int, lookup_id: int) -> bool:
+        """Whether the message is recoverable and not durable yet."""
+        return (queue, lookup_id) in self._pending
+
     def get(self, queue: int, lookup_id: int) -> Message:
         message = self._volatile.get((queue, lookup_id))
         if message is not None:

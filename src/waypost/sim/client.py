@@ -3,14 +3,12 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
 from waypost.sim.violation import Violation
-
-if TYPE_CHECKING:
-    from waypost.sim.machine import Machine
 
 
 @dataclass(slots=True)
@@ -56,12 +54,30 @@ class Result:
 Script = Generator[Ask | Pause, Result, None]
 
 
-class Client:
+class Workplace(Protocol):
+    """A machine as its clients know it."""
+
+    @property
+    def rng(self) -> Random: ...
+
+    def think(self) -> float: ...
+
+    def later(self, delay: float, action: Callable[[], None], /) -> None: ...
+
+    def perform(self, client: "Client[Any]", ask: Ask, /) -> Result | None: ...
+
+    def script_ended(self, client: "Client[Any]", /) -> None: ...
+
+
+M = TypeVar("M", bound=Workplace)
+
+
+class Client(Generic[M]):
     """A script ends with the life of its machine, and begins again with the next one, or when it is at its end."""
 
     __slots__ = ("_make", "_script", "machine", "name")
 
-    def __init__(self, name: str, machine: "Machine", make: "Callable[[Client], Script]") -> None:
+    def __init__(self, name: str, machine: M, make: "Callable[[Client[M]], Script]") -> None:
         self.name: Final = name
         self.machine: Final = machine
         self._make: Final = make
@@ -105,7 +121,7 @@ class Client:
             result = self.machine.perform(self, step)
             if result is None:
                 return
-            if self.machine.world.rng.random() < 0.5:
+            if self.machine.rng.random() < 0.5:
                 self._later(result)
                 return
 

@@ -1,19 +1,72 @@
 """The disk of a simulated machine: slow, late with its reports, full for a while."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from random import Random
+from typing import Final, Protocol
 
+from waypost.sim.marks import Marks
 from waypost.sim.trace import batch_number
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Batch
 
-if TYPE_CHECKING:
-    from waypost.sim.machine import Machine
+
+class Manners(Protocol):
+    """How the disks of a world are."""
+
+    @property
+    def disk_delay(self) -> float: ...
+
+    @property
+    def group_commit(self) -> bool: ...
+
+    @property
+    def report_late(self) -> float: ...
+
+    @property
+    def crash_unreported(self) -> float: ...
+
+
+class Chance(Protocol):
+    @property
+    def marks(self) -> Marks: ...
+
+    def strikes(self, rate: float, /) -> bool: ...
+
+
+class Owner(Protocol):
+    """A machine as its disk knows it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def rng(self) -> Random: ...
+
+    @property
+    def swarm(self) -> Manners: ...
+
+    @property
+    def world(self) -> Chance: ...
+
+    def note(self, number: int, /, *words: object) -> None: ...
+
+    def later(self, delay: float, action: Callable[[], None], /) -> None: ...
+
+    def sealed(self, batch: Batch, /) -> None:
+        """A batch is on its way to the disk."""
+
+    def completed(self, count: int, /) -> None:
+        """The first of those are durable."""
+
+    def report(self) -> None: ...
+
+    def crash(self, why: str, /) -> None: ...
 
 
 class Drive:
     """It writes batches in the background, in their order, one by one or all that wait together."""
 
-    def __init__(self, machine: "Machine") -> None:
+    def __init__(self, machine: Owner) -> None:
         self.store: Final = MemoryStore()
         self._machine: Final = machine
         self._is_at_work = False
@@ -24,20 +77,20 @@ class Drive:
     def submit(self, batch: Batch, token: int) -> None:
         machine = self._machine
         machine.note(batch_number(batch), "commit", token)
-        machine.oracle.disk.seal()
+        machine.sealed(batch)
         self.store.submit(batch, token)
         self._work()
 
     def finish(self) -> list[int]:
         """Write all there is. The tokens that were not reported yet."""
-        self._machine.oracle.disk.complete(self.store.pending)
+        self._machine.completed(self.store.pending)
         return self.store.close()
 
     def fill(self) -> None:
         machine = self._machine
         machine.note(0, "the disk of", machine.name, "is full")
         self.store.full = True
-        machine.later(machine.world.rng.uniform(0.05, 1.0), self.make_room)
+        machine.later(machine.rng.uniform(0.05, 1.0), self.make_room)
 
     def make_room(self) -> None:
         self.store.full = False
@@ -47,16 +100,16 @@ class Drive:
         if not self._is_at_work:
             self._is_at_work = True
             machine = self._machine
-            machine.later(machine.world.rng.random() * 2 * machine.swarm.disk_delay, self._write)
+            machine.later(machine.rng.random() * 2 * machine.swarm.disk_delay, self._write)
 
     def _write(self) -> None:
         machine, store = self._machine, self.store
         world, swarm = machine.world, machine.swarm
         self._is_at_work = False
         pending = store.pending
-        done = store.complete(pending if swarm.group_commit else world.rng.randint(1, pending))
+        done = store.complete(pending if swarm.group_commit else machine.rng.randint(1, pending))
         machine.note(done, "disk:", done, "of", pending, "batches are durable")
-        machine.oracle.disk.complete(done)
+        machine.completed(done)
         if store.full:
             world.marks.sometimes("a disk full with pending batches")
         if world.strikes(swarm.crash_unreported):

@@ -3,11 +3,12 @@
 from waypost.core.queues import AccessType, ShareMode
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.machine import Machine
 from waypost.sim.model.letters import Box
 from waypost.sim.words import Name
 
 
-def healer(client: Client) -> Script:
+def healer(client: Client[Machine]) -> Script:
     machine = client.machine
     oracle, rng = machine.oracle, machine.world.rng
     yield Pause(2.0)

@@ -24,6 +24,7 @@ from waypost.sim.swarm import Swarm
 from waypost.sim.twins import Twins
 from waypost.sim.violation import Violation
 from waypost.sim.words import Existing
+from waypost.store.port import Batch
 
 if TYPE_CHECKING:
     from waypost.sim.world import World
@@ -43,17 +44,18 @@ class Machine:
         self.name: Final = name
         self.world: Final = world
         self.swarm: Final = swarm
+        self.rng: Final = world.rng
         rng = world.rng
         self.clock: Final = Clock(rng.uniform(0, 1e6), 1.7e9 + rng.uniform(0, 1e6), rng.uniform(0.97, 1.03))
         self.drive: Final = Drive(self)
         self.oracle: Final = Oracle(world.marks, swarm.quota, swarm.purge_part)
         self.history: Final = History()
-        self.clients: Final[list[Client]] = []
+        self.clients: Final[list[Client[Machine]]] = []
         self.life = 0
         # The transactions that were in doubt at the last start.
         self.reenlisted: list[bytes] = []
         self._twins: Final = Twins(self.drive.store, self.oracle, lambda: rng.randbytes(16), world.interval)
-        self._requests: dict[object, tuple[Client, Ask, int]] = {}
+        self._requests: dict[object, tuple[Client[Machine], Ask, int]] = {}
         self._deadline: float | None = None
         self._tick_at = _NEVER
         self._takes_effects_later = False
@@ -81,11 +83,11 @@ class Machine:
         """Do it if this life lasts so long."""
         self.world.schedule(delay, action, self)
 
-    def add_client(self, client: Client) -> None:
+    def add_client(self, client: "Client[Machine]") -> None:
         self.clients.append(client)
         client.start()
 
-    def script_ended(self, client: Client) -> None:
+    def script_ended(self, client: "Client[Machine]") -> None:
         if not self.world.is_healing:
             client.start()
 
@@ -144,9 +146,15 @@ class Machine:
             self.clock.wall_offset += rng.uniform(0, 20)
         self.later(rng.uniform(0.01, 0.5), self.start)
 
+    def sealed(self, _batch: Batch) -> None:
+        self.oracle.disk.seal()
+
+    def completed(self, count: int) -> None:
+        self.oracle.disk.complete(count)
+
     # Operations and timers.
 
-    def perform(self, client: Client, ask: Ask) -> Result | None:
+    def perform(self, client: "Client[Machine]", ask: Ask) -> Result | None:
         """Have the node and the model do it. The result if it is known at once."""
         now = self.now
         self._tick_if_due(now)
@@ -212,7 +220,7 @@ class Machine:
 
     def _persisted(self, tokens: list[int]) -> None:
         for token in tokens:
-            self._twins.node.persisted(token)
+            self._twins.node.persisted(token, self.now)
 
     def _end_turn(self) -> None:
         """The shell takes the effects now, or lets more come together first."""
@@ -270,7 +278,7 @@ class Machine:
 
     # Healing.
 
-    def heal(self, healer: Client) -> None:
+    def heal(self, healer: "Client[Machine]") -> None:
         """Clients go away, whatever they have open; the disk is fine."""
         for client in self.clients:
             client.stop()

@@ -1,5 +1,6 @@
 """`sometimes`: rare branches that many seeds together must reach, or the simulation proves less than it seems to."""
 
+from collections.abc import Iterable
 from typing import Final
 
 SOMETIMES: Final = (
@@ -57,8 +58,8 @@ class Marks:
 
     __slots__ = ("counts",)
 
-    def __init__(self) -> None:
-        self.counts: Final = dict.fromkeys(SOMETIMES, 0)
+    def __init__(self, names: Iterable[str] = SOMETIMES) -> None:
+        self.counts: Final = dict.fromkeys(names, 0)
 
     def sometimes(self, name: str) -> None:
         self.counts[name] += 1

@@ -5,13 +5,14 @@ They reach into private parts on purpose.
 """
 # ruff: noqa: SLF001, ARG001
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from waypost.clock import Now
 from waypost.core import position_events
 from waypost.core.delivery import Delivery
+from waypost.core.expiries import Expiries
 from waypost.core.message import Message
 from waypost.core.ports import Event, PurgePendingChanged, ReadEnded
 from waypost.core.position_events import PositionEvents
@@ -104,6 +105,13 @@ def _lost_timer(start: Any) -> Callable[[Timers, float, int], None]:
     def lossy(timers: Timers, deadline: float, number: int) -> None:
         if number % 5:
             start(timers, deadline, number)
+
+    return lossy
+
+
+def _lost_expiry(start: Any) -> Callable[[Expiries, int, int, Iterable[int]], None]:
+    def lossy(expiries: Expiries, deadline: int, queue: int, lookup_ids: Iterable[int]) -> None:
+        start(expiries, deadline, queue, [each for each in lookup_ids if each % 5])
 
     return lossy
 
@@ -246,6 +254,7 @@ MUTANTS: Final = (
         _instead(PositionEvents, "available", _unlock_without_wake_up),
     ),
     Mutant("lost-timer", "loses some timers", _instead(Timers, "start", _lost_timer)),
+    Mutant("lost-expiry", "lets some messages never expire", _instead(Expiries, "start", _lost_expiry)),
     Mutant("never-expires", "lets no message expire", _instead(PositionEvents, "expire", _nothing)),
     Mutant(
         "timers-not-restored",

@@ -7,11 +7,13 @@ from typing import Final
 from waypost.node import node, reserves, scans
 from waypost.sim.marks import Marks
 from waypost.sim.mutants import Mutant
+from waypost.sim.net.swarm import NetSwarm
+from waypost.sim.net.world import NetWorld
 from waypost.sim.patches import Patch, patched
-from waypost.sim.swarm import Swarm
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.world import World
+from waypost.transfer import session
 
 # After how many events the queues that changed are compared message by message.
 QUICK: Final = 4
@@ -32,21 +34,24 @@ class Outcome:
         return self.trace.digest
 
 
-def run_seed(seed: int, marks: Marks, mutant: Mutant | None = None, *, interval: int = QUICK) -> Outcome:
+def run_seed(
+    seed: int, marks: Marks, mutant: Mutant | None = None, *, interval: int = QUICK, nodes: int = 1
+) -> Outcome:
     """One world from its first to its last event, or to the first violation.
 
     With the interval 1 a violation is seen a little earlier, and the run takes longer; nothing else is different.
     """
-    world = World(seed, marks, interval)
+    world = World(seed, marks, interval) if nodes == 1 else NetWorld(seed, marks, nodes)
     violation: str | None = None
-    with patched(*_limits(world.swarm), *(mutant.patches if mutant is not None else ())):
+    with patched(*_limits(world), *(mutant.patches if mutant is not None else ())):
         try:
             world.run()
         except Violation as found:
             violation = str(found)
         except Exception as error:  # noqa: BLE001, whatever the engine raises is a finding
             violation = f"the engine broke down with {type(error).__name__}: {error}"
-    starts = sum(machine.starts for machine in world.machines)
+    machines = world.machines if isinstance(world, World) else world.hosts
+    starts = sum(machine.starts for machine in machines)
     return Outcome(seed, world.operations, starts, violation, world.trace)
 
 
@@ -60,9 +65,9 @@ def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:
     return None
 
 
-def _limits(swarm: Swarm) -> tuple[Patch, ...]:
-    return (
-        Patch(reserves, "BLOCK", swarm.block),
-        Patch(node, "PURGE_PART", swarm.purge_part),
-        Patch(scans, "_PAGE", swarm.page),
-    )
+def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
+    drawn = world.swarm
+    limits = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
+    if isinstance(drawn, NetSwarm):
+        return *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
+    return *limits, Patch(node, "PURGE_PART", drawn.purge_part)

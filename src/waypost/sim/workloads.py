@@ -10,6 +10,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.machine import Machine
 from waypost.sim.words import SYSTEM, Draft, Drafts, Existing, Name, Plan
 from waypost.wire.codec import INFINITE
 
@@ -20,7 +21,7 @@ Asked = Generator[Ask | Pause, Result, Result]
 Opened = Generator[Ask | Pause, Result, int | None]
 
 
-def setup(client: Client) -> Script:
+def setup(client: Client[Machine]) -> Script:
     """Make the queues, in every life: some may have been deleted."""
     for plan in client.machine.swarm.plans:
         if plan.key not in client.machine.oracle.books.boxes:
@@ -29,7 +30,7 @@ def setup(client: Client) -> Script:
         yield Pause(60.0)
 
 
-def sender(client: Client) -> Script:
+def sender(client: Client[Machine]) -> Script:
     rng = _rng(client)
     keys = [plan.key for plan in client.machine.swarm.plans if not plan.transactional or rng.random() < 0.05]
     handle = yield from _open(rng.choice(keys), AccessType.SEND)
@@ -39,7 +40,7 @@ def sender(client: Client) -> Script:
         yield Ask("close_queue", (handle,))
 
 
-def receiver(client: Client) -> Script:
+def receiver(client: Client[Machine]) -> Script:
     rng = _rng(client)
     share = ShareMode.DENY_RECEIVE if rng.random() < 0.05 else ShareMode.DENY_NONE
     handle = yield from _open(_any_key(client), AccessType.RECEIVE, share)
@@ -59,7 +60,7 @@ def receiver(client: Client) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def transactional(client: Client) -> Script:
+def transactional(client: Client[Machine]) -> Script:
     """Over several queues. Some transactions are left alone."""
     rng = _rng(client)
     sends, receives = yield from _open_both(client)
@@ -75,7 +76,7 @@ def transactional(client: Client) -> Script:
         yield Ask("close_queue", (handle,))
 
 
-def two_phase(client: Client) -> Script:
+def two_phase(client: Client[Machine]) -> Script:
     rng = _rng(client)
     handle = yield from _open(_any_key(client), AccessType.RECEIVE)
     if handle is None:
@@ -89,7 +90,7 @@ def two_phase(client: Client) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def browser(client: Client) -> Script:
+def browser(client: Client[Machine]) -> Script:
     """With a cursor."""
     rng = _rng(client)
     handle = yield from _open(_any_key(client), rng.choice((AccessType.PEEK, AccessType.RECEIVE, AccessType.RECEIVE)))
@@ -107,7 +108,7 @@ def browser(client: Client) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def seeker(client: Client) -> Script:
+def seeker(client: Client[Machine]) -> Script:
     """By LookupIdentifier."""
     rng = _rng(client)
     handle = yield from _open(_any_key(client), AccessType.RECEIVE)
@@ -125,7 +126,7 @@ def seeker(client: Client) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def mover(client: Client) -> Script:
+def mover(client: Client[Machine]) -> Script:
     rng = _rng(client)
     key, other = (rng.choice(client.machine.swarm.plans).key for _ in range(2))
     here, there = rng.choice(((key, f"{key};late"), (f"{key};late", key), (key, other)))
@@ -151,7 +152,7 @@ def mover(client: Client) -> Script:
     yield Ask("close_queue", (target,))
 
 
-def purger(client: Client) -> Script:
+def purger(client: Client[Machine]) -> Script:
     rng = _rng(client)
     handle = yield from _open(_any_key(client), AccessType.RECEIVE)
     if handle is not None:
@@ -160,7 +161,7 @@ def purger(client: Client) -> Script:
     yield Pause(rng.uniform(0.1, 1.0))
 
 
-def administrator(client: Client) -> Script:
+def administrator(client: Client[Machine]) -> Script:
     rng = _rng(client)
     plan = rng.choice(client.machine.swarm.plans)
     changed = Plan(
@@ -178,7 +179,7 @@ def administrator(client: Client) -> Script:
         yield Ask("create_queue", (plan,))
 
 
-def coordinator(client: Client) -> Script:
+def coordinator(client: Client[Machine]) -> Script:
     """Somebody else's transactions. What was decided is remembered over the lives of the machine."""
     rng, machine = _rng(client), client.machine
     decided = machine.world.decided
@@ -212,7 +213,7 @@ def coordinator(client: Client) -> Script:
         yield Ask("close_queue", (handle,))
 
 
-SCRIPTS: Final[dict[str, Callable[[Client], Script]]] = {
+SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
     "sender": sender,
     "receiver": receiver,
     "transactional": transactional,
@@ -226,7 +227,7 @@ SCRIPTS: Final[dict[str, Callable[[Client], Script]]] = {
 }
 
 
-def _open_both(client: Client) -> Generator[Ask | Pause, Result, tuple[list[int], list[int]]]:
+def _open_both(client: Client[Machine]) -> Generator[Ask | Pause, Result, tuple[list[int], list[int]]]:
     """Handles to send with to transactional queues, and handles to receive with."""
     rng = _rng(client)
     keys = [plan.key for plan in client.machine.swarm.plans if plan.transactional]
@@ -242,7 +243,9 @@ def _open_both(client: Client) -> Generator[Ask | Pause, Result, tuple[list[int]
     return handles
 
 
-def _work(client: Client, identifier: bytes, sends: list[int], receives: list[int]) -> Generator[Ask | Pause, Result]:
+def _work(
+    client: Client[Machine], identifier: bytes, sends: list[int], receives: list[int]
+) -> Generator[Ask | Pause, Result]:
     """One operation in a transaction."""
     rng = _rng(client)
     if sends and (not receives or rng.random() < 0.55):
@@ -267,7 +270,7 @@ def _open(key: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) 
     return result.number
 
 
-def _any_key(client: Client) -> str:
+def _any_key(client: Client[Machine]) -> str:
     """Mostly a queue of applications, sometimes its journal or subqueue, or a queue of the system."""
     rng = _rng(client)
     key = rng.choice(client.machine.swarm.plans).key
@@ -277,7 +280,7 @@ def _any_key(client: Client) -> str:
     return rng.choice((f"{key};journal", f"{key};late", *SYSTEM))
 
 
-def _send(client: Client, handle: int, transaction: bytes | None) -> Ask:
+def _send(client: Client[Machine], handle: int, transaction: bytes | None) -> Ask:
     draft = _draft(client)
     rng = _rng(client)
     if rng.random() < 0.9:
@@ -286,7 +289,7 @@ def _send(client: Client, handle: int, transaction: bytes | None) -> Ask:
     return Ask("send_several", (handle, Drafts((draft, *others)), transaction))
 
 
-def _draft(client: Client) -> Draft:
+def _draft(client: Client[Machine]) -> Draft:
     rng, swarm = _rng(client), client.machine.swarm
     draft = Draft(
         client.machine.world.new_uid(),
@@ -307,5 +310,5 @@ def _draft(client: Client) -> Draft:
     return draft
 
 
-def _rng(client: Client) -> Random:
-    return client.machine.world.rng
+def _rng(client: Client[Machine]) -> Random:
+    return client.machine.rng

@@ -23,6 +23,8 @@ class Counter(Enum):
     QUEUE_ID = b"queue_id"
     PRIVATE_QUEUE_NUMBER = b"private_queue_number"
     TRANSACTION_NUMBER = b"transaction_number"
+    # The greatest TimeStamp of an outgoing transactional sequence.
+    SEQUENCE_TIME_STAMP = b"sequence_time_stamp"
 
 
 QUEUE_MANAGER_KEY: Final = b"queue_manager"
@@ -64,8 +66,17 @@ def outgoing_sequence_key(queue_id: int) -> bytes:
     return _SEQUENCE_KEY.pack(_OUTGOING, queue_id)
 
 
-def duplicate_key(guid: bytes, ordinal: int) -> bytes:
-    return guid + ordinal.to_bytes(4, "big")
+def sequence_of(key: bytes) -> tuple[int, bytes | None]:
+    """The queue id in a key of SEQUENCES, and the source queue manager of an incoming one."""
+    return int.from_bytes(key[1:9], "big"), key[9:] if key[0] == _INCOMING else None
+
+
+def duplicates_key(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def duplicates_number_of(key: bytes) -> int:
+    return int.from_bytes(key, "big")
 
 
 def totals_key(queue_id: int) -> bytes:

@@ -8,7 +8,7 @@
 | SEQUENCES    | 0 u8, queue id u64, GUID of the source queue manager   | SequenceRecord, of what comes in  |
 |              | 1 u8, queue id u64                                     | SequenceRecord, of what goes out  |
 | TRANSACTIONS | GUID of the transaction                                | TransactionRecord   |
-| DUPLICATES   | message identifier: GUID, ordinal u32                  | DuplicateRecord     |
+| DUPLICATES   | number u64, consecutive, of a block                    | DuplicatesRecord    |
 | COUNTERS     | a Counter                                              | CounterRecord       |
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
@@ -172,37 +172,29 @@ class PositionRecord:
         return _POSITION.pack(VERSION, self.flags, self.expiry)
 
 
-_SEQUENCE: Final = Struct("<BQIIII")
+_SEQUENCE: Final = Struct("<BQIII")
 
 
 @dataclass(slots=True)
 class SequenceRecord:
-    """How far a sequence of transactional messages has come.
+    """How far a sequence of transactional messages has come: MS-MQQB 3.1.1.3.1, MS-MQDMPR 3.1.1.5.
 
-    Incoming: MS-MQDMPR 3.1.1.5. Outgoing: the sequence that messages get next. `details` belongs to the protocol.
+    Incoming: the last message that was accepted. Outgoing: the number that the next message gets; the last two are 0.
     """
 
     sequence_identifier: int = 0
     sequence_number: int = 0
-    previous_number: int = 0
-    last_access_time: int = 0
     reject_count: int = 0
-    details: bytes = b""
+    last_access_time: int = 0
 
     @classmethod
     def decode(cls, value: bytes) -> "SequenceRecord":
-        return cls(*[*unpack(_SEQUENCE, value, "sequence"), value[_SEQUENCE.size :]])
+        return cls(*unpack_whole(_SEQUENCE, value, "sequence"))
 
     def encode(self) -> bytes:
-        head = _SEQUENCE.pack(
-            VERSION,
-            self.sequence_identifier,
-            self.sequence_number,
-            self.previous_number,
-            self.last_access_time,
-            self.reject_count,
+        return _SEQUENCE.pack(
+            VERSION, self.sequence_identifier, self.sequence_number, self.reject_count, self.last_access_time
         )
-        return head + self.details
 
 
 class OperationType(IntEnum):
@@ -264,21 +256,30 @@ class TransactionRecord:
         )
 
 
-_DUPLICATE: Final = Struct("<BI")
+_DUPLICATES: Final = Struct("<BI")
+_IDENTIFIER_SIZE: Final = 20
 
 
 @dataclass(slots=True)
-class DuplicateRecord:
-    """MessageIDHistoryEntry (MS-MQQB 3.1.1.3): a message that was received at `time_stamp`, seconds since 1970."""
+class DuplicatesRecord:
+    """Entries of MessageIDHistoryTable (MS-MQQB 3.1.1.3): the messages that came at `time_stamp`, seconds since 1970.
+
+    Their identifiers, 20 bytes each as in the packet, stand one behind the other.
+    """
 
     time_stamp: int
+    identifiers: bytes
 
     @classmethod
-    def decode(cls, value: bytes) -> "DuplicateRecord":
-        return cls(*unpack_whole(_DUPLICATE, value, "duplicate"))
+    def decode(cls, value: bytes) -> "DuplicatesRecord":
+        (time_stamp,) = unpack(_DUPLICATES, value, "duplicates")
+        identifiers = value[_DUPLICATES.size :]
+        if len(identifiers) % _IDENTIFIER_SIZE:
+            raise damaged("duplicates")
+        return cls(time_stamp, identifiers)
 
     def encode(self) -> bytes:
-        return _DUPLICATE.pack(VERSION, self.time_stamp)
+        return _DUPLICATES.pack(VERSION, self.time_stamp) + self.identifiers
 
 
 _COUNTER: Final = Struct("<BQ")

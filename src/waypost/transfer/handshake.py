@@ -1,15 +1,25 @@
-"""What a queue manager says when it opens a session: MS-MQQB 2.2.7, 3.1.5.2.3 and 3.1.5.3.2."""
+"""What two queue managers say to each other to open a session: MS-MQQB 2.2.7 and 3.1.5.2.3 to 3.1.5.4.
+
+Nothing here has state. Times are milliseconds, as in the packets.
+"""
 
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from waypost.wire.internal_packets import OS, SE, ConnectionParameters, EstablishConnection
+from waypost.guid import NULL_GUID, guid_text
+from waypost.wire.internal_packets import OS, SE, EstablishConnection
 from waypost.wire.ping import RC, Ping
 from waypost.wire.property_values import OperatingSystem
-from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 
 _SERVERS: Final = (OperatingSystem.MSMQ_OS_NTS, OperatingSystem.MSMQ_OS_NTE)
+
+# MS-MQQB 2.2.2.1: the ranges of RecoverableAckTimeout and AckTimeout.
+MIN_RECOVERABLE_ACK_TIMEOUT: Final = 500
+MIN_ACK_TIMEOUT: Final = 20_000
+MAX_TIMEOUT: Final = 120_000
+
+_UINT32: Final = 0xFFFF_FFFF
 
 
 class PingUse(Enum):
@@ -38,18 +48,39 @@ class Initiator:
         return EstablishConnection.request(self.identifier, remote_qm_guid, uptime_ms, flags)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """The session state of MS-MQQB 3.1.1.3.1.1 that its ConnectionParameters tell the other side."""
+def why_refuse(request: EstablishConnection, own_guid: bytes) -> str | None:
+    """MS-MQQB 3.1.5.3.1: why a session that is asked for is refused. Zero asks for nobody (readings MQQB 3.12)."""
+    if request.client_guid == own_guid:
+        return "it comes from a queue manager with the identifier of this one"
+    if request.server_guid in (own_guid, NULL_GUID):
+        return None
+    return f"it asks for the queue manager {guid_text(request.server_guid)}, which is not this one"
 
-    recoverable_ack_send_timeout_ms: int = 500
-    ack_wait_timeout_ms: int = 20_000
-    window_size: int = DEFAULT_WINDOW_SIZE
 
-    def connection_parameters(self) -> ConnectionParameters:
-        """MS-MQQB 3.1.5.3.2: what the initiator sends when the session was granted."""
-        return ConnectionParameters(
-            recoverable_ack_timeout=self.recoverable_ack_send_timeout_ms,
-            ack_timeout=self.ack_wait_timeout_ms,
-            window_size=self.window_size,
-        )
+def why_refused(response: EstablishConnection, own_guid: bytes, expected_guid: bytes) -> str | None:
+    """MS-MQQB 3.1.5.3.2: why the answer grants no session.
+
+    Behind a direct format name any queue manager may answer: `expected_guid` is NULL_GUID (readings MQQB 3.11).
+    """
+    if response.server_guid == own_guid:
+        return "the queue manager there has the identifier of this one"
+    if response.internal.is_refused:
+        return "the other side refuses the session"
+    if response.client_guid != own_guid:
+        return f"the answer is for the queue manager {guid_text(response.client_guid)}, which is not this one"
+    if expected_guid not in (NULL_GUID, response.server_guid):
+        return f"the queue manager {guid_text(response.server_guid)} answers instead of {guid_text(expected_guid)}"
+    return None
+
+
+def recoverable_ack_send_timeout(uptime_ms: int, time_stamp: int) -> int:
+    """MS-MQQB 3.1.5.3.2: RecoverableAckSendTimeout from the TimeStamp that the other side has echoed."""
+    return in_recoverable_ack_range(8 * (uptime_ms - time_stamp & _UINT32))
+
+
+def in_recoverable_ack_range(timeout: int) -> int:
+    return min(max(timeout, MIN_RECOVERABLE_ACK_TIMEOUT), MAX_TIMEOUT)
+
+
+def in_ack_range(timeout: int) -> int:
+    return min(max(timeout, MIN_ACK_TIMEOUT), MAX_TIMEOUT)

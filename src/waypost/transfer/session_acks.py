@@ -5,70 +5,100 @@ The number of a message is the count that it makes, so the first one has 1. The 
 (readings MQQB 3.8).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from waypost.wire.internal_packets import SessionAck
-from waypost.wire.session_header import DEFAULT_WINDOW_SIZE, SessionHeader
-from waypost.wire.user_header import RECOVERABLE
-from waypost.wire.user_message import UserMessage
+from waypost.errors import ProtocolError
+from waypost.wire import base_header
+from waypost.wire.session_header import SessionHeader
 
-_ON_THE_WIRE: Final = 0xFFFF
-_BITS: Final = 32
+ON_THE_WIRE: Final = 0xFFFF
+ACK_FLAGS: Final = 32
 
 
 @dataclass(slots=True)
 class SessionCounts:
-    """The state of one session that its acknowledgments carry, by the names of MS-MQQB 3.1.1.3.1."""
+    """The state of one session that its acknowledgments carry, by the names of MS-MQQB 3.1.1.3.1.
+
+    `recoverable_msg_ack_flags` has a bit for each recoverable message that is on disk and not yet acknowledged, from
+    the number `first_pending` on. The messages reach the disk in the order of their numbers, but later than they come:
+    `last_acked_recoverable_msg_seq_number` is the last number that a header told, which is behind
+    `recoverable_message_received_count` while some are on their way to the disk.
+    """
 
     message_sent_count: int = 0
     message_received_count: int = 0
     recoverable_message_sent_count: int = 0
     recoverable_message_received_count: int = 0
-    window_size: int = DEFAULT_WINDOW_SIZE
-    # Numbers of recoverable messages that are on disk and not yet acknowledged.
-    pending: set[int] = field(default_factory=set)
+    unacked_received_msg_count: int = 0
+    recoverable_msg_ack_flags: int = 0
+    last_acked_recoverable_msg_seq_number: int = 0
+    first_pending: int = 0
 
-    def count_sent(self, message: UserMessage) -> None:
-        self.message_sent_count += 1
-        if message.user.delivery == RECOVERABLE:
-            self.recoverable_message_sent_count += 1
+    @property
+    def is_ack_owed(self) -> bool:
+        """A message that reaches the disk after its number was acknowledged is owed a second acknowledgment."""
+        return self.unacked_received_msg_count != 0 or self.recoverable_msg_ack_flags != 0
 
-    def count_received(self, message: UserMessage) -> None:
-        self.message_received_count += 1
-        if message.user.delivery == RECOVERABLE:
-            self.recoverable_message_received_count += 1
-
-    def acknowledged_by(self, header: SessionHeader) -> int:
-        """MS-MQQB 3.1.5.5.1: the number up to which, and including it, a received header acknowledges what was sent.
-
-        The header has 16 bits of it: it is the largest such number that was sent, and 0 if none was.
-        """
-        return max(self.message_sent_count - (self.message_sent_count - header.ack_sequence_number & _ON_THE_WIRE), 0)
+    @property
+    def is_all_stored(self) -> bool:
+        """Whether every recoverable message that was received is on disk."""
+        last = self.last_acked_recoverable_msg_seq_number
+        if self.recoverable_msg_ack_flags:
+            last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
+        return last == self.recoverable_message_received_count
 
     def stored(self, number: int) -> None:
-        """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk, so a header acknowledges it."""
-        self.pending.add(number)
+        """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk: the next header acknowledges it."""
+        if not self.recoverable_msg_ack_flags:
+            self.first_pending = number
+        self.recoverable_msg_ack_flags |= 1 << number - self.first_pending
 
-    def session_ack(self) -> SessionAck:
-        """MS-MQQB 3.1.5.8.7: the acknowledgment in a packet of its own."""
-        return SessionAck(session=self._take_header())
-
-    def piggyback(self, message: UserMessage) -> None:
-        """MS-MQQB 3.1.7.1.3: the acknowledgment behind a message about to be sent, which counts as sent in it."""
-        self.count_sent(message)
-        message.session = self._take_header()
-
-    def _take_header(self) -> SessionHeader:
-        """The bits of a header reach 31 numbers beyond the lowest; what lies farther waits for the next header."""
-        lowest = min(self.pending, default=0)
-        told = {number for number in self.pending if number - lowest < _BITS}
-        self.pending -= told
-        return SessionHeader(
-            ack_sequence_number=self.message_received_count & _ON_THE_WIRE,
-            recoverable_msg_ack_seq_number=lowest & _ON_THE_WIRE,
-            recoverable_msg_ack_flags=sum(1 << number - lowest for number in told),
-            user_msg_sequence_number=self.message_sent_count & _ON_THE_WIRE,
-            recoverable_msg_seq_number=self.recoverable_message_sent_count & _ON_THE_WIRE,
-            window_size=self.window_size,
+    def take_header(self, window_size: int) -> SessionHeader:
+        """MS-MQQB 3.1.5.8.7, 3.1.6.4 and 3.1.7.1.3: the header that leaves, after which nothing is pending."""
+        header = SessionHeader(
+            ack_sequence_number=self.message_received_count & ON_THE_WIRE,
+            recoverable_msg_ack_flags=self.recoverable_msg_ack_flags,
+            user_msg_sequence_number=self.message_sent_count & ON_THE_WIRE,
+            recoverable_msg_seq_number=self.recoverable_message_sent_count & ON_THE_WIRE,
+            window_size=window_size,
         )
+        self.unacked_received_msg_count = 0
+        if self.recoverable_msg_ack_flags:
+            header.recoverable_msg_ack_seq_number = self.first_pending & ON_THE_WIRE
+            last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
+            self.last_acked_recoverable_msg_seq_number = last
+            self.recoverable_msg_ack_flags = 0
+        return header
+
+    def check_acknowledged(self, header: SessionHeader) -> None:
+        """Nobody can have received what was not sent. (The numbers sent do not wrap: readings MQQB 3.27.)"""
+        if header.ack_sequence_number > self.message_sent_count:
+            raise ProtocolError(
+                f"the other side acknowledges {header.ack_sequence_number} messages, "
+                f"but {self.message_sent_count} were sent"
+            )
+        last = header.recoverable_msg_ack_seq_number + max(header.recoverable_msg_ack_flags.bit_length() - 1, 0)
+        if last > self.recoverable_message_sent_count:
+            raise ProtocolError(
+                f"the other side acknowledges {last} recoverable messages, "
+                f"but {self.recoverable_message_sent_count} were sent"
+            )
+
+    def check_received(self, header: SessionHeader) -> None:
+        """MS-MQQB 3.1.5.5.5: both sides count the same messages."""
+        if (
+            header.user_msg_sequence_number != self.message_received_count & ON_THE_WIRE
+            or header.recoverable_msg_seq_number != self.recoverable_message_received_count & ON_THE_WIRE
+        ):
+            raise ProtocolError(
+                f"by its own count the other side sent {header.user_msg_sequence_number} messages, "
+                f"{header.recoverable_msg_seq_number} of them recoverable, but "
+                f"{self.message_received_count} came, {self.recoverable_message_received_count} of them recoverable"
+            )
+
+
+def with_session_header(data: bytes, header: SessionHeader) -> bytes:
+    """MS-MQQB 3.1.7.11: the bytes of a message with an acknowledgment behind it, which PacketSize does not count."""
+    flags = int.from_bytes(data[2:4], "little") | base_header.SH
+    return b"".join((data[:2], flags.to_bytes(2, "little"), data[4:], header.encode()))

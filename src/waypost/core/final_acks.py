@@ -1,0 +1,156 @@
+"""AwaitingFinalACKTable of MS-MQQB 3.1.1.3.1, and what a FinalAck does to the message that it is about (3.1.5.7).
+
+The table is a queue of the queue manager's own, so what is in it outlives the process. A message waits there as long as
+it takes: there is no timer, because its receiver may consume it years later. No event tells that a message goes to the
+table or leaves it: nothing follows but the copy that is kept here.
+
+A FinalAck names its message by MessageIdentifier. The places of all messages that wait for one, in outgoing queues and
+in the table, are known by the ordinals of those. They are not taken out when a message leaves: whoever looks finds that
+it is gone, and the others are cleared away whenever there are twice as many as were there the last time.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.acknowledgments import asks_in_vain
+from waypost.core.message import Message
+from waypost.core.position_events import PositionEvents
+from waypost.core.positions import PositionState
+from waypost.core.queue_collection import QueueCollection
+from waypost.core.queues import AWAITING_FINAL_ACK, OutgoingQueue, Queue
+from waypost.core.serialization import packet_of
+from waypost.core.source_journal import SourceJournal
+from waypost.core.stored_message import sequence_of
+from waypost.core.writing import Writing
+from waypost.wire.format_names import FormatName
+from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.message_class import MessageClass
+from waypost.wire.path_names import PathName, QueueKind
+
+_FEW: Final = 64
+
+# The number of a queue, and a LookupIdentifier in it.
+_Place = tuple[int, int]
+
+
+def wants_final_ack(message: Message) -> bool:
+    """MS-MQQB 3.1.7.2.2, readings MQQB 3.20: whether the end of the message is told to its source."""
+    return message.is_transactional and (
+        message.positive_journaling_requested
+        or message.negative_journaling_requested
+        or message.final_ack_required
+    )  # fmt: skip
+
+
+class FinalAcks:
+    """The messages of one queue manager that wait for a FinalAck."""
+
+    __slots__ = ("_bound", "_counts", "_journal", "_path", "_places", "_positions", "_queues")
+
+    def __init__(self, queues: QueueCollection, positions: PositionEvents, writing: Writing) -> None:
+        self._queues: Final = queues
+        self._positions: Final = positions
+        self._journal: Final = SourceJournal(queues, writing)
+        self._path: Final = PathName(queues.identity.computer_name, QueueKind.PRIVATE, AWAITING_FINAL_ACK)
+        # One message to several queues has one identifier, so there may be several places.
+        self._places: dict[int, tuple[_Place, ...]] = {}
+        self._bound = _FEW
+        self._counts: dict[FormatName | None, int] = {}
+
+    def expect(self, queue: OutgoingQueue, message: Message) -> None:
+        """A message is in an outgoing queue: a FinalAck may come before it leaves."""
+        if message.asks_for_attention and self._is_ours(message.identifier) and wants_final_ack(message):
+            self._note(queue, message)
+
+    def restore(self, queue: Queue, messages: Sequence[Message]) -> None:
+        """Messages of an outgoing queue or of the table that outlived the process."""
+        for message in messages:
+            if isinstance(queue, OutgoingQueue):
+                self.expect(queue, message)
+            elif queue.pathname == self._path:
+                self._note(queue, message)
+                self._count(message.destination_queue_format_name, 1)
+
+    def await_final_ack(self, queue: OutgoingQueue, lookup_id: int) -> None:
+        """MS-MQQB 3.1.5.6: a message of this queue was delivered, and waits in the table for what becomes of it."""
+        message = self._positions.remove(queue, lookup_id)
+        self._positions.place(self._table, message, PositionState.AVAILABLE)
+        self._note(self._table, message)
+        self._count(message.destination_queue_format_name, 1)
+
+    def final_ack_arrived(
+        self,
+        identifier: MessageIdentifier,
+        message_class: int,
+        now: Now,
+        *,
+        sequence: tuple[TxSequenceId, int] | None = None,
+    ) -> bool:
+        """MS-MQQB 3.1.5.7. False if no message waits for this.
+
+        `sequence` is the place of the message in its sequence: it tells apart what went to several queues.
+        """
+        found = self._find(identifier, sequence)
+        if found is None:
+            return False
+        queue, message = found
+        if isinstance(queue, OutgoingQueue):
+            # Whoever transfers it is told that there is nothing more to do. Nothing else follows from that.
+            self._positions.delivered_all(queue, (message,))
+        else:
+            self._positions.remove(queue, message.lookup_identifier, message)
+            self._count(message.destination_queue_format_name, -1)
+        if asks_in_vain(message):
+            return True
+        if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+            if message.positive_journaling_requested:
+                self._journal.keep(message, now)
+        elif message.negative_journaling_requested:
+            self._journal.keep_dead_letter(message, message_class, now)
+        return True
+
+    def count(self, queue: OutgoingQueue) -> int:
+        """How many messages that left this queue wait in the table (MS-MQQB 3.1.5.6, EodNoReadCount)."""
+        return self._counts.get(queue.destination_format_name, 0)
+
+    @property
+    def _table(self) -> Queue:
+        return self._queues.by_path[self._path]
+
+    def _is_ours(self, identifier: MessageIdentifier) -> bool:
+        return identifier.queue_manager_guid == self._queues.identity.identifier
+
+    def _note(self, queue: Queue, message: Message) -> None:
+        ordinal = message.identifier.ordinal
+        place = queue.number, message.lookup_identifier
+        others = [other for other in self._places.get(ordinal, ()) if other != place and self._is_there(other)]
+        self._places[ordinal] = (*others, place)
+        if len(self._places) > self._bound:
+            self._places = {
+                ordinal: places for ordinal, places in self._places.items() if any(map(self._is_there, places))
+            }
+            self._bound = max(2 * len(self._places), _FEW)
+
+    def _is_there(self, place: _Place) -> bool:
+        queue = self._queues.by_number.get(place[0])
+        return queue is not None and place[1] in queue.positions
+
+    def _find(
+        self, identifier: MessageIdentifier, sequence: tuple[TxSequenceId, int] | None
+    ) -> tuple[Queue, Message] | None:  # fmt: skip
+        if not self._is_ours(identifier):
+            return None
+        for place in self._places.get(identifier.ordinal, ()):
+            if self._is_there(place):
+                message = self._positions.messages.get(*place)
+                if sequence is None or sequence_of(packet_of(message))[:2] == sequence:
+                    return self._queues.by_number[place[0]], message
+        return None
+
+    def _count(self, name: FormatName | None, change: int) -> None:
+        count = self._counts.get(name, 0) + change
+        if count:
+            self._counts[name] = count
+        else:
+            self._counts.pop(name, None)

@@ -1,0 +1,344 @@
+"""Why is this message not moving: what the state of a queue manager says about a message or a queue, in sentences.
+
+Nothing is changed, and nothing is guessed: each sentence follows from what the queue manager knows at this moment, and
+`facts` has the same as values that JSON can carry. What outgoing queues say is in `explain_transfer`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.position_events import KILOBYTE
+from waypost.core.positions import PositionState
+from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.core.system import QueueManagerState
+from waypost.core.transaction_records import OperationType, Transaction
+from waypost.guid import guid_text
+from waypost.limits import MAX_EXPLAINED_MESSAGES
+from waypost.node.explain_transfer import add_transfer
+from waypost.node.explain_words import at, counted, span
+from waypost.node.node import Node
+from waypost.wire.codec import INFINITE
+from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
+from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.message_class import MessageClass, is_negative_ack, meaning
+
+# Clocks of computers that are set by the same server differ by less.
+_CLOCK_TOLERANCE: Final = 60
+
+# A quota is worth a word when less than this part of it is free.
+_NEARLY_FULL: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`facts` tells `found`: whether there is such a message or queue here."""
+
+    sentences: list[str] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A message in a queue, with how many come before it."""
+
+    queue: Queue
+    message: Message
+    before: int
+
+
+def explain_queue(node: Node, name: FormatName, now: Now) -> Explanation:
+    """What keeps the messages of this queue where they are."""
+    explanation = Explanation()
+    manager = node.manager
+    queue = manager.find_queue(name) or manager.collection.outgoing.get(name)
+    explanation.facts.update(queue=str(name), found=queue is not None)
+    if queue is None:
+        explanation.sentences.append(_no_queue(node, name))
+    else:
+        _add_queue(explanation, node, queue, now)
+        _add_quotas(explanation, node, queue)
+    _add_manager(explanation, node)
+    return explanation
+
+
+def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Explanation:
+    """Where the message is, in every queue that has it, and what it waits for."""
+    explanation = Explanation()
+    places, is_whole = _places(node, identifier)
+    explanation.facts.update(message=str(identifier), found=bool(places))
+    told: list[dict[str, object]] = []
+    explanation.facts["places"] = told
+    for place in places:
+        part = Explanation()
+        _add_message(part, node, place, now)
+        explanation.sentences.extend(part.sentences)
+        told.append(part.facts)
+    if not places:
+        explanation.sentences.extend(_nowhere(node, identifier))
+    if not is_whole:
+        explanation.sentences.append(
+            f"There are so many messages here that only the first {MAX_EXPLAINED_MESSAGES} were looked at."
+        )
+    _add_manager(explanation, node)
+    return explanation
+
+
+def called(queue: Queue) -> str:
+    """What a sentence says for the queue."""
+    if isinstance(queue, OutgoingQueue):
+        return f"the outgoing queue for {queue}"
+    if queue.is_journal:
+        return f"the journal of {queue.parent}"
+    return f"the queue {queue}"
+
+
+def _no_queue(node: Node, name: FormatName) -> str:
+    is_elsewhere = isinstance(name, DirectFormatName) and not node.manager.identity.is_local(name.host)
+    if is_elsewhere:
+        return f"Nothing waits here to be sent to {name}: there is no outgoing queue for it."
+    return f"There is no queue {name} on this computer: it was never created, or it was deleted."
+
+
+def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_Place], bool]:
+    """Where the message is, and whether every message could be looked at."""
+    found: list[_Place] = []
+    looked_at = 0
+    for queue in _likely_first(node):
+        for before, lookup_id in enumerate(queue.positions):
+            looked_at += 1
+            if looked_at > MAX_EXPLAINED_MESSAGES:
+                return found, False
+            message = node.messages.get(queue.number, lookup_id)
+            if message.identifier == identifier:
+                found.append(_Place(queue, message, before))
+                break
+    return found, True
+
+
+def _likely_first(node: Node) -> Iterator[Queue]:
+    queues = list(node.manager.collection.by_number.values())
+    system = node.manager.system_queues.values()
+    yield from (queue for queue in queues if isinstance(queue, OutgoingQueue))
+    yield from (node.manager.system_queues[suffix] for suffix in (Suffix.DEADLETTER, Suffix.DEADXACT))
+    yield from (
+        queue
+        for queue in queues
+        if not isinstance(queue, OutgoingQueue) and not queue.is_journal and queue not in system
+    )
+    yield node.manager.system_queues[Suffix.JOURNAL]
+    yield from (queue for queue in queues if queue.is_journal)
+
+
+def _nowhere(node: Node, identifier: MessageIdentifier) -> list[str]:
+    manager = node.manager
+    if identifier.queue_manager_guid != manager.identity.identifier:
+        sender = guid_text(identifier.queue_manager_guid)
+        return [
+            f"Message {identifier} is not here. It was sent by the queue manager {sender}: either it has not arrived "
+            "yet, and that queue manager knows why, or it was here and was received, purged or let expire."
+        ]
+    if identifier.ordinal > manager.last_ordinal:
+        return [f"Message {identifier} does not exist: this queue manager has not given out that number yet."]
+    return [
+        f"Message {identifier} was sent from here and is not here any more: it was delivered, received, purged, or its "
+        "time was over.",
+        "A message that asks for a journal copy or a dead letter leaves a trace in system$;journal, system$;deadletter "
+        "or system$;deadxact; this one is in none of them.",
+    ]
+
+
+def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) -> None:
+    queue, message = place.queue, place.message
+    say, facts = explanation.sentences.append, explanation.facts
+    facts.update(
+        queue=str(queue),
+        lookup_id=str(message.lookup_identifier),
+        before=place.before,
+        sent_time=message.sent_time,
+        arrived_time=message.arrival_time,
+    )
+    facts["class"] = f"{message.message_class:#06x}"
+    if _add_end(explanation, node, place):
+        return
+    since = f"since {at(message.arrival_time)} ({span(now.wall - message.arrival_time)})"
+    say(f"Message {message.identifier} waits in {called(queue)} {since}.")
+    if place.before:
+        say(f"{counted(place.before, 'message')} of this queue {'comes' if place.before == 1 else 'come'} first.")
+    if message.sent_time > now.wall + _CLOCK_TOLERANCE:
+        say(
+            f"It was sent at {at(message.sent_time)}, which is in the future here: the clocks of the two computers "
+            "differ, and its times to live count wrong."
+        )
+    _add_hold(explanation, node, place)
+    _add_times(explanation, place, now)
+    if message.abort_count:
+        say(f"{counted(message.abort_count, 'transaction')} received it and aborted.")
+    if message.move_count:
+        say(f"It was moved {counted(message.move_count, 'time')} between the queue and its subqueues.")
+    _add_queue(explanation, node, queue, now)
+    _add_quotas(explanation, node, queue)
+
+
+def _add_end(explanation: Explanation, node: Node, place: _Place) -> bool:
+    """Whether the message has come to its end: what is here is a dead letter or a copy."""
+    queue, message = place.queue, place.message
+    say = explanation.sentences.append
+    if queue.is_journal:
+        say(f"Message {message.identifier} was received from {queue.parent}, and its copy is in {called(queue)}.")
+    elif queue is node.manager.system_queues[Suffix.JOURNAL]:
+        say(f"Message {message.identifier} was delivered to {_destination(message)}; its copy is in {called(queue)}.")
+    elif queue is node.manager.awaiting_final_ack:
+        say(f"Message {message.identifier} has arrived at {_destination(message)}.")
+        say("Nobody has received it there yet, as far as is known here.")
+        say("It is kept here until its final acknowledgment comes, which decides whether it becomes a dead letter.")
+    elif _is_dead_letter(node, place):
+        say(f"Message {message.identifier} is a dead letter in {called(queue)}. It was for {_destination(message)}.")
+        say(f"Its class {_class(message.message_class)} says: {meaning(message.message_class)}.")
+        say("`waypost message resend` sends it again, once the reason is gone.")
+        explanation.facts["class_meaning"] = meaning(message.message_class)
+    else:
+        return False
+    return True
+
+
+def _is_dead_letter(node: Node, place: _Place) -> bool:
+    """In a queue of an application only a message that asked for it is one: a nack has a negative class too."""
+    system = node.manager.system_queues
+    if place.queue in (system[Suffix.DEADLETTER], system[Suffix.DEADXACT]):
+        return True
+    return is_negative_ack(place.message.message_class) and bool(place.message.application_deadletter_queue)
+
+
+def _destination(message: Message) -> str:
+    return str(message.destination_queue_format_name or "several queues")
+
+
+def _class(number: int) -> str:
+    try:
+        return f"{MessageClass(number).name} ({number:#06x})"
+    except ValueError:
+        return f"{number:#06x}"
+
+
+def _add_hold(explanation: Explanation, node: Node, place: _Place) -> None:
+    lookup_id = place.message.lookup_identifier
+    state = place.queue.positions.state(lookup_id)
+    explanation.facts["position"] = state.name.lower()
+    if state is PositionState.AVAILABLE:
+        return
+    say = explanation.sentences.append
+    if state is PositionState.PURGE_PENDING:
+        say("Its queue was purged while it was held: it goes when whoever holds it gives it back.")
+    for transaction in node.manager.transactions.collection.values():
+        operation = transaction.operations.get((place.queue.number, lookup_id))
+        if operation is not None:
+            say(_hold(transaction, operation.operation_type))
+            explanation.facts["transaction"] = guid_text(transaction.identifier)
+            return
+    say("A reader has locked it, and has not said yet whether to delete it or to give it back.")
+
+
+def _hold(transaction: Transaction, operation_type: OperationType) -> str:
+    name = guid_text(transaction.identifier)
+    until = "the coordinator tells the outcome" if transaction.is_prepared else "it is committed or aborted"
+    match operation_type:
+        case OperationType.ENQUEUE:
+            return f"The transaction {name} has sent it: nobody sees it until {until}."
+        case OperationType.DEQUEUE:
+            return f"The transaction {name} has received it: nobody else gets it until {until}."
+        case _:
+            return f"The transaction {name} is moving it: nobody gets it until {until}."
+
+
+def _add_times(explanation: Explanation, place: _Place, now: Now) -> None:
+    message, say = place.message, explanation.sentences.append
+    if isinstance(place.queue, OutgoingQueue):
+        left = _left(message, message.time_to_reach_queue, now)
+        explanation.facts["time_to_reach_queue_left"] = left
+        if left is not None:
+            say(f"It has {span(left)} left to reach its queue.")
+    left = _left(message, message.time_to_be_received, now)
+    explanation.facts["time_to_be_received_left"] = left
+    if left is not None:
+        say(f"It has {span(left)} left to be received.")
+
+
+def _left(message: Message, seconds: int, now: Now) -> int | None:
+    return None if seconds == INFINITE else max(int(message.sent_time + seconds - now.wall), 0)
+
+
+def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> None:
+    facts = explanation.facts
+    facts.update(message_count=len(queue.positions), bytes=queue.total_bytes)
+    held = sum(
+        operation.queue is queue
+        for transaction in node.manager.transactions.collection.values()
+        for operation in transaction.operations.values()
+    )
+    facts["held_by_transactions"] = held
+    if "message" not in facts and "lookup_id" not in facts:
+        explanation.sentences.append(_contents(queue, held))
+    if isinstance(queue, OutgoingQueue):
+        add_transfer(explanation.sentences, facts, queue, now)
+    else:
+        _add_readers(explanation, queue)
+
+
+def _contents(queue: Queue, held: int) -> str:
+    subject = called(queue)
+    sentence = f"{subject[0].upper()}{subject[1:]} holds {counted(len(queue.positions), 'message')}"
+    return f"{sentence}, {held} of them held by transactions." if held else f"{sentence}."
+
+
+def _add_readers(explanation: Explanation, queue: Queue) -> None:
+    readers = sum(each.access_type.can_receive for each in queue.descriptors.values())
+    waits = sum(len(each.waiting) for each in queue.descriptors.values())
+    explanation.facts.update(readers=readers, waiting_reads=waits)
+    say = explanation.sentences.append
+    if not readers:
+        say("Nobody has the queue open for receiving.")
+    elif queue.deniers:
+        say("One reader has the queue open and keeps others from receiving.")
+    if waits:
+        say(f"{counted(waits, 'read')} {'waits' if waits == 1 else 'wait'} there for a message.")
+
+
+def _add_quotas(explanation: Explanation, node: Node, queue: Queue) -> None:
+    manager, attributes = node.manager, queue.attributes
+    explanation.facts.update(
+        quota_kb=_kilobytes(attributes.quota),
+        machine_quota_kb=_kilobytes(manager.positions.quota),
+        machine_bytes=manager.total_bytes,
+    )
+    say = explanation.sentences.append
+    if _is_nearly_full(queue.total_bytes, attributes.quota):
+        say(
+            f"The queue holds {queue.total_bytes} bytes of its quota of {attributes.quota} KB; "
+            "a message that does not fit is refused."
+        )
+    if _is_nearly_full(manager.total_bytes, manager.positions.quota):
+        say(
+            f"All queues together hold {manager.total_bytes} bytes of the {manager.positions.quota} KB that this "
+            "computer may hold; what does not fit is not accepted until there is room."
+        )
+
+
+def _is_nearly_full(size: int, quota: int) -> bool:
+    return quota != UNLIMITED and size >= quota * KILOBYTE * _NEARLY_FULL
+
+
+def _kilobytes(quota: int) -> int | None:
+    return None if quota == UNLIMITED else quota
+
+
+def _add_manager(explanation: Explanation, node: Node) -> None:
+    say = explanation.sentences.append
+    if node.failure is not None:
+        say(f"The queue manager has stopped working: {node.failure}.")
+    elif node.trouble is not None:
+        say(f"The store cannot write now: {node.trouble}. What has to be on disk waits for it.")
+    elif node.manager.state is not QueueManagerState.READY:
+        say(f"The queue manager is not ready: it is {node.manager.state.name.lower()}.")

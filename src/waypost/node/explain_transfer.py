@@ -1,0 +1,118 @@
+"""What an outgoing queue says about the way of its messages: state, connections, acknowledgments, retries.
+
+Serves MS-MQDMPR 3.1.1.3 and 3.1.1.4, as MS-MQMQ 2.3.12 tells them to an administrator.
+"""
+
+from itertools import groupby
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queues import OutgoingQueue, OutgoingQueueState
+from waypost.node.explain_words import at, counted, span
+from waypost.wire.management import ConnectionEvent, ConnectionStatus
+
+State = OutgoingQueueState
+
+# The last things that happened to the connection; what happened many times in a row is one thing.
+_HAPPENINGS: Final = 3
+
+_STATES: Final = {
+    State.CONNECTED: "The queue is connected to {hops}.",
+    State.DISCONNECTED: "The queue is disconnected.",
+    State.DISCONNECTING: "The connection is being closed.",
+    State.INACTIVE: "The queue is inactive: no connection is open, and none is being tried.",
+    State.LOCKED: "The queue is locked: with HardenedSecurity only HTTP leaves this computer.",
+    State.NEED_VALIDATION: "The address of the destination is not known yet.",
+    State.WAITING: "The queue waits for a connection to {hops}.",
+    State.ON_HOLD: "The queue is on hold: nothing is sent until `waypost queue resume`.",
+}
+
+# MS-MQMQ 2.3.12.25, as the end of a sentence that begins with the address.
+_STATUSES: Final = {
+    ConnectionStatus.IN_PROGRESS: "a connection was begun",
+    ConnectionStatus.ESTABLISH_PACKET_RECEIVED: "the other queue manager answered, and its parameters are awaited",
+    ConnectionStatus.READY: "a session was established",
+    ConnectionStatus.UNKNOWN_FAILURE: "the connection failed",
+    ConnectionStatus.PING_FAILURE: "the other queue manager did not accept the ping",
+    ConnectionStatus.CREATE_SOCKET_FAILURE: "this computer could not make a socket",
+    ConnectionStatus.BIND_SOCKET_FAILURE: "this computer could not use its own address",
+    ConnectionStatus.CONNECT_SOCKET_FAILURE: "nothing accepted the TCP connection",
+    ConnectionStatus.TCP_NOT_ENABLED: "TCP is not available",
+    ConnectionStatus.SEND_FAILURE: "the connection broke while something was sent",
+    ConnectionStatus.NOT_READY_FAILURE: "the session did not get ready",
+    ConnectionStatus.DNS_FAILURE: "the name of the host is unknown",
+    ConnectionStatus.SERVER_CERTIFICATE_FAILURE: "the certificate of the other side is not valid",
+    ConnectionStatus.CONNECTION_LIMIT_REACHED: "there are too many connections",
+    ConnectionStatus.CONNECTION_REFUSED: "the other queue manager refused the session",
+    ConnectionStatus.NO_ROUTING_DATA: "no route to the destination is known",
+    ConnectionStatus.LOW_MEMORY: "there was too little memory",
+}
+
+
+def add_transfer(sentences: list[str], facts: dict[str, object], queue: OutgoingQueue, now: Now) -> None:
+    """Add what keeps the messages of an outgoing queue from leaving it."""
+    facts.update(state=queue.state.name.lower(), next_hops=list(queue.next_hops))
+    sentences.append(_STATES[queue.state].format(hops=", ".join(queue.next_hops) or "its destination"))
+    _add_history(sentences, facts, queue)
+    _add_link(sentences, facts, queue, now)
+    _add_acknowledgments(sentences, facts, queue, now)
+
+
+def _add_history(sentences: list[str], facts: dict[str, object], queue: OutgoingQueue) -> None:
+    facts["connections"] = [_event(event) for event in queue.connection_history]
+    runs = [list(run) for _, run in groupby(queue.connection_history, lambda event: (event.status, event.addresses))]
+    for run in runs[-_HAPPENINGS:]:
+        last = run[-1]
+        addresses = f" ({', '.join(last.addresses)})" if last.addresses else ""
+        often = "" if len(run) == 1 else f", {len(run)} times since {at(run[0].time)}"
+        sentences.append(f"At {at(last.time)} {_STATUSES[last.status]}{addresses}{often}.")
+
+
+def _event(event: ConnectionEvent) -> dict[str, object]:
+    return {
+        "status": event.status.name.lower(),
+        "time": event.time,
+        "error": f"{event.error & 0xFFFF_FFFF:#010x}",
+        "addresses": list(event.addresses),
+    }
+
+
+def _add_link(sentences: list[str], facts: dict[str, object], queue: OutgoingQueue, now: Now) -> None:
+    # A queue manager inside a program transfers nothing and has no links.
+    link = queue.link
+    if link is None:
+        if queue.state is State.INACTIVE and len(queue.positions):
+            sentences.append("No connection was tried since the queue manager started.")
+        return
+    facts["last_error"] = link.last_error
+    if link.last_error and queue.state is not State.CONNECTED:
+        sentences.append(f"The last attempt failed: {link.last_error}.")
+    if link.next_retry is not None:
+        left = max(link.next_retry - now.monotonic, 0)
+        facts["retry_in_s"] = round(left, 3)
+        sentences.append(f"The next attempt is in {span(left)}.")
+
+
+def _add_acknowledgments(sentences: list[str], facts: dict[str, object], queue: OutgoingQueue, now: Now) -> None:
+    info = queue.outgoing_transfer_info
+    facts.update(
+        unacknowledged=info.no_ack_count,
+        unread=info.no_read_count,
+        last_acknowledged=info.last_ack_time or None,
+        resend_count=info.resend_count,
+        resend_in_s=max(info.resend_time - int(now.wall), 0) if info.resend_time else None,
+    )
+    if info.no_ack_count:
+        was = "was" if info.no_ack_count == 1 else "were"
+        sentence = (
+            f"{counted(info.no_ack_count, 'transactional message')} {was} sent, and no order acknowledgment has come"
+        )
+        last = f"; the last one came at {at(info.last_ack_time)}" if info.last_ack_time else ""
+        sentences.append(f"{sentence}{last}.")
+    if info.no_ack_count and info.resend_time:
+        left = span(info.resend_time - now.wall)
+        sentences.append(f"They are sent again in {left}; so far they were sent {counted(info.resend_count, 'time')}.")
+    if info.no_read_count:
+        sentences.append(
+            f"{counted(info.no_read_count, 'transactional message')} arrived, and nobody has received them there yet."
+        )

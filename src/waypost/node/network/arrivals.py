@@ -1,0 +1,336 @@
+"""What comes in over sessions: MS-MQQB 3.1.5.8, in its order.
+
+Everything that one piece of data brings is part of one batch. Recoverable messages count as stored, for the session
+that acknowledges them, when the batch is durable; so do those that were not taken, because the sender has counted them
+(readings MQQB 3.3). Zero as QueueManagerAddress means this queue manager everywhere (readings MQQB 3.4).
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.delivery import STATUS_CLASSES
+from waypost.core.message import Message
+from waypost.core.queues import Queue
+from waypost.core.serialization import deserialize_message_from_buffer
+from waypost.core.stored_message import quiet_message, stored_message
+from waypost.core.writing import EnqueueStatus
+from waypost.errors import DecodeError, WaypostError
+from waypost.guid import NULL_GUID, guid_text
+from waypost.node.network.runs import Key, Run, run_key
+from waypost.node.network.tracing import report_received
+from waypost.node.transactional_acks import origin_of
+from waypost.security.access import may_write, sender_of
+from waypost.transfer.order_acks import OrderAcks, SequenceKey
+from waypost.transfer.session import Incoming, Session
+from waypost.wire import base_header, user_header
+from waypost.wire.message_class import MessageClass
+from waypost.wire.packet_names import destination_format_name
+from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.remote_packet import Origin
+from waypost.wire.transactional_acks import FinalAck, OrderAck
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+
+_Class = MessageClass
+
+# MS-MQQB 3.1.5.8.2: the greatest value that RC may have.
+MAX_HOP_COUNT: Final = 0x1D
+# UserHeader.Flags is here in a packet, and RC has these bits of it.
+_FLAGS: Final = Struct("<I")
+_FLAGS_AT: Final = base_header.SIZE + 44
+# SourceQueueManager and MessageID stand here: together they are the identifier of a message.
+_SOURCE: Final = slice(base_header.SIZE, base_header.SIZE + 16)
+_MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
+_JOURNALED: Final = user_header.JN | user_header.JP
+
+
+class Arrivals:
+    """What other queue managers send to this one."""
+
+    __slots__ = ("_history", "_local", "_network", "_node", "_order_acks", "_origins")
+
+    def __init__(self, node: "Node", network: "Network") -> None:
+        self._node: Final = node
+        self._network: Final = network
+        settings = network.settings
+        self._local: Final = (node.manager.identity.identifier, NULL_GUID)
+        self._history: Final = node.sequences.history(settings.duplicate_history_size, settings.duplicate_history_s)
+        self._order_acks: Final = OrderAcks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
+        # Where the messages of a sequence come from, and whether they name this computer by its address.
+        self._origins: dict[SequenceKey, tuple[Origin, bool]] = {}
+
+    def take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
+        """All messages that came together."""
+        if self._node.trouble is not None:
+            # MS-MQQB 3.1.5.8.2: what cannot be stored is not taken. It comes again.
+            session.close(f"nothing can be stored now: {self._node.trouble}")
+            return
+        numbers = []
+        run: Run | None = None
+        for incoming in messages:
+            if incoming.recoverable_number:
+                numbers.append(incoming.recoverable_number)
+            packet, data = incoming.packet, incoming.data
+            if isinstance(packet, UserMessage):
+                key = run_key(packet, now.wall)
+                if run is not None and key == run.key and self._joins(run, packet, data, now):
+                    continue
+                self._end(run, now)
+                run = None if key is None else self._begin(key, session, packet, data, now)
+                if run is not None:
+                    continue
+            elif self._is_for_us(packet.message):
+                self._transactional_ack(packet, now)
+                continue
+            else:
+                # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
+                packet = packet.message
+            if not self._receive(session, packet, data, now):
+                return
+        self._end(run, now)
+        self._network.statistics.messages_received += len(messages)
+        if numbers:
+            self._node.when_durable(lambda now: self._stored(session, numbers, now))
+
+    def _begin(self, key: Key, session: Session, packet: UserMessage, data: bytes, now: Now) -> Run | None:
+        """Start a run with a message that its queue accepts, and which is the next one. None: it goes alone."""
+        user = packet.user
+        if not self._is_for_us(packet) or user.source_queue_manager == self._local[0]:
+            return None
+        try:
+            name = destination_format_name(user)
+        except DecodeError:
+            return None
+        queue = None if name is None else self._node.manager.find_queue(name)
+        if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
+            return None
+        run = Run(key, queue)
+        if packet.transaction is not None:
+            self._note_origin(session, packet, queue)
+        return run if self._joins(run, packet, data, now) else None
+
+    def _joins(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
+        """Add a message to a run if nothing speaks against it. If not, nothing has happened."""
+        manager, queue, size = self._node.manager, run.queue, run.size + len(data)
+        if not manager.writing.has_room(size) or not manager.positions.fits(queue, size):
+            return False
+        if packet.transaction is None:
+            identifier = data[_SOURCE] + data[_MESSAGE_ID]
+            if self._history.is_known(identifier):
+                return False
+            self._remember(packet, identifier, now)
+        else:
+            key = packet.user.source_queue_manager, queue.number
+            if not self._node.sequences.would_accept(key, packet.transaction):
+                return False
+            self._order_acks.received(key, now.monotonic)
+            self._node.sequences.accept(key, queue, packet, now)
+        run.add(data)
+        return True
+
+    def _end(self, run: Run | None, now: Now) -> None:
+        """Put what is in a run into its queue."""
+        if run is None:
+            return
+        messages = [quiet_message(data) for data in run.packets]
+        like = stored_message(run.packets[0])
+        status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
+        assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
+
+    def _transactional_ack(self, packet: OrderAck | FinalAck, now: Now) -> None:
+        if isinstance(packet, OrderAck):
+            self._network.departures.order_ack(packet, now)
+        else:
+            self._network.departures.final_ack(packet, now)
+
+    def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
+        session.stored(numbers, now)
+        self._network.touch(session)
+
+    def tick(self, now: Now) -> None:
+        """MS-MQQB 3.1.6.7 and 3.1.6.9."""
+        self._history.clean_up(now.monotonic)
+        due = list(self._order_acks.due(now.monotonic))
+        if due:
+            # What an OrderAck tells has to be durable.
+            self._node.when_durable(lambda now: self._acknowledge(due, now))
+
+    def next_deadline(self) -> float | None:
+        deadlines = (self._history.next_deadline(), self._order_acks.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def forget(self, queue: Queue) -> None:
+        """The queue is deleted."""
+        for key in [key for key in self._origins if key[1] == queue.number]:
+            del self._origins[key]
+            self._order_acks.forget(key)
+
+    def _acknowledge(self, due: Sequence[SequenceKey], now: Now) -> None:
+        for key in due:
+            sequence = self._node.sequences.incoming.get(key)
+            if sequence is None or key not in self._origins:
+                continue
+            origin, is_direct = self._origins[key]
+            if self._node.transactional_acks.order_ack(origin, sequence, now, is_direct=is_direct):
+                self._network.statistics.order_acks_sent += 1
+
+    def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
+        """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
+        if packet.user.source_queue_manager == self._local[0]:
+            # Nobody else sends in our name; what we believe of our own messages must not hold for it.
+            self._discard(session, "it claims to be from here")
+            return True
+        identifier = data[_SOURCE] + data[_MESSAGE_ID]
+        if packet.transaction is None and self._history.is_duplicate(identifier, now.monotonic):
+            self._network.statistics.duplicates_discarded += 1
+            return True
+        try:
+            # To the last name: what is stored must be readable for good.
+            message = deserialize_message_from_buffer(data)
+        except DecodeError as error:
+            self._network.statistics.packets_malformed += 1
+            session.close(f"the other side sent a malformed packet: {error}")
+            return False
+        if not self._put(session, packet, message, data, now=now):
+            # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
+            session.close("there is no room for its messages")
+            return False
+        if packet.transaction is None:
+            self._remember(packet, identifier, now)
+        return True
+
+    def _remember(self, packet: UserMessage, identifier: bytes, now: Now) -> None:
+        """MS-MQQB 3.1.5.8.2: the message is known from now on."""
+        if packet.user.delivery == user_header.RECOVERABLE:
+            self._history.add_recoverable(identifier, now.monotonic)
+        else:
+            self._history.add(identifier, now.monotonic)
+
+    def _is_for_us(self, packet: UserMessage) -> bool:
+        return packet.user.queue_manager_address in self._local
+
+    def _put(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
+        """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False if there is no room for the message."""
+        name = message.destination_queue_format_name
+        if name is None:
+            self._discard(session, "it names no queue")
+            return True
+        if not self._is_for_us(packet):
+            return self._forward(session, packet, message, data, now=now)
+        queue = self._node.manager.find_queue(name)
+        refusal = _Class.MQMSG_CLASS_NACK_BAD_DST_Q if queue is None else self._refusal(queue, packet, message)
+        if queue is None or refusal is not None:
+            self._reject(session, packet, message, refusal or _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
+            return True
+        if packet.transaction is not None:
+            return self._put_transactional(session, packet, message, queue, now)
+        status = self._node.manager.writing.enqueue_message(queue, message, None, now)
+        return self._put_with(status, session, packet, message, now)
+
+    def _put_transactional(
+        self, session: Session, packet: UserMessage, message: Message, queue: Queue, now: Now
+    ) -> bool:
+        """MS-MQQB 3.1.5.8.6."""
+        header, user = packet.transaction, packet.user
+        assert header is not None
+        key = user.source_queue_manager, queue.number
+        origin = self._note_origin(session, packet, queue)
+        self._order_acks.received(key, now.monotonic)
+        writing = self._node.manager.writing
+        if not writing.has_room(len(message.packet)):
+            # The sequence must not move on.
+            return False
+        if not self._node.sequences.accept(key, queue, packet, now):
+            self._network.statistics.messages_rejected += 1
+            return True
+        if user.flags & _JOURNALED or header.wants_final_ack:
+            message.origin = origin
+        status = writing.enqueue_message(queue, message, None, now)
+        return self._put_with(status, session, packet, message, now)
+
+    def _note_origin(self, session: Session, packet: UserMessage, queue: Queue) -> Origin:
+        """Where OrderAcks for this sequence go."""
+        user = packet.user
+        origin = origin_of(user.source_queue_manager, session.remote_qm_address)
+        is_direct = isinstance(user.destination_queue, DirectQueueFormatName)
+        self._origins[user.source_queue_manager, queue.number] = origin, is_direct
+        return origin
+
+    def _put_with(
+        self, status: EnqueueStatus, session: Session, packet: UserMessage, message: Message, now: Now
+    ) -> bool:
+        """MS-MQQB 3.1.5.8.8 and 3.1.5.8.9."""
+        if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
+            return False
+        if status is not EnqueueStatus.ACCEPTED:
+            self._reject(session, packet, message, STATUS_CLASSES[status], now)
+        elif packet.base.is_traced:
+            report_received(self._node, message, now)
+        return True
+
+    def _refusal(self, queue: Queue, packet: UserMessage, message: Message) -> MessageClass | None:
+        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.3."""
+        attributes = queue.attributes
+        is_plain = not attributes.authentication and packet.security is None and not queue.is_internal
+        if not is_plain or attributes.transactional != (packet.transaction is not None) or queue.parent is not None:
+            refusal = self._node.delivery.refusal(queue, message)
+            if refusal is not None:
+                return refusal
+        elif not attributes.privacy_level.accepts(encrypted=False):
+            return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+        if not may_write(attributes.security, sender_of(packet.security, None)):
+            return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
+        return None
+
+    def _forward(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
+        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5: a message for another queue manager goes on as it came, but for its hops.
+
+        Where no way leads, nothing is kept: who sends to names that nobody has must not fill this computer.
+        """
+        manager, name = self._node.manager, message.destination_queue_format_name
+        assert name is not None
+        hops = packet.user.hop_count + 1
+        if hops > MAX_HOP_COUNT:
+            self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, now)
+            return True
+        queue = manager.collection.outgoing.get(name)
+        if queue is None:
+            if not self._network.connecting.leads_to(name):
+                self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
+                return True
+            try:
+                queue = manager.outgoing.create(name, now)
+            except WaypostError as error:
+                self._discard(session, str(error))
+                return True
+        flags = (packet.user.flags & ~user_header.RC) | hops
+        message = stored_message(b"".join((data[:_FLAGS_AT], _FLAGS.pack(flags), data[_FLAGS_AT + 4 :])))
+        status = manager.writing.enqueue_message(queue, message, None, now)
+        self._network.statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
+        return self._put_with(status, session, packet, message, now)
+
+    def _reject(
+        self, session: Session, packet: UserMessage, message: Message, message_class: MessageClass, now: Now
+    ) -> None:
+        """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3)."""
+        self._network.statistics.messages_rejected += 1
+        self._network.notice(
+            "message rejected",
+            peer=session.remote_qm_address,
+            source=guid_text(packet.user.source_queue_manager),
+            reason=message_class.name,
+        )
+        self._node.delivery.rejected(message, message_class, now)
+        if packet.transaction is not None:
+            origin = origin_of(packet.user.source_queue_manager, session.remote_qm_address)
+            self._node.transactional_acks.send_final_ack(packet, origin, message_class, now)
+            self._network.statistics.final_acks_sent += 1
+
+    def _discard(self, session: Session, reason: str) -> None:
+        self._network.statistics.messages_rejected += 1
+        self._network.notice("message discarded", peer=session.remote_qm_address, reason=reason)

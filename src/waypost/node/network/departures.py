@@ -1,0 +1,334 @@
+"""What leaves outgoing queues: MS-MQQB 3.1.5.5, 3.1.5.6, 3.1.5.7, 3.1.6.5, 3.1.7.1, 3.1.7.12 to 3.1.7.14 and 3.1.7.16.
+
+A message is sent when it is durable, its queue has a session, and the window of the session has room. It leaves its
+queue when it is acknowledged: an express or recoverable one by the session, one of our own transactions by an OrderAck
+as well. Then it may have to wait for its FinalAck in another place.
+"""
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.outgoing import is_http
+from waypost.core.positions import END, START, PositionState
+from waypost.core.queues import OutgoingQueue
+from waypost.core.stored_message import sequence_of, with_previous
+from waypost.limits import MAX_WRITTEN_AT_ONCE
+from waypost.node.network.tracing import report_sent
+from waypost.node.network.transfer_info import tell
+from waypost.node.transactional_acks import is_for_acks
+from waypost.transfer.links import Link
+from waypost.transfer.outbox import Outbox
+from waypost.transfer.sequences import SentEntry, TxOutgoingSequence
+from waypost.transfer.session import Sent, Session
+from waypost.transfer.timers import Timers
+from waypost.wire import base_header, user_header
+from waypost.wire.expiry import has_expired
+from waypost.wire.format_names import FormatName
+from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.message_class import MessageClass
+from waypost.wire.transactional_acks import FinalAck, FinalAckBody, OrderAck
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+
+# BaseHeader.Flags and TimeToReachQueue; of the UserHeader SourceQueueManager, SentTime and Flags.
+_HEADERS: Final = Struct("<2xH8xI16s20xI4xI")
+_RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
+_JOURNALED: Final = user_header.JN | user_header.JP
+_AVAILABLE: Final = PositionState.AVAILABLE
+
+
+class Departures:
+    """The links of all outgoing queues. `queue.link` is that of a queue, once it has something to send."""
+
+    __slots__ = ("_more", "_network", "_node", "_own_guid", "_timers", "_wanted")
+
+    def __init__(self, node: "Node", network: "Network") -> None:
+        self._node: Final = node
+        self._network: Final = network
+        self._own_guid: Final = node.manager.identity.identifier
+        # The Transactional Ack Wait Timers.
+        self._timers: Final[Timers[Link]] = Timers()
+        # Links that have something to send when what was done so far is durable.
+        self._wanted: dict[Link, None] = {}
+        # Those that go on when what they wrote so far is with the transport.
+        self._more: dict[Link, None] = {}
+
+    def available(self, queue: OutgoingQueue, lookup_id: int) -> None:
+        """MS-MQQB 3.1.7.12."""
+        link = queue.link
+        if link is None:
+            if not _is_sent_here(queue):
+                return
+            link = self._new_link(queue)
+        link.outbox.became_available(lookup_id)
+        self._wanted[link] = None
+
+    def want(self, queue: OutgoingQueue) -> None:
+        """The queue has messages from before."""
+        if _is_sent_here(queue):
+            self._wanted[queue.link or self._new_link(queue)] = None
+
+    def leads_to(self, name: FormatName, guid: bytes, now: Now) -> OutgoingQueue | None:
+        """The outgoing queue for a queue of the queue manager with this GUID, if there is a way to it.
+
+        Who acknowledges to names that nobody has would be made to keep a queue for each.
+        """
+        manager, connecting = self._node.manager, self._network.connecting
+        queue = manager.collection.outgoing.get(name)
+        if queue is None:
+            if not connecting.is_connected_with(guid) and not connecting.leads_to(name):
+                return None
+            queue = manager.outgoing.create(name, now)
+        link = queue.link or self._new_link(queue)
+        link.peer = guid
+        return queue
+
+    def removed(self, queue: OutgoingQueue, message: Message) -> None:
+        """A message has left its queue, for whatever reason."""
+        link: Link | None = queue.link
+        if link is None:
+            return
+        sent = link.outbox.removed(message.lookup_identifier)
+        if sent is not None and sent.is_transactional:
+            link.sequence.removed(sequence_of(message.packet)[1])
+            self._mind(link)
+
+    def attached(self, link: Link, leaving: Sequence[SentEntry]) -> None:
+        """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9).
+
+        Those that the destination has acknowledged, and only the session before has not, are gone.
+        """
+        self._timers.stop(link)
+        self._leave(link, [entry.lookup_id for entry in leaving])
+        self._wanted[link] = None
+
+    def detached(self, link: Link) -> None:
+        self._timers.stop(link)
+        self._wanted.pop(link, None)
+        self._more.pop(link, None)
+
+    def paused(self, queue: OutgoingQueue, now: Now) -> None:
+        """MS-MQQB 3.1.7.13."""
+        if queue.link is not None:
+            self._network.connecting.pause(queue.link, now)
+
+    def resumed(self, queue: OutgoingQueue, now: Now) -> None:
+        """MS-MQQB 3.1.7.14."""
+        link = queue.link or self._new_link(queue)
+        self._network.connecting.resume(link, now)
+        self._wanted[link] = None
+
+    def deleted(self, queue: OutgoingQueue) -> None:
+        link = queue.link
+        if link is not None:
+            self._timers.stop(link)
+            self._wanted.pop(link, None)
+            self._more.pop(link, None)
+            self._network.connecting.forget(link)
+            queue.link = None
+
+    def settle(self) -> bool:
+        """Send what can be sent. What is not durable yet comes when it is."""
+        if not self._wanted:
+            return False
+        wanted, self._wanted = self._wanted, {}
+        self._node.when_durable(lambda now: self._go_on(wanted, now))
+        return True
+
+    def _go_on(self, links: Iterable[Link], now: Now) -> None:
+        for link in links:
+            if link.is_open and link.session is not None:
+                self._pump_link(link, link.session, now)
+            elif not link.queue.is_deleted:
+                self._network.connecting.want(link, now)
+
+    def pump(self, session: Session, now: Now) -> None:
+        """The session has room in its window: MS-MQQB 3.1.7.16."""
+        for link in tuple(self._network.connecting.links_of(session)):
+            if not session.can_send:
+                return
+            self._pump_link(link, session, now)
+
+    def _pump_link(self, link: Link, session: Session, now: Now) -> None:
+        queue: OutgoingQueue = link.queue
+        if not queue.may_send:
+            return
+        outbox, is_pending = link.outbox, self._node.messages.is_pending
+        room = MAX_WRITTEN_AT_ONCE
+        while session.can_send:
+            if room <= 0:
+                self._more[link] = None
+                break
+            lookup_id = outbox.next()
+            if lookup_id == END or is_pending(queue.number, lookup_id):
+                break
+            size = self._send(link, session, lookup_id, now)
+            if size is None:
+                break
+            room -= size
+        self._network.touch(session)
+        self._mind(link)
+        if session.wants_recycling and not session.in_flight():
+            self._network.close(session, "the numbers of the session are used up", now)
+
+    def _send(self, link: Link, session: Session, lookup_id: int, now: Now) -> int | None:
+        """MS-MQQB 3.1.7.1. The bytes that went out, or None if the message has to wait for others."""
+        queue = link.queue
+        message = self._node.messages.get(queue.number, lookup_id)
+        packet = message.packet
+        base_flags, time_to_reach_queue, source, sent_time, flags = _HEADERS.unpack_from(packet)
+        if has_expired(sent_time, time_to_reach_queue, int(now.wall)):
+            # MS-MQQB 3.1.7.1.2
+            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+            self._node.manager.positions.deleted(queue, lookup_id, reason, message)
+            return 0
+        is_transactional = bool(flags & user_header.TH) and source == self._own_guid
+        if is_transactional:
+            sequence_id, number, previous = sequence_of(packet)
+            if sequence_id != link.sequence.sequence_id:
+                # MS-MQQB 3.1.1.5: the numbers of the one before ran out, and its messages come first.
+                if len(link.sequence):
+                    return None
+                link.sequence.begin(sequence_id)
+            if link.sequence.is_acknowledged(number):
+                self._leave(link, (lookup_id,))
+                return 0
+            bridged = link.sequence.previous_of(number)
+            link.sequence.sent(number, lookup_id, now)
+            if bridged != previous:
+                packet = with_previous(packet, bridged)
+        sent = Sent(link, lookup_id, message, is_transactional)
+        link.outbox.went(sent)
+        session.send(
+            packet,
+            sent,
+            now,
+            is_recoverable=bool(flags & _RECOVERABLE),
+            may_piggyback=not link.is_for_acks,
+        )
+        if base_flags & base_header.TR:
+            report_sent(self._node, message, session.remote_qm_address, now)
+        return len(packet)
+
+    def acknowledged(self, entries: list[Sent]) -> None:
+        """MS-MQQB 3.1.5.5.2 to 3.1.5.5.4."""
+        delivered: dict[Link, list[Message]] = {}
+        for sent in entries:
+            link: Link = sent.owner
+            if sent.is_transactional:
+                number = sequence_of(sent.message.packet)[1]
+                if link.sequence.session_acknowledged(number) is not None:
+                    self._leave(link, (sent.lookup_id,))
+            elif link.outbox.sent.get(sent.lookup_id) is sent:
+                link.outbox.removed(sent.lookup_id)
+                delivered.setdefault(link, []).append(sent.message)
+        for link, messages in delivered.items():
+            self._node.manager.positions.delivered_all(link.queue, messages)
+
+    def order_ack(self, ack: OrderAck, now: Now) -> None:
+        """MS-MQQB 3.1.5.6."""
+        self._network.statistics.order_acks_received += 1
+        queue = self._node.sequences.queue_of(ack.body.tx_sequence_id)
+        link: Link | None = None if queue is None else queue.link
+        if link is None:
+            return
+        left = link.sequence.order_acknowledged(ack.body.tx_sequence_id, ack.body.tx_sequence_number, now)
+        # Before the sequence may end.
+        self._mind(link)
+        self._leave(link, [entry.lookup_id for entry in left])
+        self._mind(link)
+
+    def final_ack(self, ack: FinalAck, now: Now) -> None:
+        """MS-MQQB 3.1.5.7."""
+        self._network.statistics.final_acks_received += 1
+        if ack.body.source_guid == self._own_guid:
+            identifier = MessageIdentifier(ack.body.source_guid, ack.body.message_id)
+            time_stamp, ordinal = divmod(ack.body.tx_sequence_id, 1 << 32)
+            sequence = TxSequenceId(ordinal, time_stamp), ack.body.tx_sequence_number
+            final_acks = self._node.manager.final_acks
+            final_acks.final_ack_arrived(identifier, ack.message_class, now, sequence=sequence)
+            self._end(ack.body)
+
+    def _end(self, body: FinalAckBody) -> None:
+        """A message that had this place has come to its end, in whatever state it was."""
+        queue = self._node.sequences.queue_of(body.tx_sequence_id)
+        link: Link | None = None if queue is None else queue.link
+        if queue is None or link is None:
+            return
+        lookup_id = link.sequence.lookup_id_of(body.tx_sequence_id, body.tx_sequence_number)
+        if lookup_id is not None:
+            if queue.positions.state(lookup_id) is _AVAILABLE:
+                # It was refused, and keeps no copy: nobody has looked for it by its identifier.
+                message = self._node.messages.get(queue.number, lookup_id)
+                if message.identifier.ordinal != body.message_id:
+                    return
+                self._node.manager.positions.delivered_all(queue, (message,))
+            link.sequence.removed(body.tx_sequence_number)
+            link.outbox.removed(lookup_id)
+            self._node.sequences.mind_end(queue, link.sequence)
+        # One fewer may wait for its FinalAck.
+        self._mind(link)
+
+    def tick(self, now: Now) -> None:
+        """MS-MQQB 3.1.6.5, and what there was no room for in one write."""
+        self._wanted.update(self._more)
+        self._more.clear()
+        for link in self._timers.expired(now.monotonic):
+            again = link.sequence.timed_out()
+            self._network.statistics.messages_resent += len(again)
+            link.outbox.send_again(entry.lookup_id for entry in again)
+            self._wanted[link] = None
+
+    def next_deadline(self) -> float | None:
+        return 0.0 if self._more else self._timers.next_deadline()
+
+    def _leave(self, link: Link, lookup_ids: Iterable[int]) -> None:
+        """Messages of our transactions that are acknowledged leave the queue: MS-MQQB 3.1.5.6."""
+        queue: OutgoingQueue = link.queue
+        delivered = []
+        for lookup_id in lookup_ids:
+            link.outbox.removed(lookup_id)
+            if queue.positions.state(lookup_id) is not _AVAILABLE:
+                continue
+            message = self._node.messages.get(queue.number, lookup_id)
+            if _HEADERS.unpack_from(message.packet)[4] & _JOURNALED:
+                self._node.manager.final_acks.await_final_ack(queue, lookup_id)
+            else:
+                delivered.append(message)
+        if delivered:
+            self._node.manager.positions.delivered_all(queue, delivered)
+        self._node.sequences.mind_end(queue, link.sequence)
+
+    def _mind(self, link: Link) -> None:
+        """Something has changed with the messages of transactions: MS-MQQB 3.1.2.6 and 3.1.5.6."""
+        sequences = self._node.sequences
+        unread = self._node.manager.final_acks.count(link.queue)
+        tell(link.queue, sequences.outgoing_of(link.queue), link.sequence, unread)
+        deadline = link.sequence.deadline
+        if deadline is None:
+            self._timers.stop(link)
+        elif self._timers.deadline(link) != deadline:
+            self._timers.start(link, deadline)
+
+    def _new_link(self, queue: OutgoingQueue) -> Link:
+        positions = queue.positions
+        outbox = Outbox(
+            positions.next_available,
+            lambda lookup_id: positions.state(lookup_id) is _AVAILABLE,
+            start=START,
+            end=END,
+        )
+        table = self._network.settings.resend_timeouts.resend_timer_table
+        sequence = TxOutgoingSequence.of(self._node.sequences.outgoing_of(queue), table)
+        link = queue.link = Link(queue, outbox, sequence, is_for_acks=is_for_acks(queue.destination_format_name))
+        return link
+
+
+def _is_sent_here(queue: OutgoingQueue) -> bool:
+    """MS-MQQB 3.1.7.12: multicast and HTTP are for others."""
+    return not queue.multicast and not is_http(queue.destination_format_name)

@@ -1,0 +1,14 @@
+"""Ways that an administrator has written down: for queue managers in a workgroup, where no directory knows them."""
+
+from dataclasses import dataclass
+
+from waypost.guid import NULL_GUID
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Messages for a queue manager go to its host, or by way of another queue manager that has a route too."""
+
+    queue_manager: bytes
+    host: str = ""
+    via: bytes = NULL_GUID

@@ -1,0 +1,79 @@
+"""The routing of one queue manager: MS-MQQB 3.1.7.4, 3.1.7.5, and the part of 3.1.5.2.1 that asks no name server."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.guid import NULL_GUID
+from waypost.routing.destinations import get_destination_info
+from waypost.routing.next_hops import get_next_hops
+from waypost.routing.routes import Route
+from waypost.routing.topology import RoutingDirectory
+from waypost.wire.format_names import Destination, FormatName
+
+
+@dataclass(frozen=True, slots=True)
+class NextHop:
+    """MS-MQQB 3.1.1.3.1.3: one address of a queue manager that a session can be opened with."""
+
+    qm_guid: bytes
+    host_name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A queue manager to send to, before its host is resolved.
+
+    NULL_GUID is whoever answers at that host. Without a host name, only a session that is there already leads to it.
+    """
+
+    queue_manager_guid: bytes
+    host_name: str
+
+    def at(self, addresses: Iterable[str]) -> tuple[NextHop, ...]:
+        """One for each address that the host name was resolved to, in that order."""
+        return tuple(NextHop(self.queue_manager_guid, self.host_name, address) for address in addresses)
+
+
+class Routing:
+    """`identifier` is this queue manager's own. Workgroup mode has no `directory`, but it may have `routes`."""
+
+    __slots__ = ("_directory", "_identifier", "_routes")
+
+    def __init__(self, directory: RoutingDirectory | None, identifier: bytes, routes: Iterable[Route] = ()) -> None:
+        self._directory: Final = directory
+        self._identifier: Final = identifier
+        self._routes: Final = {route.queue_manager: route for route in routes}
+
+    def destination(self, name: FormatName) -> Destination | None:
+        """MS-MQQB 3.1.7.4. None if it fails."""
+        return get_destination_info(name, self._directory)
+
+    def next_hops(self, destination: Destination) -> list[Hop]:
+        """The hops to try, in this order; none if there is no way.
+
+        readings MQQB 3.11: the host in a direct name is the one hop to it. Without a directory there are no routing
+        servers either, and a queue manager without a route is reached at once.
+        """
+        route = self._routes.get(destination.queue_manager)
+        if route is not None:
+            return self._along(route)
+        if destination.queue_manager == NULL_GUID or self._directory is None:
+            return [Hop(destination.queue_manager, destination.host)]
+        return self._get_next_hops(destination.queue_manager, self._directory)
+
+    def _along(self, route: Route) -> list[Hop]:
+        """Only the next queue manager matters: it knows the rest of the way."""
+        if route.via != NULL_GUID:
+            route = self._routes.get(route.via, Route(route.via))
+        return [Hop(route.queue_manager, route.host)]
+
+    def _get_next_hops(self, queue_manager: bytes, directory: RoutingDirectory) -> list[Hop]:
+        """MS-MQQB 3.1.7.5: those that the directory does not know are left out."""
+        hops = []
+        for identifier in get_next_hops(self._identifier, queue_manager, directory):
+            machine = directory.queue_manager(identifier)
+            if machine is not None:
+                hops.append(Hop(identifier, machine.qualified_computer_name))
+        return hops

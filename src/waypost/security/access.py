@@ -1,0 +1,111 @@
+"""MS-MQQB 3.1.5.8.3: whether the sender of a message may put it into a queue. The rules are those of MS-DTYP 2.5.3.2.
+
+A message that names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the
+SecurityHeader out opens no queue. Whatever cannot be understood denies: a descriptor, an identity, a kind of ACE.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from waypost.errors import DecodeError, IllegalSecurityDescriptor
+from waypost.security.rights import check_rights
+from waypost.wire.access_masks import QueueAccess
+from waypost.wire.security_descriptor import (
+    ACCESS_ALLOWED_ACE_TYPE,
+    ACCESS_ALLOWED_OBJECT_ACE_TYPE,
+    ACCESS_DENIED_ACE_TYPE,
+    ACCESS_DENIED_OBJECT_ACE_TYPE,
+    Ace,
+    Acl,
+    ObjectAce,
+    OpaqueAce,
+    SecurityDescriptor,
+)
+from waypost.wire.security_header import NO_SENDER, SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
+from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+
+# MS-DTYP 2.4.4.1: the ACE is for what is below the object, and not for the object.
+INHERIT_ONLY_ACE: Final = 0x08
+
+_ALLOWING: Final = (ACCESS_ALLOWED_ACE_TYPE, ACCESS_ALLOWED_OBJECT_ACE_TYPE)
+_DENYING: Final = (ACCESS_DENIED_ACE_TYPE, ACCESS_DENIED_OBJECT_ACE_TYPE)
+
+# The SIDs of the groups that an account is in, or None if there is no such account or it cannot be looked up.
+GroupsOf: TypeAlias = Callable[[Sid], frozenset[Sid] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The token that stands for a sender: all SIDs that it goes by. Without one nothing is allowed to it."""
+
+    sids: frozenset[Sid]
+
+
+UNNAMED: Final = Sender(frozenset({EVERYONE, ANONYMOUS}))
+QUEUE_MANAGER: Final = Sender(frozenset({EVERYONE}))
+UNKNOWN: Final = Sender(frozenset())
+
+
+def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Sender:
+    """Who a message says that it is from. Without `groups_of` there are no accounts, so that anybody is anonymous."""
+    sender_type = NO_SENDER if header is None else header.sender_type
+    if header is None or sender_type == NO_SENDER:
+        return UNNAMED
+    if sender_type == SENDER_QUEUE_MANAGER:
+        return QUEUE_MANAGER
+    sid = _sid(header.security_id) if sender_type == SENDER_SID else None
+    if sid is None:
+        return UNKNOWN
+    if groups_of is None:
+        return Sender(UNNAMED.sids | {sid})
+    groups = groups_of(sid)
+    return UNKNOWN if groups is None else Sender(groups | {sid, EVERYONE})
+
+
+def may_write(descriptor: bytes, sender: Sender) -> bool:
+    """Whether a sender has MQSEC_WRITE_MESSAGE on the queue with this security descriptor."""
+    decoded = _decoded(descriptor)
+    if decoded is None or not sender.sids:
+        return False
+    if not isinstance(decoded.dacl, Acl):
+        return True
+    for ace in decoded.dacl.aces:
+        if _speaks_of(ace, sender):
+            if ace.ace_type in _DENYING:
+                return False
+            if ace.ace_type in _ALLOWING:
+                return True
+    return False
+
+
+# Queues have few descriptors among them, and to decode one takes longer than to look into it.
+@lru_cache(maxsize=256)
+def _decoded(descriptor: bytes) -> SecurityDescriptor | None:
+    try:
+        decoded = SecurityDescriptor.decode(descriptor)
+        check_rights(decoded, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
+    except (DecodeError, IllegalSecurityDescriptor):
+        return None
+    return decoded
+
+
+def _speaks_of(ace: Ace, sender: Sender) -> bool:
+    """Whether the ACE gives or denies the sender the right to write to the queue itself.
+
+    An ObjectAce for a part of an object gives nothing, because the whole is asked for, and denies what it denies.
+    """
+    if isinstance(ace, OpaqueAce) or ace.ace_flags & INHERIT_ONLY_ACE or ace.sid not in sender.sids:
+        return False
+    if isinstance(ace, ObjectAce) and ace.object_type is not None and ace.ace_type in _ALLOWING:
+        return False
+    return bool(ace.mask & QueueAccess.MQSEC_WRITE_MESSAGE)
+
+
+def _sid(data: bytes) -> Sid | None:
+    try:
+        sid, end = Sid.decode(data, 0)
+    except DecodeError:
+        return None
+    return sid if end == len(data) else None

@@ -1,0 +1,44 @@
+"""How bad the network of a world is. Each world draws its own rates: some have no faults, some hardly anything else."""
+
+from dataclasses import dataclass
+from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Rates are probabilities. Delays are means in seconds, `partition` is the rate with each operation.
+
+    `segment` is the longest piece in which bytes arrive, `buffer` how many of them wait before the writer is told.
+    """
+
+    latency: float = 0.001
+    segment: int = 1 << 16
+    buffer: int = 1 << 16
+    reset: float = 0.0
+    silence: float = 0.0
+    refuse: float = 0.0
+    silent_death: float = 0.0
+    partition: float = 0.0
+    unknown_host: float = 0.0
+    stale_address: float = 0.0
+    datagram_loss: float = 0.0
+    datagram_copy: float = 0.0
+
+
+def draw(rng: Random) -> Faults:
+    # Every piece takes its time for itself, so small ones and slow ones together would be no connection at all.
+    latency, segment = rng.choice(((0.0005, 16), (0.0005, 1500), (0.002, 200), (0.002, 1 << 16), (0.05, 1500)))
+    return Faults(
+        latency=latency,
+        segment=segment,
+        buffer=rng.choice((600, 4096, 1 << 16)),
+        reset=rng.choice((0.0, 0.0, 0.003, 0.02)),
+        silence=rng.choice((0.0, 0.0, 0.002, 0.01)),
+        refuse=rng.choice((0.0, 0.0, 0.2)),
+        silent_death=rng.choice((0.0, 0.5, 1.0)),
+        partition=rng.choice((0.0, 0.0, 0.02)),
+        unknown_host=rng.choice((0.0, 0.0, 0.2)),
+        stale_address=rng.choice((0.0, 0.0, 0.3)),
+        datagram_loss=rng.choice((0.0, 0.3)),
+        datagram_copy=rng.choice((0.0, 0.1)),
+    )

@@ -1,0 +1,102 @@
+"""What is checked on one node of a networked world, after a start and now and then."""
+
+from typing import TYPE_CHECKING
+
+from waypost.core.queues import OutgoingQueue
+from waypost.core.serialization import size_in_bytes
+from waypost.node.node import Node
+from waypost.node.transactional_acks import is_for_acks
+from waypost.sim.marks import Marks
+from waypost.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from waypost.sim.net.ledger import Ledger
+
+
+def holds_acks(node: Node) -> bool:
+    """Whether acknowledgments of transactional messages are on their way out."""
+    outgoing = node.manager.collection.outgoing.items()
+    return any(len(queue.positions) and is_for_acks(name) for name, queue in outgoing)
+
+
+def check_start(node: Node, host: str, ledger: "Ledger") -> None:
+    """Everything durable is there again, and nothing else. What has expired meanwhile may go at once."""
+    due = ledger.places_of(host)
+    found = {(number, each) for number, queue in node.manager.collection.by_number.items() for each in queue.positions}
+    extra = sorted(found - due.keys())
+    if extra:
+        raise Violation(f"{host} starts with the messages {extra}, which are not durable")
+    lost = [place for place, letter in due.items() if place not in found and not (letter and letter.may_expire)]
+    if lost:
+        raise Violation(f"{host} starts without the messages {lost}, which are durable")
+    check_counts(node, host)
+
+
+def check_counts(node: Node, host: str) -> None:
+    """Bytes and numbers are what the messages account for."""
+    total = 0
+    for number, queue in node.manager.collection.by_number.items():
+        size = sum(size_in_bytes(node.messages.get(number, lookup_id)) for lookup_id in queue.positions)
+        if size != queue.total_bytes:
+            raise Violation(f"{queue} of {host} counts {queue.total_bytes} bytes, and its messages have {size}")
+        total += size
+    if total != node.manager.total_bytes:
+        raise Violation(f"{host} counts {node.manager.total_bytes} bytes, and its messages have {total}")
+
+
+def check_sessions(node: Node, host: str) -> None:
+    """Windows are kept, and nothing piles up."""
+    network = node.network
+    assert network is not None
+    for session in network.open_sessions:
+        if session.unacked_message_count > network.settings.window_size:
+            raise Violation(f"{session.unacked_message_count} messages of {host} are in flight on one session")
+    sessions = {id(session) for session in network.sessions}
+    for queue in node.manager.collection.outgoing.values():
+        link = queue.link
+        if link is None:
+            continue
+        if link.session is not None and id(link.session) not in sessions:
+            raise Violation(f"{queue} of {host} has a session that is closed")
+        if len(link.sequence) > len(queue.positions):
+            raise Violation(f"{host} remembers messages that are no longer in {queue}")
+        if len(link.outbox.sent) > len(queue.positions):
+            raise Violation(f"{host} remembers to have sent what is no longer in {queue}")
+    history = node.sequences._history  # noqa: SLF001, memory is what is checked
+    if history is not None and len(history) > network.settings.duplicate_history_size:
+        raise Violation(f"{host} remembers {len(history)} messages that it has received")
+
+
+def check_rest(node: Node, host: str) -> None:
+    """When nothing is under way any more, nothing is kept in memory for it."""
+    network = node.network
+    assert network is not None
+    if network._touched:  # noqa: SLF001
+        raise Violation(f"{host} has something to write and does not")
+
+
+def mark(node: Node, marks: Marks) -> None:
+    """Which rare branches this node has taken, in its present life."""
+    network = node.network
+    assert network is not None
+    statistics = network.statistics
+    if any(session.unacked_message_count >= session.window_size for session in network.open_sessions):
+        marks.sometimes("a window that is full")
+    if statistics.duplicates_discarded:
+        marks.sometimes("a duplicate discarded")
+    if statistics.connections_failed:
+        marks.sometimes("a connection that failed")
+    if statistics.messages_resent:
+        marks.sometimes("messages of transactions sent again")
+    for queue in node.manager.collection.outgoing.values():
+        link = queue.link
+        if link is None:
+            continue
+        if link.is_open and link.next_hop_indexer:
+            marks.sometimes("a second next hop that worked")
+        if link.sequence.resend_count > 1:
+            marks.sometimes("messages of transactions sent again after the second wait")
+
+
+def outgoing_messages(node: Node) -> list[tuple[OutgoingQueue, int]]:
+    return [(queue, each) for queue in node.manager.collection.outgoing.values() for each in queue.positions]

@@ -1,0 +1,117 @@
+"""What one seed of a networked world is about: its queues, its applications, its faults, its limits."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from waypost.core.queues import UNLIMITED
+from waypost.sim.faults import Faults
+from waypost.sim.faults import draw as draw_faults
+from waypost.sim.net.words import QueuePlan
+from waypost.transfer.session import LAST_NUMBER
+from waypost.transfer.settings import ResendTimeouts, TransferSettings
+
+WORKLOADS: Final = ("sender", "sender", "committer", "committer", "receiver", "forwarder", "pauser", "purger")
+
+
+@dataclass(frozen=True, slots=True)
+class NetSwarm:
+    """Rates are probabilities, as in waypost.sim.swarm. `via` is the machine through which others are routed, or none.
+
+    `last_number` is how many messages a session carries before another follows it.
+    """
+
+    hosts: tuple[str, ...]
+    via: str
+    plans: tuple[QueuePlan, ...]
+    workloads: tuple[tuple[str, str], ...]
+    faults: Faults
+    transfer: TransferSettings
+    last_number: int
+    quota: int
+    operations: int
+    block: int
+    page: int
+    crash: float
+    crash_after_answer: float
+    crash_unreported: float
+    stop: float
+    full: float
+    jump: float
+    disk_delay: float
+    report_late: float
+    group_commit: bool
+    batching: float
+    think: float
+    express: float
+    expiring: float
+    asking: float
+    odd: float
+
+
+def draw(rng: Random, nodes: int) -> NetSwarm:
+    hosts = tuple("abcdefghijklmnop"[:nodes])
+    workloads = [(host, name) for host in hosts for name in WORKLOADS if rng.random() < 0.4]
+    workloads += [(rng.choice(hosts), "sender"), (rng.choice(hosts), "committer")]
+    workloads += [(host, "receiver") for host in hosts]
+    return NetSwarm(
+        hosts=hosts,
+        via=rng.choice(("", *hosts)),
+        plans=tuple(plan for host in hosts for plan in _plans(rng, host)),
+        workloads=tuple(workloads),
+        faults=draw_faults(rng),
+        transfer=TransferSettings(
+            window_size=rng.choice((2, 3, 4, 8)),
+            order_ack_timeout_ms=50,
+            maximum_order_ack_delay_s=0.5,
+            resend_timeouts=ResendTimeouts(1.0, 2.0, 4.0, 8.0),
+            session_init_timeout_s=5.0,
+            idle_timeout_s=rng.choice((6.0, 20.0)),
+            retry_connect_s=rng.choice((0.1, 1.0)),
+            duplicate_history_size=rng.choice((3, 10, 50, 1000, 1000)),
+            ping=rng.random() < 0.2,
+            send_insecure_nacks=rng.random() < 0.5,
+        ),
+        last_number=rng.choice((LAST_NUMBER, LAST_NUMBER, 20, 6)),
+        quota=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, 6)),
+        operations=rng.randint(120, 200),
+        block=rng.choice((2, 8, 1 << 16)),
+        page=rng.choice((2, 10_000)),
+        crash=rng.choice((0.0, 0.01, 0.03)),
+        crash_after_answer=rng.choice((0.0, 0.0, 0.01)),
+        crash_unreported=rng.choice((0.0, 0.0, 0.02)),
+        stop=rng.choice((0.0, 0.008)),
+        full=rng.choice((0.0, 0.0, 0.02)),
+        jump=rng.choice((0.0, 0.0, 0.02)),
+        disk_delay=rng.choice((0.001, 0.01, 0.1)),
+        report_late=rng.choice((0.0, 0.3)),
+        group_commit=rng.random() < 0.6,
+        batching=rng.choice((0.0, 0.5)),
+        think=rng.choice((0.005, 0.05, 0.3)),
+        express=rng.choice((0.0, 0.3, 0.7)),
+        expiring=rng.choice((0.0, 0.0, 0.2)),
+        asking=rng.choice((0.0, 0.2, 0.6)),
+        odd=rng.choice((0.0, 0.05, 0.2)),
+    )
+
+
+def _plans(rng: Random, host: str) -> list[QueuePlan]:
+    """Every machine has queues on which one can rely, and perhaps one on which one cannot."""
+    plans = [
+        QueuePlan(host, "n", journaling=rng.random() < 0.2),
+        QueuePlan(host, "t", transactional=True, journaling=rng.random() < 0.2),
+    ]
+    is_transactional = rng.random() < 0.6
+    odd = rng.choice(("", "ghost", "small", "doomed"))
+    if odd:
+        plans.append(
+            QueuePlan(
+                host,
+                odd,
+                transactional=is_transactional,
+                quota=1 if odd == "small" else UNLIMITED,
+                is_made=odd != "ghost",
+                is_doomed=odd == "doomed",
+            )
+        )
+    return plans

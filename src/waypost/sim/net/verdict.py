@@ -1,0 +1,132 @@
+"""What must be when a networked world has healed: all that can be delivered was delivered, and is accounted for."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.core.positions import PositionState
+from waypost.core.queues import UNLIMITED
+from waypost.sim.marks import Marks
+from waypost.sim.net import checks
+from waypost.sim.net.host import Host
+from waypost.sim.net.ledger import MARK, Ledger
+from waypost.sim.net.words import Letter
+from waypost.sim.violation import Violation
+from waypost.wire.message_class import MessageClass
+
+_ARRIVED: Final = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+_RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+_ASKS_ARRIVAL: Final = 0x01
+_ASKS_RECEIVE: Final = 0x02
+
+
+class Verdict:
+    def __init__(self, ledger: Ledger, hosts: Sequence[Host], marks: Marks) -> None:
+        self._ledger: Final = ledger
+        self._hosts: Final = hosts
+        self._marks: Final = marks
+
+    def stuck(self) -> str:
+        """What is still to be delivered and received; nothing when all is done."""
+        for host in self._hosts:
+            if not host.is_up:
+                return f"{host.name} is down"
+            found = self._in_queues(host)
+            if found:
+                return found
+        return ""
+
+    def _in_queues(self, host: Host) -> str:
+        manager = host.node.manager
+        own = [manager.queues.get(plan.path) for plan in host.world.plans_of(host.name)]
+        for queue in (*manager.collection.outgoing.values(), manager.awaiting_final_ack, *filter(None, own)):
+            for lookup_id in queue.positions:
+                if queue.positions.state(lookup_id) is PositionState.DELETED:
+                    continue
+                message = host.node.messages.get(queue.number, lookup_id)
+                if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
+                    # What nobody can deliver is sent for ever, and acknowledged.
+                    continue
+                found = MARK.search(message.packet)
+                letter = self._ledger.letters.get(int(found[1])) if found is not None else None
+                if letter is None or letter.is_sure:
+                    return f"{letter or 'an acknowledgment'} is in {queue} of {host.name}"
+        return ""
+
+    def check(self) -> None:
+        for host in self._hosts:
+            checks.check_counts(host.node, host.name)
+            checks.check_rest(host.node, host.name)
+        is_quiet = not any(checks.outgoing_messages(host.node) for host in self._hosts)
+        for host in self._hosts:
+            if is_quiet and host.network.sessions:
+                raise Violation(f"{host.name} has sessions that nobody needs: {host.network.sessions}")
+            if host.network.statistics.messages_rejected:
+                self._marks.sometimes("a message that was rejected")
+        for letter in self._ledger.letters.values():
+            self._check_letter(letter)
+        self._check_receives()
+
+    def _check_letter(self, letter: Letter) -> None:
+        if not letter.is_sure or letter.is_aborted:
+            return
+        if not letter.is_recoverable:
+            self._check_express(letter)
+        elif (letter.is_accepted or letter.seen_at) and not letter.reached:
+            raise Violation(f"{letter} was accepted, and never came into its queue")
+        elif letter.reached:
+            self._check_journal(letter)
+            self._check_acks(letter)
+
+    def _check_express(self, letter: Letter) -> None:
+        if not letter.is_accepted:
+            return
+        names = [host.name for host in self._hosts]
+        is_restarted = any(
+            self._hosts[names.index(name)].life != letter.lives[names.index(name)] for name in letter.path
+        )  # fmt: skip
+        if not letter.received and is_restarted:
+            self._marks.sometimes("an express message lost in a restart")
+        elif not letter.received and not self._is_lost(letter):
+            raise Violation(f"{letter} was accepted, and nobody received it")
+        history = self._hosts[0].swarm.transfer.duplicate_history_size
+        target = self._hosts[names.index(letter.plan.host)]
+        if letter.received > 1 and not is_restarted and target.messages_received < history:
+            raise Violation(f"{letter} was received {letter.received} times")
+
+    def _is_lost(self, letter: Letter) -> bool:
+        """A receive that was under way in a crash may have taken it."""
+        return self._ledger.books[letter.plan.host].lost_receives > 0
+
+    def _check_journal(self, letter: Letter) -> None:
+        if self._hosts[0].swarm.quota != UNLIMITED or letter.source == letter.plan.host:
+            return
+        is_delivered = letter.received if letter.is_transactional else letter.reached
+        if letter.positive_journaling and is_delivered and not letter.journaled:
+            raise Violation(f"{letter} was delivered, and is not in the journal of its source")
+
+    def _check_acks(self, letter: Letter) -> None:
+        if not letter.administration or self._hosts[0].swarm.quota != UNLIMITED:
+            return
+        acks = letter.acks.values()
+        if letter.acknowledgements & _ASKS_ARRIVAL and _ARRIVED not in acks:
+            raise Violation(f"{letter} came into its queue, and its administration queue does not know")
+        if letter.acknowledgements & _ASKS_RECEIVE and letter.received and _RECEIVED not in acks:
+            raise Violation(f"{letter} was received, and its administration queue does not know")
+        if _RECEIVED in acks and not letter.consumed:
+            raise Violation(f"{letter} is said to be received, and was not")
+
+    def _check_receives(self) -> None:
+        """What was in a queue and is not any more was received, but for receives that were under way in crashes."""
+        for host in self._hosts:
+            lost = [
+                letter.uid
+                for letter in self._ledger.letters.values()
+                if letter.plan.host == host.name
+                and letter.is_sure
+                and letter.is_recoverable
+                and letter.received < letter.reached
+            ]
+            if lost:
+                self._marks.sometimes("a receive lost in a crash")
+            if len(lost) > self._ledger.books[host.name].lost_receives:
+                raise Violation(f"the messages {lost} were in queues of {host.name}, and nobody received them")

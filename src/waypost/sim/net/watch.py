@@ -1,0 +1,55 @@
+"""What is on the wire: nothing that a crash could still take back."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from waypost.sim.marks import Marks
+from waypost.sim.net.ledger import MARK, Ledger
+from waypost.sim.violation import Violation
+from waypost.wire.framing import Splitter
+from waypost.wire.message_class import MessageClass
+from waypost.wire.packets import decode_packet
+from waypost.wire.transactional_acks import OrderAck
+from waypost.wire.user_message import UserMessage
+
+_USER: Final = MessageClass.MQMSG_CLASS_NORMAL
+
+
+class Watch:
+    """Reads what hosts write to their connections."""
+
+    def __init__(self, guids: Mapping[str, bytes], ledger: Ledger, marks: Marks) -> None:
+        self._guids: Final = guids
+        self._ledger: Final = ledger
+        self._marks: Final = marks
+        self._splitters: Final[dict[tuple[str, int, int], Splitter]] = {}
+
+    def written(self, connection: tuple[str, int, int], host: str, data: bytes) -> None:
+        splitter = self._splitters.setdefault(connection, Splitter())
+        for each in splitter.feed(data):
+            packet = decode_packet(each)
+            if isinstance(packet, UserMessage):
+                self._message(host, packet, each)
+            elif isinstance(packet, OrderAck) and packet.message.user.source_queue_manager == self._guids[host]:
+                body = packet.body
+                accepted = self._ledger.books[host].accepted.get(body.tx_sequence_id, 0)
+                if body.tx_sequence_number > accepted:
+                    raise Violation(f"{host} acknowledges message {body.tx_sequence_number} of a sequence too early")
+
+    def _message(self, host: str, packet: UserMessage, data: bytes) -> None:
+        if packet.session is not None:
+            self._marks.sometimes("an acknowledgment that rode on a message")
+        found = MARK.search(data)
+        if found is None or packet.properties.message_class != _USER:
+            return
+        letter = self._ledger.letters[int(found[1])]
+        if letter.is_aborted:
+            raise Violation(f"{host} sends {letter}, and its transaction was aborted")
+        if letter.is_recoverable and host not in letter.seen_at:
+            raise Violation(f"{host} sends {letter}, and it is not durable there")
+        if letter.on_wire and host == letter.source:
+            self._marks.sometimes("a message on the wire again")
+        letter.on_wire += 1
+        header = packet.transaction
+        if header is not None and header.previous_tx_sequence_number != header.tx_sequence_number - 1:
+            self._marks.sometimes("a gap bridged")

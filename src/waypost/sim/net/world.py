@@ -1,0 +1,182 @@
+"""A world of several machines on one network, and what happens to them."""
+
+from typing import Final
+
+from waypost.core.queues import UNLIMITED
+from waypost.guid import NULL_GUID, guid_text
+from waypost.routing.routes import Route
+from waypost.sim.client import Client
+from waypost.sim.fabric import Fabric
+from waypost.sim.marks import Marks
+from waypost.sim.net import checks, swarm
+from waypost.sim.net.host import Host
+from waypost.sim.net.ledger import Ledger
+from waypost.sim.net.verdict import Verdict
+from waypost.sim.net.watch import Watch
+from waypost.sim.net.words import ADMIN, QueuePlan
+from waypost.sim.net.workloads import SCRIPTS, healer, setup
+from waypost.sim.stage import Stage
+from waypost.sim.violation import Violation
+
+# When everybody waits for something that does not come, the healing tells.
+_MAX_TIME: Final = 300.0
+
+# How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
+# names, two times, and what had to wait for it may meet another one.
+_MAX_HEALING: Final = 500.0
+_MAX_EVENTS: Final = 200_000
+
+# After everything has come to its end: sessions are closed when they were idle for two periods.
+_REST: Final = 60.0
+
+# After how many events a host is looked at closely.
+_INTERVAL: Final = 50
+
+
+class NetWorld(Stage[Host]):
+    def __init__(self, seed: int, marks: Marks, nodes: int) -> None:
+        super().__init__(seed, marks)
+        self.swarm: Final = swarm.draw(self.rng, nodes)
+        self.admins: Final = tuple(QueuePlan(host, ADMIN) for host in self.swarm.hosts)
+        self.ledger: Final = Ledger(
+            self.swarm.hosts,
+            marks,
+            history=self.swarm.transfer.duplicate_history_size,
+            is_quota_limited=self.swarm.quota != UNLIMITED,
+        )
+        self.fabric: Final[Fabric[Host]] = Fabric(self, self.swarm.faults)
+        self.hosts: Final = [Host(number, self) for number in range(nodes)]
+        self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks)
+        self._by_name: Final = {host.name: host for host in self.hosts}
+        self._fixed_names: Final[dict[tuple[str, QueuePlan], str]] = {}
+        self._looks = 0
+
+    # What everybody in the world knows.
+
+    def plans_of(self, host: str) -> list[QueuePlan]:
+        return [plan for plan in (*self.swarm.plans, *self.admins) if plan.host == host]
+
+    def own_name(self, plan: QueuePlan) -> str:
+        return f"DIRECT=OS:{plan.host}\\PRIVATE$\\{plan.key}"
+
+    def any_name(self, source: str, plan: QueuePlan) -> str:
+        host = self._by_name[plan.host]
+        form = self.rng.random()
+        queue = host.node.manager.queues.get(plan.path)
+        if form < 0.4 and queue is not None and source != plan.host:
+            return f"PRIVATE={guid_text(host.guid)}\\{queue.private_queue_number:08x}"
+        if form < 0.6:
+            return f"DIRECT=TCP:{host.address}\\PRIVATE$\\{plan.key}"
+        return self.own_name(plan)
+
+    def fixed_name(self, source: str, plan: QueuePlan) -> str:
+        """Messages of transactions have an order only under one name of their queue."""
+        key = source, plan
+        if key not in self._fixed_names:
+            self._fixed_names[key] = self.any_name(source, plan)
+        return self._fixed_names[key]
+
+    def path(self, source: str, plan: QueuePlan, name: str) -> tuple[str, ...]:
+        """The hosts through which a message goes."""
+        if source == plan.host:
+            return (source,)
+        via = self.swarm.via
+        if name.startswith("PRIVATE=") and via and via not in (source, plan.host):
+            return source, via, plan.host
+        return source, plan.host
+
+    def routes_of(self, host: Host) -> tuple[Route, ...]:
+        via = self.swarm.via
+        middle = self._by_name[via].guid if via else NULL_GUID
+        routes = []
+        for other in self.hosts:
+            if other is not host:
+                is_direct = not via or via in (host.name, other.name)
+                routes.append(Route(other.guid, other.name) if is_direct else Route(other.guid, via=middle))
+        return tuple(routes)
+
+    # What happens.
+
+    def run(self) -> None:
+        """Raises Violation."""
+        self.trace.note(0.0, 0, self.swarm)
+        for host in self.hosts:
+            self.fabric.add(host, host.name, f"{host.name}.example.org")
+        self._set_up()
+        for number, (name, script) in enumerate(self.swarm.workloads):
+            host = self._by_name[name]
+            host.add_client(Client(f"{name}.{script}{number}", host, SCRIPTS[script]))
+        while self.operations < self.swarm.operations and self.time < _MAX_TIME:
+            before = self.operations
+            self.step()
+            if self.operations > before:
+                self._strike()
+        self._heal()
+
+    def _set_up(self) -> None:
+        """Nothing fails before the queues are there on which everybody relies."""
+        self.is_healing = True
+        for host in self.hosts:
+            host.start()
+            host.add_client(Client(f"{host.name}.setup", host, setup))
+        due = [plan for plan in (*self.swarm.plans, *self.admins) if plan.is_made]
+        while any(plan.path not in self._by_name[plan.host].node.manager.queues for plan in due):
+            self.step()
+        while any(host.unanswered for host in self.hosts):
+            self.step()
+        self.is_healing = False
+
+    def look_at(self, host: Host) -> None:
+        """After every turn of a host, and closely now and then."""
+        self._looks += 1
+        if self._looks % _INTERVAL == 0:
+            checks.check_counts(host.node, host.name)
+        checks.check_sessions(host.node, host.name)
+        checks.mark(host.node, self.marks)
+
+    def _strike(self) -> None:
+        """At most one fault of a machine with an operation, and perhaps one of the network."""
+        drawn = self.swarm
+        self.fabric.strike()
+        host, fault = self.rng.choice(self.hosts), self.rng.random()
+        if not host.is_up or fault >= drawn.crash + drawn.stop + drawn.full + drawn.jump:
+            return
+        if fault < drawn.crash:
+            host.crash("at any moment")
+        elif fault < drawn.crash + drawn.stop:
+            host.stop()
+        elif fault < drawn.crash + drawn.stop + drawn.full:
+            host.drive.fill()
+        else:
+            host.jump()
+
+    def _heal(self) -> None:
+        self.is_healing = True
+        self.trace.note(self.time, 0, "healing begins")
+        for host in self.hosts:
+            host.heal(Client(f"{host.name}.healer", host, healer))
+        verdict = Verdict(self.ledger, self.hosts, self.marks)
+        end = self.time + _MAX_HEALING
+        look = self.time + 1.0
+        for _ in range(_MAX_EVENTS):
+            if self.time >= look:
+                look = self.time + 1.0
+                stuck = verdict.stuck()
+                if not stuck:
+                    break
+                if self.time > end:
+                    raise Violation(f"healing does not come to an end: {stuck}")
+            self.step()
+        else:
+            raise Violation(f"healing does not come to an end: {verdict.stuck()}")
+        self._rest()
+        verdict.check()
+
+    def _rest(self) -> None:
+        """Nobody wants anything any more, but for what cannot be delivered."""
+        for host in self.hosts:
+            for client in host.clients:
+                client.stop()
+        end = self.time + _REST
+        while self.time < end and self._events:
+            self.step()

@@ -1,0 +1,220 @@
+"""The TCP connections of a simulated network: in order, in pieces of any size, until they break.
+
+A connection has two ends. Bytes wait at the end that wrote them and move in events of the other end's machine, so what
+is on its way to a machine that goes down is gone with it. An end that is closed hears nothing more; one whose machine
+died is closed and dead, and the other end hears of that, or does not until it writes to a machine that is up again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from waypost.sim.faults import Faults
+from waypost.sim.network import Endpoint, Surroundings
+
+# How long a connection is tried if nothing at all comes back.
+CONNECT_TIMEOUT: Final = 3.0
+
+E = TypeVar("E", bound=Endpoint)
+
+
+@dataclass(slots=True, eq=False)
+class End(Generic[E]):
+    """`sending` is what was written here and has not arrived. Without a peer it is still being connected."""
+
+    machine: E
+    number: int
+    peer: "End[E] | None" = None
+    sending: bytearray = field(default_factory=bytearray)
+    is_connected: bool = False
+    is_flowing: bool = False
+    is_paused: bool = False
+    is_silent: bool = False
+    is_closed: bool = False
+    is_dead: bool = False
+
+
+class Wires(Generic[E]):
+    """All connections. `held_until` tells till when nothing passes between two machines."""
+
+    def __init__(
+        self,
+        world: Surroundings[E],
+        faults: Faults,
+        find: Callable[[str], E | None],
+        held_until: Callable[[E, E], float],
+    ) -> None:
+        self._world: Final = world
+        self._faults: Final = faults
+        self._find: Final = find
+        self._held_until: Final = held_until
+        self._ends: Final[dict[tuple[str, int], End[E]]] = {}
+
+    def __len__(self) -> int:
+        """How many ends are open."""
+        return len(self._ends)
+
+    def connect(self, machine: E, number: int, address: str) -> None:
+        near = self._end(machine, number)
+        self._later(machine, lambda: self._arrive(near, address))
+
+    def write(self, machine: E, number: int, data: bytes) -> None:
+        end = self._ends.get((machine.name, number))
+        if end is None:
+            return
+        end.sending += data
+        if not end.is_paused and len(end.sending) > self._faults.buffer:
+            end.is_paused = True
+            self._tell(end, lambda: machine.writing_paused(number))
+        self._flow_later(end)
+
+    def close(self, machine: E, number: int) -> None:
+        """What was written before still arrives."""
+        end = self._ends.get((machine.name, number))
+        if end is not None:
+            self._shut(end)
+            self._flow_later(end)
+
+    def went_down(self, machine: E) -> None:
+        """The process of the machine is gone. The other ends hear of it soon, or not before they write."""
+        for end in [end for end in self._ends.values() if end.machine is machine]:
+            self._shut(end)
+            end.is_dead = True
+            peer = end.peer
+            if peer is None:
+                continue
+            # What moved towards the machine does so no longer.
+            peer.is_flowing = False
+            is_silent = self._is_held(machine, peer.machine) or self._world.strikes(self._faults.silent_death)
+            if not is_silent:
+                self._lose(peer)
+
+    def _end(self, machine: E, number: int) -> End[E]:
+        end = self._ends[machine.name, number] = End(machine, number)
+        return end
+
+    def _shut(self, end: End[E]) -> None:
+        end.is_closed = True
+        del self._ends[end.machine.name, end.number]
+
+    def _delay(self) -> float:
+        return self._world.rng.random() * 2 * self._faults.latency
+
+    def _later(self, machine: E, action: Callable[[], None]) -> None:
+        self._world.schedule(self._delay(), action, machine)
+
+    def _tell(self, end: End[E], fact: Callable[[], None], delay: float = 0.0) -> None:
+        """The machine hears it as soon as it has time, unless it has closed the connection by then."""
+
+        def tell() -> None:
+            if not end.is_closed:
+                fact()
+
+        self._world.schedule(delay, tell, end.machine)
+
+    # How a connection comes about.
+
+    def _arrive(self, near: End[E], address: str) -> None:
+        """The wish to connect is there, or nowhere."""
+        if near.is_closed:
+            return
+        world, machine = self._world, near.machine
+        target = self._find(address)
+        if target is None or self._is_held(machine, target) or world.strikes(self._faults.silence):
+            self._fail(near, "the connection timed out", CONNECT_TIMEOUT)
+            return
+        if not target.is_up or world.strikes(self._faults.refuse):
+            self._fail(near, "the connection was refused", self._delay())
+            return
+        number = target.accept(machine.address)
+        far = End(target, 0, is_closed=True) if number is None else self._end(target, number)
+        far.peer, near.peer = near, far
+        far.is_connected = True
+        self._later(machine, lambda: self._connected(near))
+
+    def _connected(self, near: End[E]) -> None:
+        assert near.peer is not None
+        if near.is_closed:
+            return
+        near.is_connected = True
+        near.machine.note(near.number, near.machine.name, "is connected to", near.peer.machine.name)
+        near.machine.connected(near.number)
+        self._flow_later(near.peer)
+
+    def _fail(self, near: End[E], reason: str, delay: float) -> None:
+        def fail() -> None:
+            self._shut(near)
+            near.machine.note(near.number, near.machine.name, "cannot connect:", reason)
+            near.machine.connect_failed(near.number, reason)
+
+        self._tell(near, fail, delay)
+
+    # How bytes move.
+
+    def _flow_later(self, end: End[E]) -> None:
+        """If there is something to move from here, and it is not on its way already."""
+        peer = end.peer
+        if peer is None or not peer.is_connected or end.is_flowing or end.is_silent or end.is_dead:
+            return
+        if peer.is_dead:
+            # Nobody answers for a machine that is down; one that is up again does not know the connection.
+            if end.sending and peer.machine.is_up:
+                self._lose(end)
+            return
+        if end.sending or end.is_closed:
+            end.is_flowing = True
+            held = max(0.0, self._held_until(end.machine, peer.machine) - self._world.time)
+            self._world.schedule(held + self._delay(), lambda: self._flow(end, peer), peer.machine)
+
+    def _flow(self, end: End[E], peer: End[E]) -> None:
+        world, faults = self._world, self._faults
+        end.is_flowing = False
+        if end.is_silent or end.is_dead:
+            return
+        if self._is_held(end.machine, peer.machine):
+            self._flow_later(end)
+        elif world.strikes(faults.reset):
+            end.machine.note(end.number, "a reset between", end.machine.name, "and", peer.machine.name)
+            self._lose(end)
+            self._lose(peer)
+        elif world.strikes(faults.silence):
+            end.machine.note(end.number, "silence between", end.machine.name, "and", peer.machine.name)
+            end.is_silent = peer.is_silent = True
+        elif peer.is_closed:
+            # There is nobody who wants the bytes.
+            self._lose(end)
+        elif not end.sending:
+            self._lost(peer)
+        else:
+            self._move(end, peer)
+            self._flow_later(end)
+
+    def _move(self, end: End[E], peer: End[E]) -> None:
+        size = min(len(end.sending), self._world.rng.randint(1, self._faults.segment))
+        data = bytes(end.sending[:size])
+        del end.sending[:size]
+        if end.is_paused and len(end.sending) <= self._faults.buffer // 2:
+            end.is_paused = False
+            self._tell(end, lambda: end.machine.writing_resumed(end.number))
+        peer.machine.note(size, size, "bytes from", end.machine.name, "to", peer.machine.name)
+        peer.machine.data_received(peer.number, data)
+
+    # How a connection ends.
+
+    def _lose(self, end: End[E]) -> None:
+        """The end is told in a while that the connection is gone. What it has written will not arrive."""
+        end.is_silent = True
+        self._tell(end, lambda: self._lost(end), self._delay())
+
+    def _lost(self, end: End[E]) -> None:
+        if end.is_closed:
+            return
+        self._shut(end)
+        end.machine.note(end.number, end.machine.name, "loses a connection")
+        if end.is_connected:
+            end.machine.connection_lost(end.number)
+        else:
+            end.machine.connect_failed(end.number, "the connection was reset")
+
+    def _is_held(self, one: E, other: E) -> bool:
+        return self._held_until(one, other) > self._world.time

@@ -1,0 +1,406 @@
+"""One session: a connection between two queue managers, from its first byte to its last. MS-MQQB 3.1.
+
+A session knows nothing of queues. What it sends are packets with a `Sent` that its owner gets back when the other side
+has acknowledged it; what it receives it hands out as it comes, counted. It has no socket: bytes come in with
+`data_received`, and what is to be written is there for `take_output` after every call.
+
+Invariants: every UserMessage counts and is acknowledged, whatever becomes of it (readings MQQB 3.3). A recoverable one
+is acknowledged as stored only after `stored`. A closed session has no timer, no output but the refusal of a handshake,
+and still knows what is in flight.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from waypost.clock import Now
+from waypost.errors import DecodeError, ProtocolError
+from waypost.guid import NULL_GUID
+from waypost.transfer import handshake
+from waypost.transfer.handshake import Initiator, PingUse
+from waypost.transfer.in_flight import InFlight, Sent
+from waypost.transfer.received import Incoming, MessagePacket, Received, without_session_header
+from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
+from waypost.transfer.session_states import TABLES, Role, SessionState
+from waypost.transfer.session_timers import SessionTimer, SessionTimers
+from waypost.transfer.settings import TransferSettings
+from waypost.transfer.statistics import Statistics
+from waypost.transfer.timers import Timers
+from waypost.wire import user_header
+from waypost.wire.framing import Splitter
+from waypost.wire.internal_packets import ESTABLISH_SIZE, ConnectionParameters, EstablishConnection, SessionAck
+from waypost.wire.packets import decode_packet
+from waypost.wire.session_header import SessionHeader
+from waypost.wire.transactional_acks import FinalAck, OrderAck
+from waypost.wire.user_message import UserMessage
+
+__all__ = ["Incoming", "Received", "Role", "Sent", "Session", "SessionState", "SessionTimer"]
+
+# readings MQQB 3.27: a session ends before its counters do, after whole acknowledgments of 32 messages.
+LAST_NUMBER: Final = 0xFFE0
+
+_OPEN: Final = SessionState.OPEN
+_CLOSED: Final = SessionState.CLOSED
+_RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
+
+
+class Session:
+    """`accept_policy` gives a reason to refuse a request, or None. `error` says why the session is closed.
+
+    `just_granted` and `just_opened` are for the owner, who clears them. `was_refused`: one side did not want the other;
+    `is_twin`: because it has the same identifier.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        connection: int,
+        address: str,
+        *,
+        identity: Initiator,
+        settings: TransferSettings,
+        timers: Timers["tuple[Session, SessionTimer]"],
+        statistics: Statistics,
+        now: Now,
+        expected_guid: bytes = NULL_GUID,
+        ping: PingUse = PingUse.NOT_SENT,
+        accept_policy: Callable[[EstablishConnection], str | None] = lambda _: None,
+    ) -> None:
+        """MS-MQQB 3.1.3.2 and 3.1.5.10. For a direct format name `expected_guid` is NULL_GUID."""
+        self.role = role
+        self.connection = connection
+        self.remote_qm_address = address
+        self.remote_qm_guid = expected_guid
+        self._enter(SessionState.WAITING_EC_MSG)
+        # MS-MQQB 3.1.1.3.1 DirectFormatSession
+        self.is_direct = role is Role.INITIATOR and expected_guid == NULL_GUID
+        self.window_size = settings.window_size
+        self.received_window_size = settings.window_size
+        self.ack_wait_timeout_ms = handshake.in_ack_range(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms)
+        self.recoverable_ack_send_timeout_ms = 0xFFFF_FFFF
+        self.counts = SessionCounts()
+        self.session_active = False
+        self.transport_paused = False
+        self.error: str | None = None
+        self.was_refused = self.is_twin = False
+        self.just_granted = self.just_opened = False
+        self.accept_policy = accept_policy
+        self._identity = identity
+        self._timers = SessionTimers(self, timers, settings)
+        self._statistics = statistics
+        self._ping = ping
+        self._splitter = Splitter()
+        self._unacknowledged = InFlight()
+        self._output: list[bytes] = []
+        self._received_ack = False
+        statistics.sessions += 1
+        self._timers.start_initialization(now)
+        self._timers.start_cleanup(now)
+
+    @property
+    def unacked_message_count(self) -> int:
+        """MS-MQQB 3.1.1.3.1 UnAckedMessageCount: what was sent here and not acknowledged (readings MQQB 3.2)."""
+        return self.counts.message_sent_count - self._unacknowledged.acknowledged
+
+    @property
+    def can_send(self) -> bool:
+        """MS-MQQB 3.1.7.1, with the smaller of the two windows (readings MQQB 3.13)."""
+        sent = self.counts.message_sent_count
+        return (
+            self.state is _OPEN
+            and not self.transport_paused
+            and sent - self._unacknowledged.acknowledged < min(self.window_size, self.received_window_size)
+            and sent < LAST_NUMBER
+        )
+
+    @property
+    def wants_recycling(self) -> bool:
+        """Whether the numbers of this session are used up, so that another one has to follow it."""
+        return self.counts.message_sent_count >= LAST_NUMBER
+
+    def in_flight(self) -> list[Sent]:
+        """What was sent and not acknowledged, in order."""
+        return self._unacknowledged.entries()
+
+    def take_output(self) -> bytes:
+        """What is to be written now."""
+        output = self._output
+        if not output:
+            return b""
+        data = output[0] if len(output) == 1 else b"".join(output)
+        output.clear()
+        self._statistics.bytes_sent += len(data)
+        return data
+
+    # Sending
+
+    def connected(self, now: Now) -> None:
+        """MS-MQQB 3.1.5.2.3: the connection that the initiator wanted is there."""
+        request = self._identity.establish_request(self.remote_qm_guid, self._ping, _uptime_ms(now))
+        self._output.append(request.encode())
+        self._enter(SessionState.WAITING_ECR_MSG)
+        self._timers.start_initialization(now)
+
+    def send(self, data: bytes, sent: Sent, now: Now, *, is_recoverable: bool, may_piggyback: bool = True) -> None:
+        """MS-MQQB 3.1.7.1.3 and 3.1.7.1.6. Only if `can_send`.
+
+        An OrderAck or FinalAck may not piggyback, because all its flags are 0 (readings MQQB 3.15).
+        """
+        counts = self.counts
+        counts.message_sent_count = sent.sequence_number = counts.message_sent_count + 1
+        if is_recoverable:
+            counts.recoverable_message_sent_count += 1
+            sent.recoverable_sequence_number = counts.recoverable_message_sent_count
+        else:
+            sent.recoverable_sequence_number = 0
+        self._unacknowledged.add(sent)
+        self._output.append(data)
+        if may_piggyback and now.monotonic > self._timers.piggyback_from and counts.is_ack_owed:
+            self._piggyback(now)
+        self.session_active = True
+        if not self._timers.is_ack_wait_running:
+            self._timers.start_ack_wait(now)
+        self._statistics.messages_sent += 1
+
+    def _piggyback(self, now: Now) -> None:
+        """MS-MQQB 3.1.7.11: an acknowledgment rides on the message that is the last of the output."""
+        self._output[-1] = with_session_header(self._output[-1], self._take_header(self.window_size))
+        self._timers.start_ack_send(now)
+
+    def _take_header(self, window_size: int) -> SessionHeader:
+        self._statistics.session_acks_sent += 1
+        return self.counts.take_header(window_size)
+
+    def _send_ack(self, window_size: int) -> None:
+        self._output.append(SessionAck(session=self._take_header(window_size)).encode())
+
+    def pause(self, _now: Now) -> None:
+        """MS-MQQB 3.1.7.13: the other side is to send one message at a time, until the next acknowledgment."""
+        if self.state is _OPEN:
+            self._timers.stop_ack_send()
+            self._send_ack(1)
+            self.session_active = False
+
+    def resume(self, _now: Now) -> None:
+        """MS-MQQB 3.1.7.14."""
+        self.session_active = True
+
+    # Receiving
+
+    def data_received(self, data: bytes, now: Now) -> Received:
+        """Take bytes from the connection. Whatever they are, nothing is raised; see `state` and `error`."""
+        received = Received()
+        if self.state is _CLOSED:
+            return received
+        self._statistics.bytes_received += len(data)
+        try:
+            self._packets_received(data, received, now)
+        except DecodeError as error:
+            self._statistics.packets_malformed += 1
+            self.close(f"the other side sent a malformed packet: {error}")
+        except ProtocolError as error:
+            self._statistics.protocol_errors += 1
+            self.close(str(error))
+        else:
+            if received.messages:
+                self._messages_received(now)
+        return received
+
+    def _packets_received(self, data: bytes, received: Received, now: Now) -> None:
+        for packet in self._splitter.feed(data):
+            # MS-MQQB 3.1.5.1
+            self._received_ack = True
+            self._packet_received(packet, received, now)
+            if self.state is _CLOSED:
+                return
+        if self._splitter.error is not None:
+            raise self._splitter.error
+        if self._splitter.pending > ESTABLISH_SIZE and self.state is not _OPEN:
+            raise ProtocolError("the other side sent a large packet before the session was open")
+
+    def _packet_received(self, data: bytes, received: Received, now: Now) -> None:
+        packet = decode_packet(data)
+        following = self._allowed.get(type(packet))
+        if following is None:
+            raise ProtocolError(f"the other side sent {type(packet).__name__} in the state {self.state.name}")
+        match packet:
+            case UserMessage() | OrderAck() | FinalAck():
+                self._message_received(packet, data, received, now)
+            case SessionAck():
+                self._session_header_received(packet.session, received, now)
+            case EstablishConnection() if self.role is Role.ACCEPTOR:
+                self._asked(packet)
+            case EstablishConnection():
+                self._granted(packet, now)
+            case ConnectionParameters():
+                self._parameters_received(packet)
+        if following is not self.state and self.state is not _CLOSED:
+            self._enter(following)
+
+    def _message_received(self, packet: MessagePacket, data: bytes, received: Received, now: Now) -> None:
+        """MS-MQQB 3.1.5.8.2, 3.1.5.8.4 and the counting of 3.1.5.8.7, which comes first (readings MQQB 3.3)."""
+        counts = self.counts
+        counts.message_received_count += 1
+        counts.unacked_received_msg_count += 1
+        message = packet if isinstance(packet, UserMessage) else packet.message
+        flags = message.user.flags
+        number = 0
+        if flags & user_header.DM == _RECOVERABLE:
+            counts.recoverable_message_received_count = number = counts.recoverable_message_received_count + 1
+        if flags & user_header.DQ == user_header.DQ:
+            self.is_direct = True
+        header = message.session
+        if header is None:
+            received.messages.append(Incoming(packet, data, number))
+        else:
+            # MS-MQMQ 2.2.20.4: the message counts even if its header closes the session.
+            received.messages.append(Incoming(packet, without_session_header(message, data), number))
+            self._session_header_received(header, received, now)
+
+    def _messages_received(self, now: Now) -> None:
+        """MS-MQQB 3.1.5.8.2, once for all messages that came together.
+
+        A full window is acknowledged without waiting for the timer (readings MQQB 3.14). If messages are on their way
+        to the disk, that acknowledgment is left to `stored`, which can tell more.
+        """
+        self.session_active = True
+        if not self._timers.is_ack_send_running:
+            self._timers.start_ack_send(now)
+        if self._is_window_used() and self.counts.is_all_stored:
+            self._send_ack(self.window_size)
+
+    def stored(self, numbers: Sequence[int], now: Now) -> None:
+        """MS-MQQB 3.1.5.8.7: the recoverable messages with these numbers are on disk, or need not be there.
+
+        They are told in the order of their numbers, and none is left out.
+        """
+        if self.state is not _OPEN or not numbers:
+            return
+        counts = self.counts
+        for number in numbers:
+            if not counts.recoverable_msg_ack_flags:
+                self._timers.start_recoverable_ack_send(now)
+            counts.stored(number)
+            if number - counts.first_pending >= ACK_FLAGS - 1:
+                self._send_ack(self.window_size)
+        if self._is_window_used():
+            self._send_ack(self.window_size)
+
+    def _is_window_used(self) -> bool:
+        window = min(self.window_size, self.received_window_size)
+        return self.counts.unacked_received_msg_count >= max(window // 2, 1)
+
+    def _session_header_received(self, header: SessionHeader, received: Received, now: Now) -> None:
+        """MS-MQQB 3.1.5.5."""
+        self._statistics.session_acks_received += 1
+        self.counts.check_acknowledged(header)
+        received.acknowledged += self._unacknowledged.acknowledge(header)
+        self.counts.check_received(header)
+        self.received_window_size = header.window  # readings MQQB 3.13
+        if len(self._unacknowledged):
+            self._timers.start_ack_wait(now)
+
+    # Handshake
+
+    def _asked(self, request: EstablishConnection) -> None:
+        """MS-MQQB 3.1.5.3.1."""
+        own_guid = self._identity.identifier
+        self.remote_qm_guid = request.client_guid
+        self.is_twin = request.client_guid == own_guid
+        reason = handshake.why_refuse(request, own_guid) or self.accept_policy(request)
+        if reason is None:
+            self._output.append(request.accepted(own_guid).encode())
+        else:
+            self._refused(f"the session is refused: {reason}")
+            self._output.append(request.refused(own_guid).encode())
+
+    def _granted(self, response: EstablishConnection, now: Now) -> None:
+        """MS-MQQB 3.1.5.3.2."""
+        own_guid = self._identity.identifier
+        self.is_twin = response.server_guid == own_guid
+        reason = handshake.why_refused(response, own_guid, self.remote_qm_guid)
+        if reason is not None:
+            self._refused(reason)
+            return
+        self.just_granted = True
+        self.remote_qm_guid = response.server_guid
+        timeout = handshake.recoverable_ack_send_timeout(_uptime_ms(now), response.time_stamp)
+        self.recoverable_ack_send_timeout_ms = timeout
+        packet = ConnectionParameters(
+            recoverable_ack_timeout=timeout, ack_timeout=self.ack_wait_timeout_ms, window_size=self.window_size
+        )
+        self._output.append(packet.encode())
+
+    def _refused(self, reason: str) -> None:
+        self.was_refused = True
+        self._statistics.handshakes_refused += 1
+        self.close(reason)
+
+    def _parameters_received(self, packet: ConnectionParameters) -> None:
+        """MS-MQQB 3.1.5.4. Time-outs outside their range are moved into it."""
+        self.received_window_size = packet.window
+        if self.role is Role.ACCEPTOR:
+            self.ack_wait_timeout_ms = handshake.in_ack_range(packet.ack_timeout)
+            self.recoverable_ack_send_timeout_ms = handshake.in_recoverable_ack_range(packet.recoverable_ack_timeout)
+            self._output.append(packet.response(self.window_size).encode())
+        self._timers.stop_initialization()
+        self.just_opened = True
+        self._statistics.sessions_open += 1
+
+    def _enter(self, state: SessionState) -> None:
+        self.state = state
+        self._allowed = TABLES[self.role][state]
+
+    def close(self, reason: str) -> None:
+        """MS-MQQB 3.1.5.9, for this reason unless it is closed already. What was not written yet is dropped."""
+        if self.state is _CLOSED:
+            return
+        self._statistics.sessions -= 1
+        self._statistics.sessions_open -= self.state is _OPEN
+        self._enter(_CLOSED)
+        self.error = reason
+        self._output.clear()
+        self._splitter = Splitter()
+        self._timers.stop_all()
+
+    # Timers
+
+    def expired(self, timer: SessionTimer, now: Now) -> None:
+        """A timer of this session has come to its end."""
+        match timer:
+            case SessionTimer.INITIALIZATION:
+                self.close("the session was not set up in time")
+            case SessionTimer.CLEANUP:
+                self._cleanup_expired(now)
+            case SessionTimer.ACK_WAIT:
+                self._ack_wait_expired(now)
+            case SessionTimer.ACK_SEND:
+                self._ack_send_expired(now)
+
+    def _cleanup_expired(self, now: Now) -> None:
+        """MS-MQQB 3.1.6.2."""
+        if not self.session_active:
+            self.close("the session was idle")
+            return
+        self.session_active = False
+        self._timers.start_cleanup(now)
+
+    def _ack_wait_expired(self, now: Now) -> None:
+        """MS-MQQB 3.1.6.3."""
+        self._timers.is_ack_wait_running = False
+        if len(self._unacknowledged):
+            if not self._received_ack:
+                self.close("the other side does not acknowledge what was sent")
+                return
+            self._timers.start_ack_wait(now)
+        self._received_ack = False
+
+    def _ack_send_expired(self, now: Now) -> None:
+        """MS-MQQB 3.1.6.4."""
+        self._timers.stop_ack_send()
+        if self.counts.is_ack_owed:
+            self._send_ack(self.window_size)
+            self._timers.start_ack_send(now)
+
+
+def _uptime_ms(now: Now) -> int:
+    return int(now.monotonic * 1000)

@@ -1,0 +1,85 @@
+"""The timers of one session: MS-MQQB 3.1.2.1, 3.1.2.2, 3.1.2.4 and 3.1.2.5."""
+
+from enum import Enum, auto
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.transfer.settings import TransferSettings
+from waypost.transfer.timers import Timers
+
+if TYPE_CHECKING:
+    from waypost.transfer.session import Session
+
+# MS-MQQB 3.1.7.11: an acknowledgment rides on a message when more than this part of its timer has elapsed.
+_PIGGYBACK_PART: Final = 0.75
+
+
+class SessionTimer(Enum):
+    INITIALIZATION = auto()
+    CLEANUP = auto()
+    ACK_WAIT = auto()
+    ACK_SEND = auto()
+
+
+class SessionTimers:
+    """Starts and stops the timers of one session among those of all.
+
+    The two that are asked about with every message are known here, because `Timers` is slower to ask.
+    """
+
+    __slots__ = ("_session", "_settings", "_timers", "is_ack_send_running", "is_ack_wait_running", "piggyback_from")
+
+    def __init__(
+        self, session: "Session", timers: Timers["tuple[Session, SessionTimer]"], settings: TransferSettings
+    ) -> None:
+        self._session = session
+        self._timers = timers
+        self._settings = settings
+        self.is_ack_wait_running = False
+        self.is_ack_send_running = False
+        self.piggyback_from = inf
+
+    def start_initialization(self, now: Now) -> None:
+        """MS-MQQB 3.1.2.1."""
+        delay = self._settings.session_init_timeout_s + 2 * self._settings.round_trip_delay_ms / 1000
+        self._start(SessionTimer.INITIALIZATION, now.monotonic + delay)
+
+    def stop_initialization(self) -> None:
+        self._timers.stop((self._session, SessionTimer.INITIALIZATION))
+
+    def start_cleanup(self, now: Now) -> None:
+        """MS-MQQB 3.1.2.2."""
+        self._start(SessionTimer.CLEANUP, now.monotonic + self._settings.idle_timeout_s)
+
+    def start_ack_wait(self, now: Now) -> None:
+        """MS-MQQB 3.1.2.4."""
+        self.is_ack_wait_running = True
+        session = self._session
+        delay_ms = session.ack_wait_timeout_ms * (2 if session.is_direct else 1)
+        self._start(SessionTimer.ACK_WAIT, now.monotonic + delay_ms / 1000)
+
+    def start_ack_send(self, now: Now) -> None:
+        """MS-MQQB 3.1.2.5 and 3.1.5.8.2."""
+        self._start_ack_send(self._session.ack_wait_timeout_ms / 2, now)
+
+    def start_recoverable_ack_send(self, now: Now) -> None:
+        """MS-MQQB 3.1.5.8.7. A slow handshake must not delay this beyond any other acknowledgment."""
+        session = self._session
+        self._start_ack_send(min(session.recoverable_ack_send_timeout_ms, session.ack_wait_timeout_ms / 2), now)
+
+    def _start_ack_send(self, delay_ms: float, now: Now) -> None:
+        self.is_ack_send_running = True
+        self.piggyback_from = now.monotonic + _PIGGYBACK_PART * delay_ms / 1000
+        self._start(SessionTimer.ACK_SEND, now.monotonic + delay_ms / 1000)
+
+    def stop_ack_send(self) -> None:
+        self.is_ack_send_running = False
+        self._timers.stop((self._session, SessionTimer.ACK_SEND))
+
+    def stop_all(self) -> None:
+        for timer in SessionTimer:
+            self._timers.stop((self._session, timer))
+
+    def _start(self, timer: SessionTimer, deadline: float) -> None:
+        self._timers.start((self._session, timer), deadline)

@@ -1,0 +1,56 @@
+"""What is configured of the transfer between queue managers, with the defaults that MS-MQQB 6 tells of Windows."""
+
+from dataclasses import dataclass, replace
+
+from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
+
+SESSION_PORT = 1801
+PING_PORT = 3527
+
+# MS-MQQB 3.1.2.2: how long a session may be idle, and on a routing server.
+IDLE_TIMEOUT_S = 300.0
+ROUTER_IDLE_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResendTimeouts:
+    """MS-MQQB 3.1.1.3 ResendTimeoutsShort, Medium, Long and Final, in seconds."""
+
+    short: float = 30.0
+    medium: float = 300.0
+    long: float = 1800.0
+    final: float = 21600.0
+
+    @property
+    def resend_timer_table(self) -> tuple[float, ...]:
+        """MS-MQQB 3.1.3.1 ResendTimerTable."""
+        return (*(self.short,) * 3, *(self.medium,) * 3, *(self.long,) * 3, self.final)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferSettings:
+    """Times end in their unit. `max_sessions` is how many sessions others may have open here."""
+
+    window_size: int = DEFAULT_WINDOW_SIZE
+    ack_wait_timeout_ms: int = 20_000
+    order_ack_timeout_ms: int = 500
+    maximum_order_ack_delay_s: float = 10.0
+    resend_timeouts: ResendTimeouts = ResendTimeouts()
+    session_init_timeout_s: float = 60.0
+    idle_timeout_s: float = IDLE_TIMEOUT_S
+    retry_connect_s: float = 5.0
+    round_trip_delay_ms: int = 0
+    duplicate_history_size: int = 10_000
+    duplicate_history_s: float = 1800.0
+    max_sessions: int = 0xFFFF_FFFF
+    send_insecure_nacks: bool = False
+    ping: bool = False
+    port: int = SESSION_PORT
+    ping_port: int = PING_PORT
+    is_routing_server: bool = False
+
+    def for_its_role(self) -> "TransferSettings":
+        """A routing server has another default."""
+        if self.is_routing_server and self.idle_timeout_s == IDLE_TIMEOUT_S:
+            return replace(self, idle_timeout_s=ROUTER_IDLE_TIMEOUT_S)
+        return self

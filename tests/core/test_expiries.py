@@ -1,0 +1,103 @@
+"""Deadlines of messages: when they are due, in which order, in which parts, and what they cost."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.core.expiries import Expiries
+from waypost.limits import EXPIRY_PART
+
+FEW = 256
+Running = set[tuple[int, int]]
+
+
+class Messages:
+    """All messages are there, or those in `running`."""
+
+    def __init__(self, running: Running | None) -> None:
+        self.running = running
+
+    def remaining(self, queue: int, lookup_ids: Sequence[int]) -> list[int]:
+        return [each for each in lookup_ids if self.running is None or (queue, each) in self.running]
+
+    def held(self) -> int:
+        return 1_000_000 if self.running is None else len(self.running)
+
+
+def expiries(running: Running | None = None) -> Expiries:
+    return Expiries(Messages(running))
+
+
+def test_messages_expire_in_the_order_of_deadlines_queues_and_places() -> None:
+    deadlines = expiries()
+    for deadline, queue, lookup_id in ((30, 1, 1), (10, 2, 9), (10, 2, 8), (10, 1, 7), (20, 1, 2)):
+        deadlines.start(deadline, queue, (lookup_id,))
+    assert deadlines.next_deadline() == 10
+    assert deadlines.expired(9.9) == []
+    assert deadlines.expired(20) == [(1, 7), (2, 8), (2, 9), (1, 2)]
+    assert deadlines.next_deadline() == 30
+    assert deadlines.expired(31) == [(1, 1)]
+    assert (deadlines.next_deadline(), len(deadlines)) == (None, 0)
+
+
+def test_what_is_gone_does_not_expire_and_wakes_nobody() -> None:
+    running: Running = {(1, 2), (1, 3)}
+    deadlines = expiries(running)
+    for lookup_id in (1, 2, 3):
+        deadlines.start(10 * lookup_id, 1, (lookup_id,))
+    assert deadlines.next_deadline() == 20
+    running.remove((1, 2))
+    assert deadlines.expired(25) == []
+    assert deadlines.next_deadline() == 30
+
+
+def test_many_expire_in_parts_and_the_rest_is_due_at_once() -> None:
+    deadlines = expiries()
+    deadlines.start(10, 1, range(1, 2 * EXPIRY_PART + 3))
+    deadlines.start(11, 1, (5_000_000,))
+    first = deadlines.expired(50)
+    assert first == [(1, lookup_id) for lookup_id in range(1, EXPIRY_PART + 1)]
+    assert deadlines.next_deadline() == 10
+    deadlines.start(10, 1, (1,))
+    assert deadlines.expired(50)[:2] == [(1, 1), (1, EXPIRY_PART + 1)]
+    assert deadlines.expired(50)[-1] == (1, 5_000_000)
+    assert deadlines.expired(50) == []
+    assert len(deadlines) == 0
+
+
+def test_deadlines_of_messages_that_left_do_not_pile_up() -> None:
+    running: Running = set()
+    deadlines = expiries(running)
+    for lookup_id in range(10_000):
+        running.add((1, lookup_id))
+        deadlines.start(lookup_id // 10, 1, (lookup_id,))
+        running.discard((1, lookup_id - 10))
+    assert len(deadlines) <= 2 * FEW
+    assert deadlines.expired(10_000) == sorted(running)
+
+
+def test_the_deadlines_of_a_message_that_comes_and_goes_do_not_pile_up() -> None:
+    deadlines = expiries({(1, 1), (1, 2)})
+    for _ in range(FEW + 1):
+        deadlines.start(10, 1, (1,))
+    deadlines.start(10, 1, (2,))
+    assert deadlines.expired(10) == [(1, 1), (1, 2)]
+
+
+steps = st.tuples(st.integers(0, 20), st.integers(1, 3), st.integers(1, 60))
+
+
+@given(st.lists(steps, max_size=12), st.lists(st.integers(0, 25), max_size=5))
+def test_every_message_expires_when_its_time_is_over(starts: list[tuple[int, int, int]], times: list[int]) -> None:
+    deadlines, model, last = expiries(), [], 0
+    for deadline, queue, count in starts:
+        deadlines.start(deadline, queue, range(last, last + count))
+        model += [(deadline, queue, lookup_id) for lookup_id in range(last, last + count)]
+        last += count
+    for time in sorted(times):
+        due = sorted(each for each in model if each[0] <= time)
+        assert deadlines.expired(time) == [(queue, lookup_id) for _, queue, lookup_id in due]
+        model = [each for each in model if each[0] > time]
+        assert deadlines.next_deadline() == min((each[0] for each in model), default=None)
+        assert len(deadlines) == len(model)

@@ -1,0 +1,186 @@
+"""MS-MQQB 3.1.1.3.2: what of transfer survives, on both stores."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.store.engines import Engine, LmdbEngine, MemoryEngine
+from waypost.clock import Now
+from waypost.core.queues import Queue, QueueAttributes
+from waypost.guid import NULL_GUID
+from waypost.node import queue_store, transfer_store
+from waypost.store.port import Batch, Table
+from waypost.transfer.duplicates import MessageHistory
+from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
+from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.path_names import PathName
+from waypost.wire.transaction_header import TransactionHeader
+
+SOURCE, OTHER_SOURCE = b"\x01" * 16, b"\x02" * 16
+LARGEST = 0xFFFF_FFFF
+NOW = Now(monotonic=50.0, wall=1_700_000_000.5)
+PERIOD = 1800.0
+
+
+@pytest.fixture(params=["memory", "lmdb"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    engine: Engine = MemoryEngine() if request.param == "memory" else LmdbEngine(tmp_path)
+    yield engine
+    engine.stop()
+
+
+def commit(engine: Engine, batch: Batch) -> None:
+    """It is durable, and the process starts again."""
+    engine.store.commit(batch, 1)
+    engine.restart()
+
+
+def identifier(ordinal: int) -> bytes:
+    return MessageIdentifier(SOURCE, ordinal).encode()
+
+
+def blocks(engine: Engine) -> int:
+    return len(engine.store.keys(Table.DUPLICATES, limit=1000))
+
+
+def test_an_empty_store_has_nothing(engine: Engine) -> None:
+    assert transfer_store.read_sequences(engine.store) == ({}, {})
+    assert transfer_store.last_time_stamp(engine.store) == 0
+    history = MessageHistory(10, PERIOD)
+    transfer_store.restore_history(engine.store, history, NOW)
+    assert (len(history), history.next_deadline()) == (0, None)
+
+
+def test_an_outgoing_sequence_goes_on_where_it_stopped(engine: Engine) -> None:
+    batch = Batch()
+    sequence = OutgoingSequence(TxSequenceId(3, LARGEST))
+    assert [sequence.number(), sequence.number()] == [1, 2]
+    transfer_store.write_outgoing(batch, 7, sequence)
+    transfer_store.write_outgoing(batch, 1 << 40, OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST))
+    commit(engine, batch)
+    outgoing, incoming = transfer_store.read_sequences(engine.store)
+    assert outgoing == {7: sequence, 1 << 40: OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST)}
+    assert outgoing[7].number() == 3
+    assert incoming == {}
+
+
+def test_an_accepted_message_is_a_duplicate_after_a_restart(engine: Engine) -> None:
+    batch = Batch()
+    first = TransactionHeader(0, TxSequenceId(1, LARGEST).value, 1, 0)
+    sequence = IncomingSequence()
+    assert sequence.accept(first, NOW.wall)
+    transfer_store.write_incoming(batch, (SOURCE, 7), sequence)
+    transfer_store.write_incoming(batch, (OTHER_SOURCE, 7), IncomingSequence(5, 6, LARGEST, LARGEST))
+    transfer_store.write_incoming(batch, (SOURCE, 8), IncomingSequence())
+    commit(engine, batch)
+    outgoing, incoming = transfer_store.read_sequences(engine.store)
+    assert outgoing == {}
+    assert incoming == {
+        (SOURCE, 7): sequence,
+        (OTHER_SOURCE, 7): IncomingSequence(5, 6, LARGEST, LARGEST),
+        (SOURCE, 8): IncomingSequence(),
+    }
+    assert not incoming[SOURCE, 7].accept(first, NOW.wall)
+
+
+def test_the_sequences_of_a_queue_go_with_it(engine: Engine) -> None:
+    attributes = QueueAttributes(PathName.parse("host\\private$\\orders"))
+    batch = Batch()
+    for queue in (7, 8):
+        transfer_store.write_outgoing(batch, queue, OutgoingSequence.first(1))
+        transfer_store.write_incoming(batch, (SOURCE, queue), IncomingSequence(1, 1))
+        transfer_store.write_incoming(batch, (b"\xff" * 16, queue), IncomingSequence(1, 1))
+    queue_store.delete(batch, Queue(7, NULL_GUID, attributes, attributes.pathname))
+    commit(engine, batch)
+    outgoing, incoming = transfer_store.read_sequences(engine.store)
+    assert set(outgoing) == {8}
+    assert set(incoming) == {(SOURCE, 8), (b"\xff" * 16, 8)}
+
+
+@pytest.mark.spec("MQQB-3.1.1.3.1-03")
+def test_no_two_first_sequences_have_the_same_time_stamp_even_if_the_clock_goes_back(engine: Engine) -> None:
+    time_stamps = []
+    for queue, wall in enumerate((1_700_000_000.5, 1_700_000_000.9, 5.0, 1_800_000_000.0)):
+        batch = Batch()
+        last = transfer_store.last_time_stamp(engine.store)
+        sequence = transfer_store.begin_outgoing(batch, queue, last, Now(0.0, wall))
+        assert (sequence.sequence_id.ordinal, sequence.next_number) == (1, 1)
+        time_stamps.append(sequence.sequence_id.time_stamp)
+        commit(engine, batch)
+        assert transfer_store.read_sequences(engine.store)[0][queue] == sequence
+    assert time_stamps == [1_700_000_000, 1_700_000_001, 1_700_000_002, 1_800_000_000]
+
+
+@pytest.mark.spec("MQQB-6-08")
+def test_a_duplicate_is_known_after_a_restart_for_as_long_as_without_one(engine: Engine) -> None:
+    history, batch = MessageHistory(10_000, PERIOD), Batch()
+    history.add(identifier(1), NOW.monotonic)
+    history.add_recoverable(identifier(2), NOW.monotonic)
+    transfer_store.write_history(batch, history, NOW)
+    later = Now(NOW.monotonic + 1000, NOW.wall + 1000)
+    history.add_recoverable(identifier(3), later.monotonic)
+    transfer_store.write_history(batch, history, later)
+    commit(engine, batch)
+
+    # Another process has another monotonic clock.
+    again, start = MessageHistory(10_000, PERIOD), Now(3.0, NOW.wall + 1100)
+    transfer_store.restore_history(engine.store, again, start)
+    assert len(again) == 2
+    deadline = again.next_deadline()
+    assert deadline is not None
+    assert deadline == pytest.approx(3.0 - 1100 + PERIOD, abs=1.0)
+    again.clean_up(deadline + 1)
+    assert not again.is_duplicate(identifier(2), deadline)
+    assert again.is_duplicate(identifier(3), deadline)
+
+
+def test_a_clock_that_was_put_back_makes_no_message_come_in_the_future(engine: Engine) -> None:
+    history, batch = MessageHistory(10, PERIOD), Batch()
+    history.add_recoverable(identifier(1), NOW.monotonic)
+    transfer_store.write_history(batch, history, NOW)
+    commit(engine, batch)
+    again = MessageHistory(10, PERIOD)
+    transfer_store.restore_history(engine.store, again, Now(3.0, NOW.wall - 86_400))
+    assert again.next_deadline() == 3.0 + PERIOD
+
+
+@pytest.mark.spec("MQQB-6-08")
+def test_what_is_stored_of_the_history_is_bounded_by_its_size(engine: Engine) -> None:
+    history = MessageHistory(4, PERIOD)
+    for turn in range(20):
+        batch = Batch()
+        for ordinal in (2 * turn, 2 * turn + 1):
+            history.add_recoverable(identifier(ordinal), NOW.monotonic)
+        transfer_store.write_history(batch, history, NOW)
+        engine.store.commit(batch, turn)
+        assert blocks(engine) == min(turn + 1, 2)
+    engine.restart()
+    again, batch = MessageHistory(4, PERIOD), Batch()
+    transfer_store.restore_history(engine.store, again, NOW)
+    assert [again.is_duplicate(identifier(ordinal), NOW.monotonic) for ordinal in range(34, 40)] == [False] * 2 + [
+        True
+    ] * 4
+    transfer_store.write_history(batch, again, NOW)
+    engine.store.commit(batch, 20)
+    assert blocks(engine) == 1, "the new block has all four, so the two before it are of no use"
+
+
+def test_a_batch_without_new_messages_writes_nothing(engine: Engine) -> None:
+    history, batch = MessageHistory(10, PERIOD), Batch()
+    history.add(identifier(1), NOW.monotonic)
+    transfer_store.write_history(batch, history, NOW)
+    assert len(batch) == 0
+
+
+def test_the_clean_up_reaches_the_store(engine: Engine) -> None:
+    history, batch = MessageHistory(10, PERIOD), Batch()
+    history.add_recoverable(identifier(1), 0.0)
+    transfer_store.write_history(batch, history, Now(0.0, NOW.wall))
+    engine.store.commit(batch, 1)
+    assert blocks(engine) == 1
+    history.clean_up(PERIOD + 1)
+    batch = Batch()
+    transfer_store.write_history(batch, history, NOW)
+    engine.store.commit(batch, 2)
+    assert blocks(engine) == 0
