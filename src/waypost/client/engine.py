@@ -1,7 +1,8 @@
 """The queue manager and its store, driven by whoever calls, and the answers that are awaited.
 
-An engine has one caller at a time and never waits: `start` asks for something, `settle` carries out what that led to,
-`poll` takes in what has become durable. How to wait for an Answer is the business of a shell (blocking, looping).
+An engine has one caller at a time and never waits: `start` asks for something, `tell` brings a fact of the network,
+`settle` carries out what that led to, `poll` takes in what has become durable. How to wait for an Answer is the
+business of a shell (blocking, looping), and what is to happen on the network that of an Outside.
 
 When anything but a WaypostError interrupts the queue manager in the middle of its work, such as Ctrl-C, nobody can tell
 what is half done. Then nothing more is written, and it has to be opened anew: what was answered is durable.
@@ -9,11 +10,13 @@ what is half done. Then nothing more is written, and it has to be opened anew: w
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
+from waypost.client.outside import Nowhere, Outside
 from waypost.clock import Now
 from waypost.errors import InvalidHandle, ServiceNotAvailable, StoreError, WaypostError
 from waypost.limits import MAX_STORE_SIZE
@@ -35,6 +38,8 @@ _OPEN_OUTCOME: Final = (
 
 # It gets a Call and its arguments, and leads to one Reply or Failure.
 Operation: TypeAlias = Callable[..., None]
+
+R = TypeVar("R")
 
 
 class Answer:
@@ -73,22 +78,32 @@ class Engine:
         "_ended",
         "_last_request",
         "_next_tick",
+        "_outside",
         "_store",
+        "_submitted",
         "application",
         "is_broken",
         "node",
+        "on_durable",
         "transactions",
         "unwritten",
+        "unwritten_bytes",
     )
 
-    def __init__(self, store: LmdbStore, node: Node) -> None:
+    def __init__(self, store: LmdbStore, node: Node, outside: Outside | None = None) -> None:
         self._store: Final = store
+        self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.application: Final = Application(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
-        # How many batches are not durable yet.
+        # How many batches are not durable yet, and the bytes in them.
         self.unwritten = 0
+        self.unwritten_bytes = 0
+        # The size of each, and when it was submitted.
+        self._submitted: deque[tuple[int, float]] = deque()
+        # Gets the seconds that each batch took to become durable.
+        self.on_durable: Callable[[float], None] | None = None
         self._answers: dict[int, Answer] = {}
         # Of queues and cursors being opened for nobody: they are closed when they are open.
         self._abandoned: dict[int, Answer] = {}
@@ -102,12 +117,18 @@ class Engine:
 
     @classmethod
     def open(
-        cls, path: str | Path, settings: Settings, notify: Callable[[], None], *, max_size: int | None
-    ) -> "Engine":  # fmt: skip
+        cls,
+        path: str | Path,
+        settings: Settings,
+        notify: Callable[[], None],
+        *,
+        max_size: int | None,
+        outside: Outside | None = None,
+    ) -> "Engine":
         """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it."""
         store = LmdbStore(path, notify, max_size=MAX_STORE_SIZE if max_size is None else max_size)
         try:
-            engine = cls(store, Node(store, settings, new_guid, _now()))
+            engine = cls(store, Node(store, settings, new_guid, _now()), outside)
             engine.settle()
             while engine.unwritten and engine.node.trouble is None:
                 store.wait()
@@ -146,6 +167,16 @@ class Engine:
             raise
         return answer
 
+    def tell(self, fact: Callable[[Now], R]) -> R | None:
+        """Bring a fact of the network; `settle` has to follow. None if the engine is broken."""
+        if self.is_broken:
+            return None
+        try:
+            return fact(_now())
+        except BaseException as error:
+            self._break(error if isinstance(error, StoreError) else ServiceNotAvailable(_INTERRUPTED))
+            raise
+
     @property
     def has_something_to_write(self) -> bool:
         """Whether `settle` would end a batch that others might share."""
@@ -171,9 +202,13 @@ class Engine:
                 elif type(effect) is Commit:
                     self._store.submit(effect.batch, effect.token)
                     self.unwritten += 1
+                    self.unwritten_bytes += effect.batch.size
+                    self._submitted.append((effect.batch.size, time.monotonic()))
                 elif type(effect) is Failure:
                     self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)
+                else:
+                    self._outside.carry_out(effect)
             for answer in unused:
                 self._close(answer)
         except BaseException:
@@ -197,7 +232,7 @@ class Engine:
         self.node.trouble = trouble = self._store.trouble
         self.settle()
         if trouble is not None:
-            self._tell(trouble)
+            self._tell_trouble(trouble)
 
     def tick(self) -> float | None:
         """Fire the timers that are due. The time of the monotonic clock at which the next one is."""
@@ -237,15 +272,19 @@ class Engine:
             return
         now = _now()
         try:
-            for answer in tuple(self._answers.values()):
-                if answer.handle is not None:
-                    with suppress(InvalidHandle):
-                        self.application.cancel(now, answer.handle, answer.request)
+            self._cancel_reads(now)
             for identifier in self.transactions:
                 self.application.abort(Call(0, now), identifier)
         except BaseException:
             self._break(self._ended)
             raise
+        self.settle()
+
+    def end_reads(self) -> None:
+        """End the reads that wait, before `stop`: whoever asked for them hears that they were cancelled."""
+        if self.is_broken:
+            return
+        self._cancel_reads(_now())
         self.settle()
 
     def close_store(self) -> list[int]:
@@ -267,7 +306,13 @@ class Engine:
             self.settle()
         self._break(self._ended or ServiceNotAvailable(_CLOSED))
 
-    def _tell(self, trouble: StoreError) -> None:
+    def _cancel_reads(self, now: Now) -> None:
+        for answer in tuple(self._answers.values()):
+            if answer.handle is not None:
+                with suppress(InvalidHandle):
+                    self.application.cancel(now, answer.handle, answer.request)
+
+    def _tell_trouble(self, trouble: StoreError) -> None:
         """Nobody knows when there will be room. Only a receive waits for it: what it has taken must not be lost."""
         peeks = (self.application.peek, self.application.peek_next, self.application.peek_by_lookup_id)
         for answer in tuple(self._answers.values()):
@@ -295,13 +340,19 @@ class Engine:
                 self.application.close_cursor(call, handle, answer.value)
 
     def _persisted(self, tokens: list[int]) -> None:
+        now = _now()
         try:
             for token in tokens:
-                self.node.persisted(token)
+                self.node.persisted(token, now)
         except BaseException:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         self.unwritten -= len(tokens)
+        for _ in tokens:
+            size, submitted = self._submitted.popleft()
+            self.unwritten_bytes -= size
+            if self.on_durable is not None:
+                self.on_durable(now.monotonic - submitted)
 
     def _tick(self, now: Now) -> float | None:
         deadline = self.node.next_deadline(now)
@@ -322,6 +373,7 @@ class Engine:
         self.is_broken = True
         for request in tuple(self._answers):
             self._end(request, _again(error))
+        self._outside.broken(error)
 
 
 def new_guid() -> bytes:

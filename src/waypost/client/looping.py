@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from waypost.client.engine import Answer, Engine, Operation
+from waypost.client.outside import Outside
+from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.node.recovery import Settings
 
@@ -21,7 +23,9 @@ class Looping:
 
     __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine")
 
-    def __init__(self, path: str | Path, settings: Settings, *, max_size: int | None) -> None:
+    def __init__(
+        self, path: str | Path, settings: Settings, *, max_size: int | None, outside: Outside | None = None
+    ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
         self._is_settling = False
@@ -29,7 +33,7 @@ class Looping:
         self._alarm = inf
         # Whoever closes waits for it.
         self._written: asyncio.Future[None] | None = None
-        self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size)
+        self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size, outside=outside)
 
     async def do(self, operation: Operation, *args: Any) -> Any:
         return await self._wait(self._start(operation, args, None))
@@ -39,6 +43,13 @@ class Looping:
 
     def start(self, operation: Operation, *args: Any) -> None:
         self._start(operation, args, None)
+
+    def tell(self, fact: Callable[[Now], R]) -> R | None:
+        """Bring a fact of the network. What the facts of one turn of the loop lead to is one batch."""
+        try:
+            return self.engine.tell(fact)
+        finally:
+            self._settle_soon()
 
     def look(self, function: Callable[..., R], *args: Any) -> R:
         self.check_loop()
@@ -84,9 +95,8 @@ class Looping:
         finally:
             if not self.engine.has_something_to_write:
                 self._settle()
-            elif not self._is_settling:
-                self._is_settling = True
-                self._loop.call_soon(self._settle)
+            else:
+                self._settle_soon()
 
     async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:
@@ -98,6 +108,11 @@ class Looping:
                 self.engine.cancel(answer)
                 raise
         return answer.result()
+
+    def _settle_soon(self) -> None:
+        if not self._is_settling:
+            self._is_settling = True
+            self._loop.call_soon(self._settle)
 
     def _settle(self) -> None:
         self._is_settling = False

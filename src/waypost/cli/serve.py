@@ -1,0 +1,59 @@
+"""`waypost serve`: a queue manager in the foreground."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+_LATER: Final = "Not yet used: there are no RPC listeners."
+
+
+def serve(
+    *,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="WAYPOST_CONFIG", help="TOML file; docs/config.md has its keys."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Data folder; ~/.local/state/waypost unless given.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the computer, that of the host unless given.")
+    ] = None,
+    bind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address for messages in and out, all unless given; HTTP too if it is loopback."
+        ),
+    ] = None,
+    transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
+    ping_port: Annotated[int | None, typer.Option(metavar="3527", help="UDP port for pings.")] = None,
+    rpc_port: Annotated[int | None, typer.Option(metavar="2103", help=_LATER)] = None,
+    qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help=_LATER)] = None,
+    http_port: Annotated[int | None, typer.Option(metavar="8181", help="TCP port for HTTP.")] = None,
+    epm: Annotated[bool | None, typer.Option("--epm/--no-epm", help=_LATER)] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any key of the configuration.")
+    ] = None,
+) -> None:
+    """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
+
+    When it is ready, one JSON line on stdout says where it can be reached; port 0 takes a free one. The log goes to
+    stderr. Every key of the configuration has a default, and docs/config.md tells them all.
+    """
+    given = {
+        "store.path": data,
+        "names.computer": name,
+        "transfer.bind": bind,
+        "transfer.port": transfer_port,
+        "transfer.ping_port": ping_port,
+        "rpc.port": rpc_port,
+        "rpc.qm2qm_port": qm2qm_port,
+        "http.port": http_port,
+        "rpc.epm": epm,
+    }
+    flags = {path: value for path, value in given.items() if value is not None}
+    # Commands that are no server need not wait for the libraries of one.
+    serving = import_module("waypost.cli.serving")
+    raise typer.Exit(serving.serve(config, flags, settings or []))

@@ -1,0 +1,76 @@
+"""The daemon as the command line starts it: configuration, log, HTTP application and queue manager put together.
+
+It is apart from waypost.cli.serve because only this one command needs all of these libraries.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from waypost.cli.program import Failure, Output
+from waypost.client.aio_manager import Manager
+from waypost.daemon.config import Config
+from waypost.daemon.config_page import FLAGS
+from waypost.daemon.loading import ConfigError, load
+from waypost.daemon.logs import standard_log
+from waypost.daemon.service import Endpoints, run
+from waypost.daemon.sockets import CannotListen
+from waypost.errors import StoreInUse, WaypostError
+from waypost.http.app import create_app
+from waypost.http.guard import App
+from waypost.http.settings import HttpSettings, Listener
+
+
+def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
+    """Returns the exit code. `flags` has the keys of those that were given."""
+    out = Output()
+    try:
+        config = load(file, os.environ, {path: (FLAGS[path], value) for path, value in flags.items()}, settings)
+        log = standard_log(config.log.format, config.log.level)
+        return run(
+            config,
+            log,
+            lambda manager, endpoints: _app(config, manager, endpoints),
+            lambda facts: _announce(out, facts),
+        )
+    except ConfigError as error:
+        raise Failure(error.sentence, error.hint) from None
+    except WaypostError as error:
+        raise Failure(f"{str(error)[:1].upper()}{str(error)[1:]}.", _hint(error)) from None
+
+
+def _app(config: Config, manager: Manager, endpoints: Endpoints) -> App:
+    http = config.http
+    settings = HttpSettings(
+        token=http.token,
+        hosts=frozenset(http.hosts),
+        max_wait_s=http.max_wait_s,
+        transaction_s=http.transaction_s,
+        handle_s=http.handle_s,
+        listeners=tuple(_listener(name, place) for name, place in endpoints.items()),
+    )
+    return create_app(manager, settings)
+
+
+def _listener(name: str, endpoint: str) -> Listener:
+    address, _, port = endpoint.rpartition(":")
+    return Listener(name, address.strip("[]"), int(port))
+
+
+def _announce(out: Output, facts: Mapping[str, str]) -> None:
+    """Whoever started the daemon may be gone: it serves all the same."""
+    with suppress(BrokenPipeError, Failure):
+        out.write(json.dumps(facts, separators=(",", ":")) + "\n")
+        out.flush()
+
+
+def _hint(error: WaypostError) -> str:
+    match error:
+        case CannotListen():
+            return "choose another --bind or port; port 0 takes a free one."
+        case StoreInUse():
+            return "stop that process, or name another folder with --data."
+        case _:
+            return "waypost serve --help tells the usage."

@@ -1,0 +1,1 @@
+"""A queue manager as a program of its own: sockets, configuration and logs around the engine."""

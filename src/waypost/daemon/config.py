@@ -1,0 +1,317 @@
+"""Every key of the configuration with its type, bounds, default and meaning. docs/config.md is made of this file.
+
+A section is a struct and a key is a field of it. waypost.daemon.loading fills them.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import fields
+
+from waypost.core.queues import UNLIMITED
+from waypost.limits import MAX_HTTP_WAIT_SECONDS
+from waypost.transfer.settings import PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
+from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
+
+_TRANSFER: Final = TransferSettings()
+
+# A timer that takes longer than a hundred years is a mistake.
+_Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=0xFFFF_FFFF)]
+_Milliseconds: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF_FFFF)]
+_Count: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF_FFFF)]
+_Port: TypeAlias = Annotated[int, Meta(ge=0, le=0xFFFF)]
+_PeerPort: TypeAlias = Annotated[int, Meta(ge=1, le=0xFFFF)]
+
+
+class Names(Struct, frozen=True, forbid_unknown_fields=True):
+    """What this queue manager is called."""
+
+    computer: Annotated[
+        str,
+        Meta(description="Name of the computer, with or without its domain. Empty: the name of the host."),
+    ] = ""
+    aliases: Annotated[
+        tuple[str, ...],
+        Meta(description="Other names that mean this computer in `DIRECT=OS:` names, such as that of a cluster."),
+    ] = ()
+
+
+class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where everything is kept."""
+
+    path: Annotated[
+        str,
+        Meta(
+            description="The data folder. Empty: `$XDG_STATE_HOME/waypost`, which is `~/.local/state/waypost` unless "
+            "that variable is set, or `%LOCALAPPDATA%\\waypost` on Windows; it does not depend on where the daemon is "
+            "started."
+        ),
+    ] = ""
+    max_size_gb: Annotated[
+        float, Meta(gt=0, le=1 << 20, description="How large the file of the store may become, in GiB.")
+    ] = 1024.0
+
+
+class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages from and to other queue managers (MS-MQQB)."""
+
+    bind: Annotated[
+        str,
+        Meta(
+            description="IP address on which others reach this queue manager, and from which it connects to them. "
+            "Empty: all addresses of the computer, because a queue manager that nobody reaches is of little use."
+        ),
+    ] = ""
+    port: Annotated[_Port, Meta(description="TCP port to listen on; 0 takes a free one.")] = SESSION_PORT
+    ping_port: Annotated[_Port, Meta(description="UDP port to listen on for pings; 0 takes a free one.")] = PING_PORT
+    peer_port: Annotated[_PeerPort, Meta(description="TCP port of the other queue managers.")] = SESSION_PORT
+    peer_ping_port: Annotated[_PeerPort, Meta(description="UDP port of the other queue managers.")] = PING_PORT
+    ping: Annotated[
+        bool,
+        Meta(description="Ask a host by a ping whether it would accept a session, and answer the pings of others."),
+    ] = _TRANSFER.ping
+    window_size: Annotated[
+        int, Meta(ge=1, le=0xFFFF, description="Messages that may be under way without a session acknowledgment.")
+    ] = DEFAULT_WINDOW_SIZE
+    ack_wait_timeout_ms: Annotated[
+        _Count, Meta(description="How long a session waits for an acknowledgment before it is closed.")
+    ] = _TRANSFER.ack_wait_timeout_ms
+    order_ack_timeout_ms: Annotated[
+        _Milliseconds, Meta(description="How long the acknowledgment of transactional messages waits for more of them.")
+    ] = _TRANSFER.order_ack_timeout_ms
+    maximum_order_ack_delay_s: Annotated[
+        _Seconds, Meta(description="How long it is put off at most while more of them come.")
+    ] = _TRANSFER.maximum_order_ack_delay_s
+    resend_timeouts_s: Annotated[
+        tuple[_Seconds, _Seconds, _Seconds, _Seconds],
+        Meta(
+            description="When transactional messages without an acknowledgment are sent again: after the first time "
+            "thrice, after the second thrice, after the third thrice, and after the fourth from then on."
+        ),
+    ] = (
+        _TRANSFER.resend_timeouts.short,
+        _TRANSFER.resend_timeouts.medium,
+        _TRANSFER.resend_timeouts.long,
+        _TRANSFER.resend_timeouts.final,
+    )
+    session_init_timeout_s: Annotated[
+        _Seconds, Meta(description="How long a session may take to open; a silent peer is cut off then.")
+    ] = _TRANSFER.session_init_timeout_s
+    idle_timeout_s: Annotated[_Seconds, Meta(description="How long a session may be idle before it is closed.")] = (
+        _TRANSFER.idle_timeout_s
+    )
+    retry_connect_s: Annotated[_Seconds, Meta(description="How long to wait after a connection has failed.")] = (
+        _TRANSFER.retry_connect_s
+    )
+    connect_timeout_s: Annotated[_Seconds, Meta(description="How long a connection may take to come about.")] = 20.0
+    round_trip_delay_ms: Annotated[
+        _Milliseconds, Meta(description="Time of a packet to the other side and back that timers allow for.")
+    ] = _TRANSFER.round_trip_delay_ms
+    duplicate_history_size: Annotated[
+        _Count, Meta(description="How many messages are remembered in order to know those that come twice.")
+    ] = _TRANSFER.duplicate_history_size
+    duplicate_history_s: Annotated[_Seconds, Meta(description="How long they are remembered.")] = (
+        _TRANSFER.duplicate_history_s
+    )
+    max_sessions: Annotated[
+        _Count, Meta(description="Sessions that others may have open here; one more is refused by the protocol.")
+    ] = _TRANSFER.max_sessions
+    max_connections: Annotated[
+        _Count,
+        Meta(description="TCP connections from others, with or without a session; one more is closed at once."),
+    ] = 4096
+    max_connections_per_peer: Annotated[
+        _Count, Meta(description="The same for one address (for one /64 network of IPv6).")
+    ] = 256
+    refusals_per_minute: Annotated[
+        _Count,
+        Meta(
+            description="How many connections of one address may end soon because of what it says; more of them are "
+            "closed at once for a while."
+        ),
+    ] = 120
+    send_insecure_nacks: Annotated[
+        bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
+    ] = _TRANSFER.send_insecure_nacks
+    is_routing_server: Annotated[bool, Meta(description="Whether this is a routing server (MS-MQBR).")] = (
+        _TRANSFER.is_routing_server
+    )
+
+    def settings(self) -> TransferSettings:
+        """For the queue manager."""
+        return TransferSettings(
+            window_size=self.window_size,
+            ack_wait_timeout_ms=self.ack_wait_timeout_ms,
+            order_ack_timeout_ms=self.order_ack_timeout_ms,
+            maximum_order_ack_delay_s=self.maximum_order_ack_delay_s,
+            resend_timeouts=ResendTimeouts(*self.resend_timeouts_s),
+            session_init_timeout_s=self.session_init_timeout_s,
+            idle_timeout_s=self.idle_timeout_s,
+            retry_connect_s=self.retry_connect_s,
+            round_trip_delay_ms=self.round_trip_delay_ms,
+            duplicate_history_size=self.duplicate_history_size,
+            duplicate_history_s=self.duplicate_history_s,
+            max_sessions=self.max_sessions,
+            send_insecure_nacks=self.send_insecure_nacks,
+            ping=self.ping,
+            port=self.peer_port,
+            ping_port=self.peer_ping_port,
+            is_routing_server=self.is_routing_server,
+        )
+
+
+class Routing(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where messages go whose names do not say it: those for `PRIVATE=` names of other computers."""
+
+    routes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="`GUID=HOST` is the host of a queue manager, which `waypost status` tells the GUID of; "
+            "`GUID=via GUID` leads to it by way of another one that has a route."
+        ),
+    ] = ()
+
+
+class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
+    """What messages may take in all."""
+
+    machine_kb: Annotated[
+        Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
+        Meta(
+            description="Kilobytes of all messages together. Without it the quota stays as it is, which is 1048576 for "
+            f"a new queue manager; {UNLIMITED} is no quota."
+        ),
+    ] = None
+
+
+class Http(Struct, frozen=True, forbid_unknown_fields=True):
+    """The HTTP API, metrics and the console."""
+
+    enabled: Annotated[bool, Meta(description="Whether there is one.")] = True
+    bind: Annotated[
+        str,
+        Meta(
+            description="IP address to listen on. Empty: that of `transfer.bind` if it is a loopback address, else "
+            "127.0.0.1, because whoever reaches the API rules the queue manager. Another one than a loopback address "
+            "demands a token, and TLS or `allow_insecure`."
+        ),
+    ] = ""
+    port: Annotated[_Port, Meta(description="TCP port to listen on; 0 takes a free one.")] = 8181
+    token: Annotated[str, Meta(description="What clients show as a bearer token. Empty: nothing is demanded.")] = ""
+    token_file: Annotated[str, Meta(description="File with the token, instead of `token`.")] = ""
+    tls_cert: Annotated[str, Meta(description="File with the certificate and its chain, in PEM.")] = ""
+    tls_key: Annotated[str, Meta(description="File with its private key, in PEM.")] = ""
+    allow_insecure: Annotated[
+        bool, Meta(description="Allow HTTP without TLS beyond loopback, as behind a proxy that has TLS.")
+    ] = False
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names under which browsers may reach it without a token, besides addresses, localhost and the "
+            "name of the computer."
+        ),
+    ] = ()
+    max_wait_s: Annotated[_Seconds, Meta(description="How long one request may wait for messages.")] = (
+        MAX_HTTP_WAIT_SECONDS
+    )
+    transaction_s: Annotated[
+        _Seconds, Meta(description="How long a transaction that nobody uses stays open, unless its client says less.")
+    ] = 60.0
+    handle_s: Annotated[_Seconds, Meta(description="The same for a cursor or an exclusively opened queue.")] = 60.0
+    max_connections: Annotated[_Count, Meta(description="Connections at a time; more are answered with 503.")] = 1024
+
+
+class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the daemon tells on standard error, one event a line."""
+
+    format: Annotated[
+        Literal["auto", "text", "json"],
+        Meta(description="How a line is written; `auto` is text on a terminal and JSON elsewhere."),
+    ] = "auto"
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="The least important events that are written.")
+    ] = "info"
+
+
+class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
+    """Reading from afar (MS-MQRR, MS-MQQP). Not yet used: this version has no RPC listeners."""
+
+    port: Annotated[_Port, Meta(description="TCP port of the RPC interfaces.")] = 2103
+    qm2qm_port: Annotated[_Port, Meta(description="TCP port of the interface between queue managers.")] = 2105
+    epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper on TCP port 135.")] = False
+    pending_request_timeout_s: Annotated[
+        _Seconds, Meta(description="How long the read of another host may wait to be ended.")
+    ] = 60.0
+    min_auth_level: Annotated[
+        Literal["", "none", "connect", "integrity", "privacy"],
+        Meta(
+            description="The least protection of a call. Empty: privacy once users are configured, else calls from "
+            "loopback only."
+        ),
+    ] = ""
+    users_file: Annotated[str, Meta(description="File with lines `DOMAIN:user:password`.")] = ""
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole of it."""
+
+    names: Names = field(default_factory=Names)
+    store: StoreSection = field(default_factory=StoreSection)
+    transfer: Transfer = field(default_factory=Transfer)
+    routing: Routing = field(default_factory=Routing)
+    quotas: Quotas = field(default_factory=Quotas)
+    http: Http = field(default_factory=Http)
+    log: LogSection = field(default_factory=LogSection)
+    rpc: Rpc = field(default_factory=Rpc)
+
+    @property
+    def folder(self) -> Path:
+        """The data folder."""
+        return Path(self.store.path).expanduser() if self.store.path else _state_folder()
+
+
+SECTIONS: Final[dict[str, Any]] = get_type_hints(Config)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the configuration. `type` carries its bounds and its description."""
+
+    section: str
+    name: str
+    type: Any
+    default: Any
+
+    @property
+    def path(self) -> str:
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """Of the environment."""
+        return f"WAYPOST_{self.section}_{self.name}".upper()
+
+    @property
+    def description(self) -> str:
+        """The outermost annotation has it."""
+        return str(self.type.__metadata__[-1].description)
+
+
+def keys() -> Iterator[Key]:
+    """All of them, in the order of the page."""
+    for section, struct in SECTIONS.items():
+        hints = get_type_hints(struct, include_extras=True)
+        for each in fields(struct):
+            yield Key(section, each.name, hints[each.name], each.default)
+
+
+def _state_folder() -> Path:
+    """Of this user. systemd names another one."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "waypost"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "waypost"

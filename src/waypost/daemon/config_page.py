@@ -1,0 +1,103 @@
+"""docs/config.md, made of waypost.daemon.config: `python -m waypost.daemon.config_page docs/config.md` writes it."""
+
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, get_args, get_origin
+
+from msgspec import Meta
+
+from waypost.daemon.config import SECTIONS, Key, keys
+
+_HEAD: Final = """\
+# Configuration
+
+`waypost serve` needs no configuration: every key has a default. What is to be different stands in one TOML file, which
+`--config FILE` or the variable WAYPOST_CONFIG names. A key SECTION.KEY can be given in four places, and the later one
+counts:
+
+1. in the file, as `KEY = VALUE` below `[SECTION]`;
+2. in the environment, as WAYPOST_SECTION_KEY;
+3. by the flag that the table below names, if there is one;
+4. by `--set SECTION.KEY=VALUE`, as often as needed.
+
+In the environment and with `--set` the parts of a list have commas between them, as in
+`--set transfer.resend_timeouts_s=1,2,3,4`. A key that does not exist is an error, and the sentence names the nearest
+one that does.
+
+This page is made of the code (src/waypost/daemon/config.py). The times of transfer are those of Windows.
+"""
+
+# A bound of this size only keeps numbers in their fields.
+_NO_BOUND: Final = 0xFFFF_FFFF
+
+FLAGS: Final = {
+    "store.path": "--data",
+    "names.computer": "--name",
+    "transfer.bind": "--bind",
+    "transfer.port": "--transfer-port",
+    "transfer.ping_port": "--ping-port",
+    "rpc.port": "--rpc-port",
+    "rpc.qm2qm_port": "--qm2qm-port",
+    "http.port": "--http-port",
+    "rpc.epm": "--epm",
+}
+
+
+def page() -> str:
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    for section, group in groupby(keys(), lambda key: key.section):
+        yield f"## [{section}]\n"
+        yield f"{SECTIONS[section].__doc__}\n"
+        yield "| key | value | default | |"
+        yield "|---|---|---|---|"
+        for key in group:
+            flag = f" Flag: `{FLAGS[key.path]}`." if key.path in FLAGS else ""
+            yield f"| `{key.name}` | {_type(key)} | {_default(key)} | {key.description}{flag} |"
+        yield ""
+
+
+def _type(key: Key) -> str:
+    plain, *metas = get_args(key.type)
+    bounds = "".join(_bounds(meta) for meta in metas)
+    return f"{_words(plain)}{bounds}"
+
+
+def _words(plain: Any) -> str:
+    names = {str: "text", int: "integer", float: "number", bool: "true or false"}
+    if plain in names:
+        return names[plain]
+    parts = get_args(plain)
+    if get_origin(plain) is tuple:
+        return "list of text" if Ellipsis in parts else f"list of {len(parts)} numbers"
+    if all(isinstance(part, str) for part in parts):
+        return ", ".join(f"`{part}`" if part else "empty" for part in parts)
+    # An optional value.
+    inner, *metas = get_args(parts[0])
+    return f"{_words(inner)}{''.join(_bounds(meta) for meta in metas)}"
+
+
+def _bounds(meta: Meta) -> str:
+    low = f" above {meta.gt:g}" if meta.gt is not None else "" if meta.ge is None else f" from {meta.ge}"
+    return low if meta.le is None or meta.le >= _NO_BOUND else f"{low} to {meta.le}"
+
+
+def _default(key: Key) -> str:
+    if key.default is None:
+        return ""
+    if isinstance(key.default, bool):
+        return f"`{str(key.default).lower()}`"
+    if isinstance(key.default, tuple):
+        return f"`[{', '.join(f'{part:g}' for part in key.default)}]`"
+    if isinstance(key.default, float):
+        return f"`{key.default:g}`"
+    return f'`"{key.default}"`' if isinstance(key.default, str) else f"`{key.default}`"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

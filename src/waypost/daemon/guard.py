@@ -1,0 +1,72 @@
+"""Who may connect: how many connections there are, how many from one peer, and how often a peer was refused.
+
+A peer is an IPv4 address or a /64 network of IPv6, which is what one host can choose its address from.
+"""
+
+from collections import Counter
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from waypost.daemon.buckets import Bucket, Rate
+from waypost.limits import MAX_WATCHED_PEERS
+
+_NETWORK: Final = 64
+
+
+class Guard:
+    """Times are of the monotonic clock. The table of refused peers is bounded: the one refused first is forgotten."""
+
+    __slots__ = ("_buckets", "_connections", "_max_connections", "_max_per_peer", "_rate", "_total")
+
+    def __init__(self, max_connections: int, max_per_peer: int, refusals_per_minute: int) -> None:
+        self._max_connections: Final = max_connections
+        self._max_per_peer: Final = max_per_peer
+        self._rate: Final = Rate(refusals_per_minute / 60, refusals_per_minute)
+        self._connections: Counter[str] = Counter()
+        self._total = 0
+        self._buckets: dict[str, Bucket] = {}
+
+    def admit(self, address: str, now: float) -> str | None:
+        """Count a connection from this address, until `left`; or why there may be none."""
+        peer = _peer(address)
+        bucket = self._buckets.get(peer)
+        if bucket is not None and not bucket.has_some(now):
+            return "this peer was refused too often"
+        if self._connections[peer] >= self._max_per_peer:
+            return "this peer has too many connections"
+        if self._total >= self._max_connections:
+            return "there are too many connections"
+        self._connections[peer] += 1
+        self._total += 1
+        return None
+
+    def left(self, address: str) -> None:
+        peer = _peer(address)
+        self._total -= 1
+        self._connections[peer] -= 1
+        if not self._connections[peer]:
+            del self._connections[peer]
+
+    def refused(self, address: str, now: float) -> None:
+        """What this peer said was refused."""
+        peer = _peer(address)
+        bucket = self._buckets.get(peer)
+        if bucket is None:
+            if len(self._buckets) >= MAX_WATCHED_PEERS:
+                self._forget(now)
+            bucket = self._buckets[peer] = Bucket(self._rate, now)
+        bucket.take(now)
+
+    def _forget(self, now: float) -> None:
+        """Those whose refusals are long ago; if there are none, the first one."""
+        for peer in [peer for peer, bucket in self._buckets.items() if bucket.is_full(now)]:
+            del self._buckets[peer]
+        if len(self._buckets) >= MAX_WATCHED_PEERS:
+            del self._buckets[next(iter(self._buckets))]
+
+
+def _peer(address: str) -> str:
+    if ":" not in address:
+        return address
+    number = int(IPv6Address(address.partition("%")[0]))
+    return str(ip_address(number >> _NETWORK << _NETWORK))

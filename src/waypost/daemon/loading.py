@@ -1,0 +1,227 @@
+"""The configuration as it is given: a TOML file, then the environment, then flags, then --set; the later one counts.
+
+Every value is checked where it comes from, so that what is wrong is one sentence that says where.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final, get_args, get_origin
+
+from msgspec import ValidationError, convert
+from msgspec.structs import replace
+
+from waypost.daemon.config import SECTIONS, Config, Http, Key, keys
+from waypost.daemon.routes import parse_routes
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.wire.path_names import check_computer_name
+
+_KEYS: Final = {key.path: key for key in keys()}
+_PREFIX: Final = "WAYPOST_"
+_DEFAULT_HTTP: Final = "127.0.0.1"
+
+
+class ConfigError(InvalidParameter):
+    """The configuration cannot be used. `hint` says what to do."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence, hint)
+        self.sentence = sentence
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value, where it comes from in words, and whether it is text that stands for a value of another type."""
+
+    path: str
+    value: object
+    where: str
+    is_text: bool
+
+
+def load(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, tuple[str, object]], settings: Sequence[str]
+) -> Config:
+    """`flags` has key paths with the name of the flag and its value, `settings` texts SECTION.KEY=VALUE."""
+    given = [
+        *(_from_file(file) if file is not None else ()),
+        *_from_environment(environment),
+        *(_Given(path, value, flag, is_text=False) for path, (flag, value) in flags.items()),
+        *(_from_setting(setting) for setting in settings),
+    ]
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for each in given:
+        key = _known(each)
+        values[key.section][key.name] = _value(key, each)
+    config = Config(**{section: struct(**values[section]) for section, struct in SECTIONS.items()})
+    return _checked(config)
+
+
+def _from_file(path: Path) -> Iterator[_Given]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", "name the file with --config.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text.", "write it anew with an editor that knows UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}.", "https://toml.io tells the syntax.") from None
+    for section, table in tables.items():
+        if section not in SECTIONS or not isinstance(table, dict):
+            raise _unknown(section, _place(path, text, section, ""))
+        for name, value in table.items():
+            yield _Given(f"{section}.{name}", value, _place(path, text, section, name), is_text=False)
+
+
+def _place(path: Path, text: str, section: str, name: str) -> str:
+    """The file, with the line where a key stands in one of the usual ways."""
+    current = ""
+    word = re.compile(r"\s*(?:\[\s*)?([\w.-]+)")
+    wanted = f"{section}.{name}" if name else section
+    for number, line in enumerate(text.splitlines(), 1):
+        match = word.match(line)
+        if match is None:
+            continue
+        is_header = line.lstrip().startswith("[")
+        found = match[1] if is_header or not current else f"{current}.{match[1]}"
+        if found == wanted:
+            return f"{path}, line {number}"
+        if is_header:
+            current = match[1]
+    return str(path)
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
+    """Variables of sections that are not ours are others': WAYPOST_URL, for one."""
+    by_variable = {key.variable: key for key in _KEYS.values()}
+    for variable, value in environment.items():
+        if variable in by_variable:
+            yield _Given(by_variable[variable].path, value, variable, is_text=True)
+        elif any(variable.startswith(f"{_PREFIX}{section.upper()}_") for section in SECTIONS):
+            near = get_close_matches(variable, by_variable, 1, 0)
+            raise ConfigError(f"There is no key for the variable {variable}.", f"the nearest is {near[0]}.")
+
+
+def _from_setting(setting: str) -> _Given:
+    path, equals, value = setting.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {setting} has no value.", "write --set SECTION.KEY=VALUE.")
+    return _Given(path.strip(), value, f"--set {setting}", is_text=True)
+
+
+def _known(given: _Given) -> Key:
+    key = _KEYS.get(given.path)
+    if key is None:
+        raise _unknown(given.path, given.where)
+    return key
+
+
+def _unknown(path: str, where: str) -> ConfigError:
+    if path in SECTIONS:
+        return ConfigError(f"{where}: {path} is a section.", f"write [{path}] and its keys below it.")
+    _, dot, name = path.rpartition(".")
+    if not dot:
+        near = get_close_matches(path, [*SECTIONS, *_KEYS], 1, 0)
+    else:
+        # A key in the wrong section is nearer than another key of this one.
+        same = [known for known, key in _KEYS.items() if key.name == name]
+        near = same or get_close_matches(path, _KEYS, 1, 0)
+    return ConfigError(f"{where}: there is no key {path}.", f"the nearest is {near[0]}.")
+
+
+def _value(key: Key, given: _Given) -> object:
+    value = given.value
+    if given.is_text and _is_list(key.type):
+        value = [part.strip() for part in str(value).split(",")] if str(value).strip() else []
+    try:
+        return convert(value, key.type, strict=not given.is_text)
+    except ValidationError as error:
+        reason = str(error).replace("`", "")
+        raise ConfigError(
+            f"{given.where}: {key.path} has a wrong value: {reason[:1].lower()}{reason[1:]}.",
+            f"its default is {key.default!r}; docs/config.md tells more.",
+        ) from None
+
+
+def _is_list(annotated: Any) -> bool:
+    return get_origin(get_args(annotated)[0]) is tuple
+
+
+def _checked(config: Config) -> Config:
+    """What no single value can tell. The token of a file is in place in the result, and the address of HTTP."""
+    if config.names.computer:
+        try:
+            check_computer_name(config.names.computer, 0)
+        except DecodeError as error:
+            raise ConfigError(
+                f"names.computer is {config.names.computer}, which no computer is called: {error.reason}.",
+                "give another with --name.",
+            ) from None
+    for path, address in (("transfer.bind", config.transfer.bind), ("http.bind", config.http.bind)):
+        if address and not _is_address(address):
+            raise ConfigError(f"{path} is {address}, which is no IP address.", "write one like 127.0.0.1 or ::1.")
+    try:
+        parse_routes(config.routing.routes)
+    except ValueError as error:
+        raise ConfigError(
+            f"routing.routes has {error}, which is no route.", "write GUID=HOST, or GUID=via GUID."
+        ) from None
+    http = replace(
+        config.http, bind=_http_address(config.http.bind, config.transfer.bind), token=_token(config.http)
+    )  # fmt: skip
+    if http.enabled:
+        _check_exposure(http)
+    return replace(config, http=http)
+
+
+def _http_address(bind: str, transfer_bind: str) -> str:
+    if bind:
+        return bind
+    return transfer_bind if transfer_bind and ip_address(transfer_bind).is_loopback else _DEFAULT_HTTP
+
+
+def _token(http: Http) -> str:
+    if not http.token_file:
+        return http.token
+    if http.token:
+        raise ConfigError("http.token and http.token_file are both given.", "keep one of them.")
+    try:
+        token = Path(http.token_file).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The token cannot be read: {error}.", "http.token_file names a file with it.") from None
+    if not token:
+        raise ConfigError(f"{http.token_file} holds no token.", "write one line with a secret into it.")
+    return token
+
+
+def _check_exposure(http: Http) -> None:
+    if bool(http.tls_cert) != bool(http.tls_key):
+        raise ConfigError("http.tls_cert and http.tls_key go together.", "give both, or none.")
+    if ip_address(http.bind).is_loopback:
+        return
+    if not http.token:
+        raise ConfigError(
+            f"HTTP on {http.bind} can be reached by others and demands a token.", "set http.token or http.token_file."
+        )
+    if not http.tls_cert and not http.allow_insecure:
+        raise ConfigError(
+            f"HTTP on {http.bind} can be reached by others and demands TLS.",
+            "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy that has TLS.",
+        )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,266 @@
+"""The daemon: a queue manager with its sockets, from start to stop.
+
+One task owns the queue manager: everything runs in one loop, and the commit thread of the store is the only other one
+that touches anything of it. What should never happen is written down and ends the daemon, with its data as they are on
+disk: going on half broken would be worse, and whoever started it can start it again.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Final, Self, TypeAlias
+
+from waypost.client.aio_manager import Manager
+from waypost.client.looping import Looping
+from waypost.client.settings import settings as manager_settings
+from waypost.daemon import systemd
+from waypost.daemon.addresses import own_addresses
+from waypost.daemon.config import Config
+from waypost.daemon.guard import Guard
+from waypost.daemon.logs import Forward, Log
+from waypost.daemon.names import Names
+from waypost.daemon.routes import parse_routes
+from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets
+from waypost.daemon.tcp import TcpConnections, TcpSettings
+from waypost.daemon.udp import Pings
+from waypost.daemon.web import Web
+from waypost.daemon.world import World
+from waypost.errors import StoreError, WaypostError
+from waypost.node.recovery import Settings
+
+if sys.platform != "win32":
+    import uvloop
+
+_GIGABYTE: Final = 1 << 30
+_LOOK_AT_STORE_SECONDS: Final = 1.0
+
+# The name of each listener with where it can be reached: ADDRESS:PORT.
+Endpoints: TypeAlias = Mapping[str, str]
+
+# Makes the ASGI application of a queue manager with these listeners.
+MakeApp: TypeAlias = Callable[[Manager, Endpoints], Any]
+
+# Gets what the ready line says.
+Announce: TypeAlias = Callable[[Mapping[str, str]], None]
+
+
+def run(config: Config, log: Log, make_app: MakeApp | None, announce: Announce) -> int:
+    """Serve until a signal comes. Returns the exit code. What prevents a start is raised as a WaypostError.
+
+    Without `make_app` there is no HTTP.
+    """
+    factory = None if sys.platform == "win32" else uvloop.new_event_loop
+    with _forwarding(log), asyncio.Runner(loop_factory=factory) as runner:
+        try:
+            return runner.run(Daemon(config, log, make_app).serve(announce))
+        except KeyboardInterrupt:
+            # Where the loop has no handlers for signals; it has stopped as it should.
+            return 0
+
+
+class Daemon:
+    """One life of it."""
+
+    def __init__(self, config: Config, log: Log, make_app: MakeApp | None) -> None:
+        self._config: Final = config
+        self._log: Final = log
+        self._make_app: Final = make_app if config.http.enabled else None
+        self._stop: Final = asyncio.Event()
+        self._exit_code = 0
+
+    async def serve(self, announce: Announce) -> int:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._unexpected)
+        self._catch_signals(loop)
+        with _Sockets(self._config, with_http=self._make_app is not None) as sockets:
+            addresses = await self._own_addresses(loop)
+            world = World(self._log, self._broken)
+            shell = Looping(
+                self._config.folder,
+                _settings(self._config, addresses),
+                max_size=int(self._config.store.max_size_gb * _GIGABYTE),
+                outside=world,
+            )
+            try:
+                await self._serve(shell, world, sockets, addresses, announce)
+            finally:
+                self._stop.set()
+                await shell.close()
+        self._log.info("stopped", exit_code=self._exit_code)
+        return self._exit_code
+
+    def stop(self) -> None:
+        """Let `serve` come to its end."""
+        self._stop.set()
+
+    async def _serve(
+        self, shell: Looping, world: World, sockets: "_Sockets", addresses: frozenset[str], announce: Announce
+    ) -> None:  # fmt: skip
+        config, log = self._config, self._log
+        network = shell.engine.node.network
+        assert network is not None
+        limits = config.transfer
+        connections = allow_files(limits.max_connections, config.http.max_connections)
+        if connections < limits.max_connections:
+            log.warning("too few files", message="The system allows fewer connections.", connections=connections)
+        tcp = TcpConnections(
+            shell,
+            network,
+            TcpSettings(limits.bind, limits.connect_timeout_s),
+            guard=Guard(connections, limits.max_connections_per_peer, limits.refusals_per_minute),
+            log=log,
+            unwritten_bytes=lambda: shell.engine.unwritten_bytes,
+        )
+        names = Names(shell, network, limits.bind, log)
+        pings = Pings(shell, network)
+        tcp.on_failure = names.doubt
+        manager = Manager(shell, config.folder)
+        web = self._web(manager, sockets)
+        loop = asyncio.get_running_loop()
+        servers: list[asyncio.Server] = []
+        watch = loop.create_task(self._watch_store(shell))
+        try:
+            await pings.start(sockets.ping, sockets.asking)
+            names.start(addresses)
+            world.begin(tcp, names, pings)
+            servers += [await loop.create_server(tcp.accepting, sock=each) for each in sockets.transfer]
+            if web is not None:
+                await web.start()
+            # What was made until here stays: no collection has to look at it again.
+            gc.freeze()
+            self._announce(manager, sockets.endpoints, announce)
+            await self._stop.wait()
+            systemd.notify("STOPPING=1")
+        finally:
+            watch.cancel()
+            for server in servers:
+                server.close()
+            names.close()
+            pings.close()
+            shell.tell(network.stop)
+            shell.engine.end_reads()
+            await asyncio.gather(tcp.drain(), *([] if web is None else [web.stop()]))
+
+    def _web(self, manager: Manager, sockets: "_Sockets") -> Web | None:
+        if self._make_app is None or sockets.http is None:
+            return None
+        return Web(self._make_app(manager, sockets.endpoints), self._config.http, sockets.http)
+
+    def _announce(self, manager: Manager, endpoints: Endpoints, announce: Announce) -> None:
+        announce({"event": "ready", "name": manager.name, "guid": manager.guid, **endpoints})
+        http = f", and HTTP is on {endpoints['http']}" if "http" in endpoints else ""
+        sentence = f"Queue manager {manager.name} takes messages on {endpoints['transfer']}{http}."
+        self._log.info("ready", message=sentence, data=self._config.folder)
+        systemd.notify("READY=1")
+
+    async def _own_addresses(self, loop: asyncio.AbstractEventLoop) -> frozenset[str]:
+        bind = self._config.transfer.bind
+        return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
+
+    async def _watch_store(self, shell: Looping) -> None:
+        """Tell when the store cannot write, and when it can again. Until then messages wait in memory."""
+        trouble: StoreError | None = None
+        while True:
+            await asyncio.sleep(_LOOK_AT_STORE_SECONDS)
+            before, trouble = trouble, shell.engine.node.trouble
+            if trouble is not None and before is None:
+                self._log.error("store cannot write", reason=trouble)
+            elif trouble is None and before is not None:
+                self._log.info("store writes again")
+
+    def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # Windows has none in a loop: Ctrl-C is a KeyboardInterrupt there.
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if not self._stop.is_set():
+            self._log.info("stopping", signal=number.name)
+        self.stop()
+
+    def _unexpected(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The loop caught what nobody else did."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and "handle" not in context and "task" not in context:
+            # A socket of its own: a connection is lost, not the daemon.
+            self._log.warning("socket error", message=context.get("message"), reason=error)
+            return
+        self._log.exception(
+            "unexpected error", error or RuntimeError(str(context.get("message"))), message=context.get("message")
+        )  # fmt: skip
+        self._fail()
+
+    def _broken(self, error: WaypostError) -> None:
+        if not self._stop.is_set():
+            self._log.error("queue manager broken", reason=error, message="It stops; what was answered is on disk.")
+            self._fail()
+
+    def _fail(self) -> None:
+        self._exit_code = 1
+        self._stop.set()
+
+
+class _Sockets:
+    """All that are listened on. Leaving the context closes those that nobody else did."""
+
+    def __init__(self, config: Config, *, with_http: bool) -> None:
+        transfer = config.transfer
+        with ExitStack() as undo:
+            self.transfer: Final = _kept(undo, listening_sockets(transfer.bind, transfer.port))
+            self.http: Final = (
+                _kept(undo, listening_sockets(config.http.bind, config.http.port))[0] if with_http else None
+            )
+            self.ping: Final = (
+                _kept(undo, datagram_sockets(transfer.bind, transfer.ping_port)) if transfer.ping else []
+            )  # fmt: skip
+            self.asking: Final = _kept(undo, datagram_sockets(transfer.bind, 0)) if transfer.ping else []
+            self._undo: Final = undo.pop_all()
+        self.endpoints: Final[Endpoints] = {
+            name: endpoint(sockets[0])
+            for name, sockets in (
+                ("transfer", self.transfer),
+                ("ping", self.ping),
+                ("http", [] if self.http is None else [self.http]),
+            )
+            if sockets
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+
+def _kept(undo: ExitStack, sockets: list[socket.socket]) -> list[socket.socket]:
+    for each in sockets:
+        undo.callback(each.close)
+    return sockets
+
+
+def _settings(config: Config, addresses: frozenset[str]) -> Settings:
+    return replace(
+        manager_settings(config.names.computer or None, config.quotas.machine_kb),
+        addresses=addresses,
+        aliases=frozenset(config.names.aliases),
+        transfer=config.transfer.settings(),
+        routes=parse_routes(config.routing.routes),
+    )
+
+
+@contextmanager
+def _forwarding(log: Log) -> Iterator[None]:
+    """Meanwhile what libraries say becomes lines of the log: warnings, and nothing less."""
+    handler = Forward(log)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)

@@ -1,0 +1,108 @@
+"""Sockets to listen on, made before anything else so that a port that is taken is known at once."""
+
+import errno
+import os
+import socket
+import sys
+from contextlib import suppress
+from typing import Final
+
+from waypost.errors import InvalidParameter
+
+if sys.platform != "win32":
+    import resource
+
+_BACKLOG: Final = 1024
+# The store, the log, listeners and connections that go out.
+_RESERVED_FILES: Final = 64
+
+
+class CannotListen(InvalidParameter):
+    """An address or a port cannot be used."""
+
+
+def listening_sockets(address: str, port: int) -> list[socket.socket]:
+    """TCP sockets, on all addresses of both families for an empty address. Port 0 is the same free port for all."""
+    if address:
+        return [_bound(address, port, socket.SOCK_STREAM)]
+    first = _bound("0.0.0.0", port, socket.SOCK_STREAM)
+    sockets = [first]
+    # A computer may have no IPv6.
+    with suppress(CannotListen):
+        sockets.append(_bound("::", first.getsockname()[1], socket.SOCK_STREAM))
+    return sockets
+
+
+def datagram_sockets(address: str, port: int) -> list[socket.socket]:
+    """The same for UDP."""
+    if address:
+        return [_bound(address, port, socket.SOCK_DGRAM)]
+    first = _bound("0.0.0.0", port, socket.SOCK_DGRAM)
+    sockets = [first]
+    with suppress(CannotListen):
+        sockets.append(_bound("::", first.getsockname()[1], socket.SOCK_DGRAM))
+    return sockets
+
+
+def endpoint(bound: socket.socket) -> str:
+    """Where it can be reached: ADDRESS:PORT, with brackets around an address of IPv6."""
+    address, port, *_ = bound.getsockname()
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def reason(error: Exception) -> str:
+    """Of a connection that failed, in words."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number is not None and number > 0 else str(error) or type(error).__name__
+
+
+def allow_files(wanted: int, others: int) -> int:
+    """Ask the system for as many open files as these and other connections need. How many there may be of these."""
+    if sys.platform == "win32":
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + others + _RESERVED_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Where there are few files for all, these connections have half of them.
+    return min(wanted, max(soft // 2, soft - others - _RESERVED_FILES))
+
+
+def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
+    try:
+        # asyncio sets TCP_NODELAY on a socket that knows its protocol.
+        family, _, protocol, _, place = socket.getaddrinfo(address, port, type=kind, flags=socket.AI_NUMERICHOST)[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"{address} cannot be used: {reason(error)}") from None
+    try:
+        if kind is socket.SOCK_STREAM and sys.platform != "win32":
+            # A port whose last connections are still in TIME_WAIT can be used again.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(place)
+        if kind is socket.SOCK_STREAM:
+            bound.listen(_BACKLOG)
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        raise CannotListen(_sentence(address, port, kind, error)) from None
+    return bound
+
+
+def _sentence(address: str, port: int, kind: socket.SocketKind, error: OSError) -> str:
+    name = f"{'TCP' if kind is socket.SOCK_STREAM else 'UDP'} port {port} of {address}"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"{name} is taken by another program"
+        case errno.EACCES:
+            return f"{name} is not for this user"
+        case errno.EADDRNOTAVAIL:
+            return f"{address} is no address of this computer"
+        case _:
+            return f"{name} cannot be used: {reason(error)}"

@@ -1,0 +1,266 @@
+"""TCP connections with other queue managers, both ways.
+
+A connection has the number that the queue manager gave it. Bytes go in as they come, and those of one turn of the loop
+become one batch. Two things are bounded here: what waits for a peer that reads slowly, because the queue manager hears
+of it and a peer that takes nothing is cut off; and what waits for the disk, because then nothing more is read.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, cast
+
+from waypost.daemon.facts import Facts, Shell
+from waypost.daemon.guard import Guard
+from waypost.daemon.logs import Log
+from waypost.daemon.sockets import reason
+from waypost.limits import MAX_UNWRITTEN_BYTES
+from waypost.node.effects import Close, Connect, Write
+
+# What may wait in a connection before the queue manager writes no more into it, and when it may again.
+_HIGH_WATER: Final = 0x10_0000
+_LOW_WATER: Final = 0x4_0000
+# How long a connection may take to send its last bytes.
+_LINGER_SECONDS: Final = 5.0
+# How long a peer may take no byte while some wait.
+_STALL_SECONDS: Final = 60.0
+# A connection of others that the queue manager closes sooner was refused.
+_SOON_SECONDS: Final = 10.0
+_DISK_SECONDS: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSettings:
+    """`source` is the address from which to connect; without one the system chooses."""
+
+    source: str = ""
+    connect_timeout_s: float = 20.0
+
+
+class TcpConnections:
+    """All of them. `unwritten_bytes` says what waits for the disk."""
+
+    def __init__(
+        self, shell: Shell, facts: Facts, settings: TcpSettings, *, guard: Guard, log: Log,
+        unwritten_bytes: Callable[[], int],
+    ) -> None:  # fmt: skip
+        self.shell: Final = shell
+        self.facts: Final = facts
+        self.guard: Final = guard
+        self.log: Final = log
+        self.unwritten_bytes: Final = unwritten_bytes
+        self.on_failure: Callable[[], None] = lambda: None
+        self._settings: Final = settings
+        self._loop: Final = asyncio.get_running_loop()
+        self._by_number: dict[int, Connection] = {}
+        self._attempts: dict[int, asyncio.Task[None]] = {}
+        self._all: set[Connection] = set()
+        self._waiting_for_disk: set[Connection] = set()
+
+    def accepting(self) -> "Connection":
+        """The protocol of a connection that comes in."""
+        return Connection(self, None)
+
+    def connect(self, effect: Connect) -> None:
+        attempt = self._loop.create_task(self._connect(effect))
+        self._attempts[effect.connection] = attempt
+        attempt.add_done_callback(partial(self._attempted, effect.connection))
+
+    def write(self, effect: Write) -> None:
+        connection = self._by_number.get(effect.connection)
+        # It may be lost, which the queue manager will hear.
+        if connection is not None:
+            connection.write(effect.data)
+
+    def close(self, effect: Close) -> None:
+        attempt = self._attempts.pop(effect.connection, None)
+        if attempt is not None:
+            attempt.cancel()
+        connection = self._by_number.get(effect.connection)
+        if connection is not None:
+            connection.close()
+
+    async def drain(self) -> None:
+        """After the queue manager closed its connections: until they have sent their last bytes."""
+        deadline = self._loop.time() + _LINGER_SECONDS
+        while self._all and self._loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        self.abort()
+
+    def abort(self) -> None:
+        for attempt in self._attempts.values():
+            attempt.cancel()
+        for connection in tuple(self._all):
+            connection.abort()
+
+    def opened(self, connection: "Connection", number: int) -> None:
+        self._by_number[number] = connection
+        self._all.add(connection)
+
+    def forget(self, number: int) -> None:
+        self._by_number.pop(number, None)
+
+    def ended(self, connection: "Connection") -> None:
+        self._all.discard(connection)
+        self._waiting_for_disk.discard(connection)
+
+    def await_disk(self, connection: "Connection") -> None:
+        """Read nothing more from it until much of what waits is durable."""
+        if not self._waiting_for_disk:
+            self._loop.call_later(_DISK_SECONDS, self._look_at_disk)
+        self._waiting_for_disk.add(connection)
+        connection.pause_reading()
+
+    def _look_at_disk(self) -> None:
+        if self.unwritten_bytes() > MAX_UNWRITTEN_BYTES // 2:
+            self._loop.call_later(_DISK_SECONDS, self._look_at_disk)
+            return
+        waiting, self._waiting_for_disk = self._waiting_for_disk, set()
+        for connection in waiting:
+            connection.resume_reading()
+
+    async def _connect(self, effect: Connect) -> None:
+        source = self._settings.source
+        # One family cannot connect from an address of the other.
+        local = (source, 0) if source and (":" in source) == (":" in effect.address) else None
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_s):
+                await self._loop.create_connection(
+                    partial(Connection, self, effect.connection), effect.address, effect.port, local_addr=local
+                )
+        except TimeoutError:
+            self._failed(effect, f"no answer within {self._settings.connect_timeout_s:g} s")
+        except (OSError, ValueError) as error:
+            self._failed(effect, reason(error))
+
+    def _failed(self, effect: Connect, why: str) -> None:
+        self.log.debug("connection failed", address=effect.address, port=effect.port, reason=why)
+        self.shell.tell(partial(self.facts.connect_failed, effect.connection, why))
+        self.on_failure()
+
+    def _attempted(self, number: int, attempt: "asyncio.Task[None]") -> None:
+        if self._attempts.get(number) is attempt:
+            del self._attempts[number]
+        if not attempt.cancelled() and (error := attempt.exception()) is not None:
+            self._loop.call_exception_handler({"message": "a connection", "exception": error, "task": attempt})
+
+
+class Connection(asyncio.Protocol):
+    """One of them. Without a number it comes in, and gets one if it is admitted."""
+
+    def __init__(self, connections: TcpConnections, number: int | None) -> None:
+        self._all: Final = connections
+        self._number = number
+        self._is_incoming: Final = number is None
+        self._address = ""
+        self._is_admitted = False
+        self._began = 0.0
+        self._written = 0
+        self._watch: asyncio.TimerHandle | None = None
+        self._loop: Final = asyncio.get_running_loop()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop has transports of its own, with the same methods.
+        self._transport = cast("asyncio.Transport", transport)
+        self._began = self._loop.time()
+        everything = self._all
+        self._transport.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
+        if self._number is not None:
+            everything.opened(self, self._number)
+            everything.shell.tell(partial(everything.facts.connected, self._number))
+            return
+        # Of a peer that is gone already there is no name.
+        self._address = (transport.get_extra_info("peername") or ("",))[0]
+        refusal = everything.guard.admit(self._address, self._began) if self._address else "it is gone"
+        if refusal is not None:
+            everything.log.warning("connection refused", address=self._address, reason=refusal)
+            self._transport.abort()
+            return
+        self._is_admitted = True
+        number = everything.shell.tell(partial(everything.facts.accept, self._address))
+        if number is None:
+            everything.guard.refused(self._address, self._began)
+            self._transport.abort()
+            return
+        self._number = number
+        everything.opened(self, number)
+
+    def data_received(self, data: bytes) -> None:
+        if self._number is None:
+            return
+        everything = self._all
+        everything.shell.tell(partial(everything.facts.data_received, self._number, data))
+        if everything.unwritten_bytes() > MAX_UNWRITTEN_BYTES:
+            everything.await_disk(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002, the queue manager does not ask why
+        everything = self._all
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._is_admitted:
+            everything.guard.left(self._address)
+        everything.ended(self)
+        if self._number is not None:
+            number = self._forget()
+            everything.shell.tell(partial(everything.facts.connection_lost, number))
+
+    def pause_writing(self) -> None:
+        if self._number is not None:
+            self._all.shell.tell(partial(self._all.facts.writing_paused, self._number))
+            self._watch_progress()
+
+    def resume_writing(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if self._number is not None:
+            self._all.shell.tell(partial(self._all.facts.writing_resumed, self._number))
+
+    def write(self, data: bytes) -> None:
+        self._written += len(data)
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """The queue manager has done with it. What was written goes out, for some seconds."""
+        self._forget()
+        now = self._loop.time()
+        if self._is_incoming and now - self._began < _SOON_SECONDS:
+            self._all.guard.refused(self._address, now)
+        if self._watch is not None:
+            self._watch.cancel()
+        self.pause_reading()
+        self._transport.close()
+        self._watch = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._number is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _forget(self) -> int:
+        """The queue manager knows it no more."""
+        assert self._number is not None
+        number, self._number = self._number, None
+        self._all.forget(number)
+        return number
+
+    def _watch_progress(self) -> None:
+        self._watch = self._loop.call_later(_STALL_SECONDS, self._look_for_progress, self._sent)
+
+    def _look_for_progress(self, sent: int) -> None:
+        if self._sent > sent:
+            self._watch_progress()
+            return
+        self._all.log.warning("connection stalled", address=self._address, seconds=_STALL_SECONDS)
+        self._transport.abort()
+
+    @property
+    def _sent(self) -> int:
+        return self._written - self._transport.get_write_buffer_size()

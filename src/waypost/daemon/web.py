@@ -1,0 +1,70 @@
+"""The HTTP server in the loop of the daemon: uvicorn, on a socket that is bound already."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from uvicorn import Config as ServerConfig
+from uvicorn import Server
+
+from waypost.daemon.config import Http
+from waypost.daemon.loading import ConfigError
+
+_KEEP_ALIVE_SECONDS: Final = 60
+# Requests that take longer are cut off when the daemon stops.
+_DRAIN_SECONDS: Final = 3
+
+
+class _Server(Server):
+    """The signals are the daemon's."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Web:
+    """Started and stopped once."""
+
+    def __init__(self, app: Any, settings: Http, bound: socket.socket) -> None:
+        self._socket: Final = bound
+        config = ServerConfig(
+            app,
+            http="httptools",
+            ws="none",
+            loop="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=settings.max_connections,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+            ssl_certfile=settings.tls_cert or None,
+            ssl_keyfile=settings.tls_key or None,
+        )
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"HTTP cannot have TLS: {error}.", "http.tls_cert and http.tls_key name files in PEM that go together."
+            ) from None
+        self._server: Final = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._server.serve([self._socket]))
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.001)
+        if self._task.done():
+            self._task.result()
+
+    async def stop(self) -> None:
+        """Let requests that are under way end, for a while."""
+        if self._task is not None:
+            self._server.should_exit = True
+            await self._task

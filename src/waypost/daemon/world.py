@@ -1,0 +1,44 @@
+"""The outside of the queue manager: each effect goes to the part of the daemon that carries it out."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from waypost.daemon.logs import Log
+from waypost.daemon.names import Names
+from waypost.daemon.tcp import TcpConnections
+from waypost.daemon.udp import Pings
+from waypost.errors import WaypostError
+from waypost.node.effects import Close, Connect, Effect, Notice, Resolve, SendDatagram, Write
+
+
+class World:
+    """waypost.client.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
+
+    def __init__(self, log: Log, broken: Callable[[WaypostError], None]) -> None:
+        self._broken: Final = broken
+        self._handlers: dict[type[Effect], Callable[[Any], None]] = {Notice: log.notice}
+        self._waiting: list[Effect] | None = []
+
+    def begin(self, tcp: TcpConnections, names: Names, pings: Pings) -> None:
+        self._handlers |= {
+            Connect: tcp.connect,
+            Write: tcp.write,
+            Close: tcp.close,
+            Resolve: names.resolve,
+            SendDatagram: pings.send,
+        }
+        waiting, self._waiting = self._waiting or [], None
+        for effect in waiting:
+            self.carry_out(effect)
+
+    def carry_out(self, effect: Effect) -> None:
+        if self._waiting is not None:
+            self._waiting.append(effect)
+            return
+        # Effects without a handler are for a coordinator or a directory, which this daemon does not have.
+        handler = self._handlers.get(type(effect))
+        if handler is not None:
+            handler(effect)
+
+    def broken(self, error: WaypostError) -> None:
+        self._broken(error)
