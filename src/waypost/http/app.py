@@ -1,0 +1,102 @@
+"""The application: every path of the server, behind the guard."""
+
+from typing import Any, Final
+
+from litestar import Litestar
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+import waypost
+from waypost.client.aio_manager import Manager
+from waypost.errors import WaypostError
+from waypost.http import events, handles, health, metrics, problems, queues, reading, sending, status
+from waypost.http.guard import Guard
+from waypost.http.media import ApiRequest, ApiResponse
+from waypost.http.service import Service
+from waypost.http.settings import HttpSettings
+
+_ROUTES: Final = (
+    status.page,
+    status.status,
+    status.doctor,
+    status.explain,
+    queues.list_queues,
+    queues.create_queue,
+    queues.show_queue,
+    queues.change_queue,
+    queues.delete_queue,
+    queues.purge_queue,
+    queues.pause_queue,
+    queues.resume_queue,
+    sending.send,
+    reading.receive,
+    reading.peek,
+    reading.browse,
+    reading.move,
+    reading.delete_message,
+    events.events,
+    handles.open_handle,
+    handles.close_handle,
+    handles.open_cursor,
+    handles.close_cursor,
+    handles.cursor_peek,
+    handles.cursor_next,
+    handles.cursor_receive,
+    handles.begin_transaction,
+    handles.commit_transaction,
+    handles.abort_transaction,
+    handles.commit_transactions,
+    metrics.metrics,
+    health.live,
+    health.ready,
+)
+
+
+class Application:
+    """An ASGI application. `stop` ends what would go on for ever, before the server stops."""
+
+    __slots__ = ("_guard", "_service")
+
+    def __init__(self, guard: Guard, service: Service) -> None:
+        self._guard: Final = guard
+        self._service: Final = service
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._guard(scope, receive, send)
+
+    def stop(self) -> None:
+        self._service.is_stopping = True
+
+
+def create_app(manager: Manager, settings: HttpSettings) -> Application:
+    """The application that serves this manager, in the event loop that the manager belongs to."""
+    service = Service(manager, settings)
+    numbers = metrics.Metrics(service)
+    app = Litestar(
+        route_handlers=_ROUTES,
+        dependencies={
+            "service": Provide(lambda: service, sync_to_thread=False),
+            "numbers": Provide(lambda: numbers, sync_to_thread=False),
+        },
+        exception_handlers={
+            WaypostError: problems.refuse,
+            HTTPException: problems.refuse_http,
+            Exception: problems.fail,
+        },
+        request_class=ApiRequest,
+        response_class=ApiResponse,
+        request_max_body_size=settings.max_body,
+        openapi_config=OpenAPIConfig(
+            title="Waypost",
+            version=waypost.__version__,
+            description="A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack.",
+            path="/schema",
+            use_handler_docstrings=True,
+            render_plugins=[JsonRenderPlugin(path="/")],
+        ),
+        logging_config=None,
+        debug=False,
+    )
+    return Application(Guard(app, settings, manager.name), service)

@@ -1,0 +1,135 @@
+"""What can be wrong with a queue manager and the computer it is on, as a list of checks."""
+
+import asyncio
+import os
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Final
+
+from msgspec import Struct
+
+from waypost.core.queues import OutgoingQueueState
+from waypost.http.service import Service
+from waypost.http.settings import Listener
+
+_CONNECT_SECONDS: Final = 1.0
+_RESOLVE_SECONDS: Final = 3.0
+_LITTLE_ROOM: Final = 0x1000_0000
+_SHOWN: Final = 3
+# 2024-01-01: a clock before that was never set.
+_EARLIEST: Final = 1_704_067_200
+# NetBIOS names, which Windows uses for computers, are no longer.
+_SHORT_NAME: Final = 15
+
+
+class Check(Struct):
+    """One of them. `hint` says what to do, "" if nothing is wrong."""
+
+    check: str
+    ok: bool
+    message: str
+    hint: str = ""
+
+
+async def examine(service: Service) -> list[Check]:
+    checks = [*_store(service), _permissions(service), _clock(service), *_network(service)]
+    if service.node.network is not None:
+        checks.append(await _name(service))
+    checks += await asyncio.gather(*map(_port, service.settings.listeners))
+    return checks
+
+
+def _store(service: Service) -> Iterator[Check]:
+    trouble = service.node.failure or service.node.trouble
+    if trouble is None:
+        yield Check("store", True, f"the store in {service.manager.path} can be written")
+    else:
+        yield Check("store", False, str(trouble), "make room, or mend the disk; what waits is written when it can be")
+    free = shutil.disk_usage(service.manager.path).free
+    if free >= _LITTLE_ROOM:
+        yield Check("disk", True, f"{free >> 20} MiB are free")
+    else:
+        yield Check("disk", False, f"only {free >> 20} MiB are free", "make room on the disk of the store")
+
+
+def _permissions(service: Service) -> Check:
+    path = service.manager.path
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if mode & 0o007:
+        return Check(
+            "permissions", False, f"everybody on this computer can open {path} (mode {mode:04o})", f"chmod o-rwx {path}"
+        )
+    return Check("permissions", True, f"only its owner and group can open {path}")
+
+
+def _clock(service: Service) -> Check:
+    now = time.time()
+    youngest = max((queue.create_time for queue in service.node.manager.collection.by_number.values()), default=0)
+    if now < max(_EARLIEST, youngest):
+        sentence = "the clock is behind the time at which queues were created"
+        return Check("clock", False, sentence, "set the clock: messages expire by it")
+    return Check("clock", True, "the clock goes forward")
+
+
+async def _name(service: Service) -> Check:
+    identity = service.node.manager.identity
+    name = identity.qualified_computer_name
+    found: set[str] = set()
+    with suppress(OSError, UnicodeError):
+        async with asyncio.timeout(_RESOLVE_SECONDS):
+            infos = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        found = {str(info[4][0]) for info in infos}
+    if not found:
+        hint = f"give {name} an address in DNS or the hosts files of the others, or let them use DIRECT=TCP: names"
+        return Check("name", False, f"{name} has no address, so others cannot find this computer by its name", hint)
+    ours = identity.addresses
+    if ours and not found & ours:
+        sentence = f"{name} leads to {', '.join(sorted(found))}, and this queue manager is at {', '.join(sorted(ours))}"
+        return Check("name", False, sentence, "mend DNS, or bind the queue manager to the address of its name")
+    if len(identity.computer_name) > _SHORT_NAME:
+        hint = f"take a name of at most {_SHORT_NAME} characters with --name, if Windows hosts shall send here"
+        return Check("name", False, f"{identity.computer_name} is longer than the names of Windows computers", hint)
+    return Check("name", True, f"{name} leads to {', '.join(sorted(found))}")
+
+
+def _network(service: Service) -> Iterator[Check]:
+    if service.node.network is None:
+        yield Check("network", True, "this queue manager is by itself, without a network")
+        return
+    addresses = sorted(service.node.manager.identity.addresses)
+    if all(ip_address(address.partition("%")[0]).is_loopback for address in addresses):
+        sentence = "this queue manager has only loopback addresses, so other computers cannot reach it"
+        yield Check("addresses", False, sentence, "start it with --bind and an address of the network")
+    else:
+        yield Check("addresses", True, f"this queue manager is at {', '.join(addresses)}")
+    stuck = [
+        queue
+        for queue in service.node.manager.collection.outgoing.values()
+        if len(queue.positions) and queue.state is not OutgoingQueueState.CONNECTED
+    ]
+    if stuck:
+        names = ", ".join(str(queue) for queue in stuck[:_SHOWN])
+        sentence = f"{len(stuck)} outgoing queues have messages and no connection: {names}"
+        yield Check("outgoing", False, sentence, "ask explain for one of them")
+    else:
+        yield Check("outgoing", True, "every outgoing queue with messages is connected")
+
+
+async def _port(listener: Listener) -> Check:
+    where = f"{listener.address}:{listener.port}"
+    if listener.name == "ping":
+        return Check(f"port {listener.name}", True, f"{where} is a UDP port, which cannot be tried from here")
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listener.address, listener.address)
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(address, listener.port)
+    except OSError as error:
+        hint = "look whether a firewall or another program has the port"
+        return Check(f"port {listener.name}", False, f"{where} cannot be reached: {error or 'no answer'}", hint)
+    writer.close()
+    return Check(f"port {listener.name}", True, f"{where} answers")

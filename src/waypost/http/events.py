@@ -1,0 +1,81 @@
+"""GET /api/queues/NAME/events: who follows a queue is told of every message that comes, and takes none.
+
+Server-sent events: `id` is the SequentialID, so that a browser that connects again goes on where it was, and `data` is
+the message object. A comment comes when there is nothing to tell, so that a dead connection is noticed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+from litestar.params import FromQuery
+from litestar.response import Stream
+
+from waypost.client.message import Message
+from waypost.client.remote.packing import message_object
+from waypost.core.message import Message as CoreMessage
+from waypost.core.positions import SEQUENCE_MASK
+from waypost.errors import InsufficientResources, InvalidParameter, QueueNotFound, ServiceNotAvailable
+from waypost.http.media import ApiRequest
+from waypost.http.operations import Follower, find_queue
+from waypost.http.parameters import Name, Served, decoded
+from waypost.http.routing import get
+from waypost.http.service import Service
+
+# How often a queue is looked at: eight searches in sorted numbers.
+_LOOK_SECONDS: Final = 0.1
+_KEEP_ALIVE_SECONDS: Final = 15.0
+_AT_ONCE: Final = 100
+
+# Neither a cache nor a proxy may hold events back.
+_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@get("/api/queues/{name:str}/events", media_type="text/event-stream")
+async def events(name: Name, request: ApiRequest, service: Served, since: FromQuery[str] = "") -> Stream:
+    """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
+    if service.streams >= service.settings.max_streams:
+        raise InsufficientResources(f"{service.streams} clients follow queues, and no more are allowed")
+    format_name = service.name(decoded(name))
+    find_queue(service.node, format_name)
+    follower = Follower(service.node, format_name, _start(service, request.headers.get("last-event-id") or since))
+    return Stream(_follow(service, follower), media_type="text/event-stream", headers=_HEADERS)
+
+
+async def _follow(service: Service, follower: Follower) -> AsyncIterator[bytes]:
+    """Ends when the client goes: litestar then closes it. What is slow to be written is not fetched either."""
+    service.streams += 1
+    try:
+        silent = _KEEP_ALIVE_SECONDS
+        while not service.is_stopping:
+            if service.shell.look(lambda: follower.has_more):
+                for message in await service.shell.do(follower.take, _AT_ONCE):
+                    yield _event(message)
+                silent = 0.0
+            elif silent >= _KEEP_ALIVE_SECONDS:
+                yield b": nothing new\n\n"
+                silent = 0.0
+            await asyncio.sleep(_LOOK_SECONDS)
+            silent += _LOOK_SECONDS
+    except (QueueNotFound, ServiceNotAvailable) as error:
+        yield f"event: gone\ndata: {error}\n\n".encode()
+    finally:
+        service.streams -= 1
+
+
+def _event(message: CoreMessage) -> bytes:
+    number = message.lookup_identifier & SEQUENCE_MASK
+    return b"id: %d\nevent: message\ndata: %b\n\n" % (number, _encode(message_object(Message(message))))
+
+
+def _start(service: Service, since: str) -> int:
+    if since == "start":
+        return -1
+    if not since:
+        return service.node.manager.positions.sequential_id
+    if not (since.isascii() and since.isdigit() and len(since) <= 20):
+        raise InvalidParameter("since is the id of an event, or start")
+    return min(int(since), service.node.manager.positions.sequential_id)

@@ -1,0 +1,109 @@
+"""Who may ask: the token, and the rules that keep a web page in somebody's browser from driving this queue manager.
+
+A page of another site can make a browser send requests here, and can make its own name lead to 127.0.0.1. So a request
+that a browser says comes from elsewhere is refused; one with a body has to say that it is JSON or MessagePack, which a
+page cannot without asking first; and while no token is demanded, the server answers to no name but its own.
+"""
+
+from collections.abc import Awaitable, Callable
+from hmac import compare_digest
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from waypost.errors import AccessDenied, InvalidParameter, WaypostError
+from waypost.http.media import JSON, MESSAGE_PACK, encode, media_types
+from waypost.http.problems import problem
+from waypost.http.settings import HttpSettings
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+# What a load balancer asks has no secrets.
+_OPEN: Final = frozenset({"/health/live", "/health/ready"})
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+_ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
+
+
+class Guard:
+    """An ASGI application in front of another. It hands on the path as it was sent: a NAME may have a / in it."""
+
+    __slots__ = ("_app", "_hosts", "_token")
+
+    def __init__(self, app: App, settings: HttpSettings, computer: str) -> None:
+        self._app: Final = app
+        self._token: Final = settings.token.encode("utf-8")
+        self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] == "http":
+            scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
+            refusal = self._refusal(scope, dict(scope["headers"]))
+            if refusal is not None:
+                await _answer(scope, send, *refusal)
+                return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[HTTPStatus, WaypostError] | None:
+        if scope["path"] in _OPEN:
+            return None
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._token and not self._is_ours(host):
+            sentence = f"this server is not {host[:80]!r}; name it by its address, or add the name to http.hosts"
+            return HTTPStatus.MISDIRECTED_REQUEST, AccessDenied(sentence)
+        if _is_foreign(headers.get(b"origin"), host) or headers.get(b"sec-fetch-site") in _ELSEWHERE:
+            return HTTPStatus.FORBIDDEN, AccessDenied("pages of other sites may not use this server")
+        if self._token and not self._has_token(headers.get(b"authorization", b"")):
+            return HTTPStatus.UNAUTHORIZED, AccessDenied("a token is needed: Authorization: Bearer TOKEN")
+        if scope["method"] in _WITH_BODY and _has_body(headers) and not _is_for_us(scope):
+            sentence = "Content-Type has to be application/json or application/msgpack"
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        """An address cannot be made to lead here by somebody else, a name can."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        try:
+            ip_address(name)
+        except ValueError:
+            return name in self._hosts
+        return True
+
+    def _has_token(self, authorization: bytes) -> bool:
+        scheme, _, token = authorization.partition(b" ")
+        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token)
+
+
+def _is_foreign(origin: bytes | None, host: str) -> bool:
+    """Whether a page of another server asks. Opaque origins are `null`."""
+    if origin is None:
+        return False
+    _, _, authority = origin.decode("latin-1").partition("://")
+    return authority.lower() != host.lower()
+
+
+def _is_for_us(scope: Any) -> bool:
+    """Whether the body is one type that a form in a page cannot have."""
+    types = media_types(scope, b"content-type")
+    return len(types) == 1 and (types[0] == JSON or types[0] in MESSAGE_PACK)
+
+
+def _has_body(headers: dict[bytes, bytes]) -> bool:
+    return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+
+
+async def _answer(scope: Any, send: Any, status: HTTPStatus, error: WaypostError) -> None:
+    body, media = encode(scope, problem(error))
+    headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b'Bearer realm="waypost"'))
+    if status is HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": int(status), "headers": headers})
+    await send({"type": "http.response.body", "body": body})

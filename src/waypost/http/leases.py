@@ -1,0 +1,103 @@
+"""What clients leave open, by id and for a time: when nobody has used it for that long, it is closed."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Generic, TypeVar
+
+from waypost.client.engine import new_guid
+from waypost.errors import InsufficientResources, InvalidHandle, ServiceNotAvailable
+from waypost.guid import guid_text
+
+T = TypeVar("T")
+
+Close = Callable[[str, T], Coroutine[Any, Any, None]]
+
+
+class _Lease(Generic[T]):
+    __slots__ = ("seconds", "timer", "users", "value")
+
+    def __init__(self, value: T, seconds: float) -> None:
+        self.value: Final = value
+        self.seconds: Final = seconds
+        self.users = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Leases(Generic[T]):
+    """`close` gets what nobody uses any more. While somebody uses a thing, its time stands still."""
+
+    __slots__ = ("_close", "_closing", "_leases", "_max_count", "_what")
+
+    def __init__(self, what: str, max_count: int, close: Close[T]) -> None:
+        self._what: Final = what
+        self._max_count: Final = max_count
+        self._close: Final = close
+        self._leases: dict[str, _Lease[T]] = {}
+        # The loop itself does not keep tasks alive.
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._leases
+
+    def check_room(self) -> None:
+        """Raises InsufficientResources if no more may be opened."""
+        if len(self._leases) >= self._max_count:
+            raise InsufficientResources(
+                f"{self._max_count} {self._what} are open, and no more are allowed; end some, or wait until they expire"
+            )
+
+    def add(self, value: T, seconds: float, key: str | None = None) -> str:
+        """The id under which it is kept."""
+        self.check_room()
+        key = guid_text(new_guid()) if key is None else key
+        lease = self._leases[key] = _Lease(value, seconds)
+        self._start(key, lease)
+        return key
+
+    def find(self, key: str) -> T | None:
+        lease = self._leases.get(key)
+        return None if lease is None else lease.value
+
+    @contextmanager
+    def using(self, key: str) -> Iterator[T]:
+        """Keep it open meanwhile, and for its whole time from then. KeyError if it is not open."""
+        lease = self._leases[key]
+        lease.users += 1
+        self._stop(lease)
+        try:
+            yield lease.value
+        finally:
+            lease.users -= 1
+            if not lease.users and self._leases.get(key) is lease:
+                self._start(key, lease)
+
+    def drop(self, key: str) -> T | None:
+        """Forget it without closing it."""
+        lease = self._leases.pop(key, None)
+        if lease is None:
+            return None
+        self._stop(lease)
+        return lease.value
+
+    def _start(self, key: str, lease: _Lease[T]) -> None:
+        lease.timer = asyncio.get_running_loop().call_later(lease.seconds, self._expire, key)
+
+    def _stop(self, lease: _Lease[T]) -> None:
+        if lease.timer is not None:
+            lease.timer.cancel()
+            lease.timer = None
+
+    def _expire(self, key: str) -> None:
+        lease = self._leases.pop(key)
+        task = asyncio.get_running_loop().create_task(self._close_expired(key, lease.value))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _close_expired(self, key: str, value: T) -> None:
+        # The queue manager may be closed already, and with it all that was open.
+        with suppress(ServiceNotAvailable, InvalidHandle):
+            await self._close(key, value)

@@ -1,0 +1,59 @@
+"""JSON or MessagePack: what a request is written in, and what its answer is.
+
+The request says the first in Content-Type and the second in Accept. A body is decoded right into the structure that the
+handler takes, so that nothing else is ever made of what a stranger sends.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from litestar import MediaType, Request, Response
+from litestar.datastructures import State
+from litestar.response.base import ASGIResponse
+
+from waypost.errors import InvalidParameter
+
+JSON: Final = b"application/json"
+MESSAGE_PACK: Final = frozenset({b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack"})
+
+_json: Final = msgspec.json.Encoder()
+_message_pack: Final = msgspec.msgpack.Encoder()
+
+
+def media_types(scope: Any, header: bytes) -> list[bytes]:
+    """The types that the header names, in lower case and without their parameters."""
+    values = (value for name, value in scope["headers"] if name == header)
+    return [part.partition(b";")[0].strip().lower() for value in values for part in value.split(b",")]
+
+
+def is_message_pack(scope: Any, header: bytes) -> bool:
+    return not MESSAGE_PACK.isdisjoint(media_types(scope, header))
+
+
+def encode(scope: Any, content: object) -> tuple[bytes, str]:
+    """The bytes of an answer to this request, and their type."""
+    if is_message_pack(scope, b"accept"):
+        return _message_pack.encode(content), MediaType.MESSAGEPACK
+    return _json.encode(content), MediaType.JSON
+
+
+class ApiRequest(Request[Any, Any, State]):
+    """A request whose body may be either. Litestar takes what `json` returns for the `data` of the handler."""
+
+    async def json(self) -> Any:
+        data = self.route_handler.parsed_data_field
+        kind = Any if data is None else data.annotation
+        module = msgspec.msgpack if is_message_pack(self.scope, b"content-type") else msgspec.json
+        try:
+            return module.decode(await self.body(), type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidParameter(f"the request is not what it should be: {error or type(error).__name__}") from None
+
+
+class ApiResponse(Response[Any]):
+    """An answer in what the request asks for."""
+
+    def to_asgi_response(self, app: Any, request: Any, **options: Any) -> ASGIResponse:
+        if isinstance(self.content, msgspec.Struct):
+            self.content, self.media_type = encode(request.scope, self.content)
+        return super().to_asgi_response(app, request, **options)

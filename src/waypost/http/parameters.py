@@ -1,0 +1,40 @@
+"""What handlers take: the service, and what stands in paths and queries."""
+
+from typing import Annotated, Final, TypeAlias
+from urllib.parse import unquote
+
+from litestar.di import NamedDependency
+from litestar.params import PathParameter, QueryParameter
+
+from waypost.client.excerpt import excerpt
+from waypost.core.positions import END
+from waypost.errors import InvalidParameter
+from waypost.http.service import Service
+
+Served: TypeAlias = NamedDependency[Service]
+
+# A name as it was sent, percent-encoded; `decoded` is what the client means.
+Name = Annotated[
+    str, PathParameter(description="The percent-encoded name of a queue: orders, orders;retry, DIRECT=..., any NAME.")
+]
+Outgoing = Annotated[bool, QueryParameter(description="Whether the outgoing queue with this format name is meant.")]
+
+_MAX_DIGITS: Final = 20
+
+
+def decoded(name: str) -> str:
+    """Raises InvalidParameter for what is no text."""
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"the name {excerpt(name)} is not UTF-8 in percent-encoding") from None
+
+
+def lookup_id(value: int | str) -> int:
+    """A LookupIdentifier, as a number or in decimal digits."""
+    if isinstance(value, str):
+        is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+        value = int(value) if is_number else -1
+    if not 0 <= value < END:
+        raise InvalidParameter("a lookup_id is the number that a message has in its queue, in decimal digits")
+    return value

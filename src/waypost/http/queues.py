@@ -1,0 +1,100 @@
+"""/api/queues: to create, list, show, change, purge, pause, resume and delete queues."""
+
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from litestar.params import FromQuery, JSONBody
+
+from waypost.client.aio_queue import Queue
+from waypost.client.remote.packing import queue_object
+from waypost.client.remote.schema import NewQueue, QueueChange, QueueObject, Queues, given
+from waypost.errors import QueueNotFound
+from waypost.http.parameters import Name, Outgoing, Served, decoded
+from waypost.http.routing import delete, get, patch, post
+from waypost.http.service import Service
+
+Kind = Literal["", "local", "outgoing", "system", "all"]
+
+
+@get("/api/queues")
+async def list_queues(service: Served, kind: FromQuery[Kind] = "", pattern: FromQuery[str] = "") -> Queues:
+    """The queues that applications have created; with `kind` others: outgoing, system or all.
+
+    `pattern` has * and ? for any characters, and is compared with the names of queues.
+    """
+    found: list[QueueObject] = []
+    for queue in await _queues(service, kind):
+        if not pattern or fnmatchcase(queue.name.lower(), pattern.lower()):
+            try:
+                found.append(queue_object(await queue.info()))
+            except QueueNotFound:
+                # It was deleted meanwhile.
+                continue
+    return Queues(found)
+
+
+@post("/api/queues")
+async def create_queue(data: JSONBody[NewQueue], service: Served) -> QueueObject:
+    """Create a queue."""
+    properties = given(data)
+    queue = await service.manager.create_queue(properties.pop("name"), **properties)
+    return queue_object(await queue.info())
+
+
+@get("/api/queues/{name:str}")
+async def show_queue(name: Name, service: Served) -> QueueObject:
+    """What there is to know of a queue at this moment."""
+    return queue_object(await _queue(service, name).info())
+
+
+@patch("/api/queues/{name:str}")
+async def change_queue(name: Name, data: JSONBody[QueueChange], service: Served) -> QueueObject:
+    """Change properties; the others stay."""
+    queue = _queue(service, name)
+    await queue.set(**given(data))
+    return queue_object(await queue.info())
+
+
+@delete("/api/queues/{name:str}")
+async def delete_queue(name: Name, service: Served) -> None:
+    """Delete a queue with all that is in it."""
+    await _queue(service, name).delete()
+
+
+@post("/api/queues/{name:str}/purge", status_code=204)
+async def purge_queue(name: Name, service: Served, outgoing: Outgoing = False) -> None:
+    """Remove all messages that are in the queue now."""
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
+        await queue.purge()
+
+
+@post("/api/queues/{name:str}/pause", status_code=204)
+async def pause_queue(name: Name, service: Served) -> None:
+    """Let no message leave an outgoing queue."""
+    await _queue(service, name).pause()
+
+
+@post("/api/queues/{name:str}/resume", status_code=204)
+async def resume_queue(name: Name, service: Served) -> None:
+    """Let messages leave an outgoing queue again."""
+    await _queue(service, name).resume()
+
+
+def _queue(service: Service, name: str) -> Queue:
+    return service.manager.queue(decoded(name))
+
+
+async def _queues(service: Service, kind: Kind) -> list[Queue]:
+    manager = service.manager
+    queues: list[Queue] = []
+    if kind in ("", "local", "all"):
+        queues += await manager.queues()
+    if kind in ("system", "all"):
+        queues += _system_queues(service)
+    if kind in ("outgoing", "all"):
+        queues += await manager.outgoing_queues()
+    return queues
+
+
+def _system_queues(service: Service) -> list[Queue]:
+    return [service.manager.queue(f"system$;{name}") for name in ("deadletter", "deadxact", "journal")]

@@ -1,0 +1,192 @@
+"""Receive, peek, browse, move and delete: what is read under /api/queues/NAME.
+
+A receive that has to wait takes its message in a transaction of the server, and commits it when the client is still
+there to get the answer; so a client that goes away while it waits loses nothing. A receive with a lease is left open
+instead, and the client commits it.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from litestar.params import FromPath, FromQuery, JSONBody
+from msgspec import UNSET
+
+from waypost.client.aio_manager import Transaction
+from waypost.client.aio_queue import Queue
+from waypost.client.message import Message
+from waypost.client.remote.schema import Form, Messages, Move, Packets, Read
+from waypost.errors import InvalidParameter, Timeout
+from waypost.http.media import ApiRequest
+from waypost.http.operations import Browse, Page
+from waypost.http.parameters import Name, Outgoing, Served, decoded, lookup_id
+from waypost.http.results import answer
+from waypost.http.routing import delete, get, post
+from waypost.http.service import Presence, Service
+from waypost.limits import MAX_HTTP_ANSWER
+
+Take = Callable[[float, Transaction | None], Coroutine[Any, Any, list[Message]]]
+
+
+@post("/api/queues/{name:str}/receive", status_code=200)
+async def receive(
+    name: Name, data: JSONBody[Read], request: ApiRequest, service: Served, outgoing: Outgoing = False
+) -> Messages | Packets:
+    """Take messages out of the queue: those that are there, up to `count`, or the first that comes in time."""
+    if data.lease_s is not UNSET and data.transaction is not UNSET:
+        raise InvalidParameter("a receive has a lease or a transaction, not both")
+    async with service.queue(decoded(name), outgoing=outgoing, handle=data.handle) as queue:
+        # If one of them fails, nothing is taken that the answer could not bring.
+        _, refused = await service.transactions.acknowledge(data.acknowledge)
+        messages, receipt = await _receive(service, request, data, _take(service, queue, data))
+    result = answer(request, messages, data.form)
+    result.receipt = receipt
+    result.refused = refused
+    return result
+
+
+@post("/api/queues/{name:str}/peek", status_code=200)
+async def peek(
+    name: Name, data: JSONBody[Read], request: ApiRequest, service: Served, outgoing: Outgoing = False
+) -> Messages | Packets:
+    """Look at messages and leave them there."""
+    if data.lease_s is not UNSET or data.transaction is not UNSET or data.acknowledge:
+        raise InvalidParameter("a peek has neither a lease nor a transaction, and acknowledges nothing")
+    async with service.queue(decoded(name), outgoing=outgoing, handle=data.handle) as queue:
+        if data.lookup_id is not UNSET or data.seek is not UNSET:
+            messages = [await queue.peek(0, **_sought(data))]
+        elif data.count > 1 and (found := await _browse(service, name, None, data.count)).messages:
+            messages = [Message(core) for core in found.messages]
+        else:
+            messages = await _peek_waiting(service, request, queue, data.timeout_s)
+    return answer(request, messages, data.form)
+
+
+@get("/api/queues/{name:str}/browse")
+async def browse(
+    name: Name,
+    request: ApiRequest,
+    service: Served,
+    after: FromQuery[str] = "",
+    limit: FromQuery[int] = 100,
+    form: FromQuery[Form] = "full",
+) -> Messages | Packets:
+    """Look at all messages, page by page: `after` is what the page before calls `next`."""
+    if limit < 1:
+        raise InvalidParameter("limit is how many messages a page has at most, and 1 at least")
+    page = await _browse(service, name, lookup_id(after) if after else None, limit)
+    result = answer(request, [Message(core) for core in page.messages], form)
+    if not page.is_last:
+        result.next = str(page.messages[-1].lookup_identifier)
+    return result
+
+
+@delete("/api/queues/{name:str}/messages/{number:str}")
+async def delete_message(name: Name, number: FromPath[str], service: Served, outgoing: Outgoing = False) -> None:
+    """Remove one message, as a receive does."""
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
+        await queue.receive(0, lookup_id=lookup_id(number))
+
+
+@post("/api/queues/{name:str}/move", status_code=204)
+async def move(name: Name, data: JSONBody[Move], service: Served) -> None:
+    """Move a message between a queue and its subqueues."""
+    queue = service.manager.queue(decoded(name))
+    with service.in_transaction(data.transaction, data.begin_s) as transaction:
+        await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
+
+
+def _take(service: Service, queue: Queue, data: Read) -> Take:
+    """One try to receive; nothing in time is an empty list."""
+
+    async def take(timeout: float, transaction: Transaction | None) -> list[Message]:
+        if data.lookup_id is not UNSET or data.seek is not UNSET:
+            return [await queue.receive(0, transaction=transaction, **_sought(data))]
+        try:
+            return await queue.receive_many(_count(service, queue, data.count), timeout, transaction=transaction)
+        except Timeout:
+            return []
+
+    return take
+
+
+async def _receive(service: Service, request: ApiRequest, data: Read, take: Take) -> tuple[list[Message], str]:
+    """The messages, and the receipt of a lease."""
+    wait = min(data.timeout_s, service.settings.max_wait_s)
+    if data.transaction is not UNSET or data.begin_s is not UNSET:
+        with service.in_transaction(data.transaction, data.begin_s) as transaction:
+            messages = await take(0, transaction)
+            if messages or not wait:
+                return messages, ""
+            async with Presence(request) as client:
+                return await client.wait(take(wait, transaction)) or [], ""
+    if data.lease_s is not UNSET:
+        service.transactions.check_room()
+    else:
+        messages = await take(0, None)
+        if messages or not wait:
+            return messages, ""
+    transaction, messages = await _lock(service, request, take, wait)
+    if transaction is None:
+        return [], ""
+    if data.lease_s is not UNSET:
+        return messages, await service.transactions.adopt(transaction, data.lease_s)
+    await transaction.commit()
+    return messages, ""
+
+
+async def _lock(
+    service: Service, request: ApiRequest, take: Take, wait: float
+) -> tuple[Transaction | None, list[Message]]:  # fmt: skip
+    """Messages, and the transaction that holds them; None if there are none, or the client has gone."""
+    transaction = service.manager.transaction()
+    is_kept = False
+    try:
+        messages = await take(0, transaction)
+        is_kept = bool(messages)
+        if not messages and wait:
+            async with Presence(request) as client:
+                messages = await client.wait(take(wait, transaction)) or []
+                is_kept = bool(messages) and not client.is_gone
+    finally:
+        if not is_kept and transaction.is_open:
+            await transaction.abort()
+    return (transaction, messages) if is_kept else (None, [])
+
+
+async def _peek_waiting(service: Service, request: ApiRequest, queue: Queue, timeout_s: float) -> list[Message]:
+    wait = min(timeout_s, service.settings.max_wait_s)
+    try:
+        return [await queue.peek(0)]
+    except Timeout:
+        if not wait:
+            return []
+    async with Presence(request) as client:
+        try:
+            message = await client.wait(queue.peek(wait))
+        except Timeout:
+            message = None
+    return [] if message is None else [message]
+
+
+async def _browse(service: Service, name: str, after: int | None, limit: int) -> Page:
+    limit = min(limit, service.settings.max_batch)
+    operation = Browse(service.node, service.name(decoded(name)), after, limit, max_bytes=MAX_HTTP_ANSWER)
+    page: Page = await service.shell.do(operation)
+    return page
+
+
+def _sought(data: Read) -> dict[str, Any]:
+    return {
+        "lookup_id": None if data.lookup_id is UNSET else lookup_id(data.lookup_id),
+        "seek": None if data.seek is UNSET else data.seek,
+    }
+
+
+def _count(service: Service, queue: Queue, count: int) -> int:
+    """No more than fits into one answer, by the average size of the messages in the queue."""
+    count = min(count, service.settings.max_batch)
+    if count > 1:
+        found = service.node.manager.find_queue(service.name(queue.format_name))
+        if found is not None and found.total_bytes > MAX_HTTP_ANSWER:
+            count = max(1, min(count, MAX_HTTP_ANSWER * len(found.positions) // found.total_bytes))
+    return count

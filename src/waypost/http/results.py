@@ -1,0 +1,25 @@
+"""Messages as the answers of the schema."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from waypost.client.message import Message
+from waypost.client.remote.packing import message_object, packet_row
+from waypost.client.remote.schema import Form, MessageObject, Messages, Packets
+from waypost.http.media import ApiRequest, is_message_pack
+
+
+def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]:
+    """`packed` for MessagePack, which carries a body as it is."""
+    found = [message_object(message) for message in messages]
+    if packed:
+        for each in found:
+            each.body, each.body_base64 = each.body_base64, UNSET
+    return found
+
+
+def answer(request: ApiRequest, messages: Sequence[Message], form: Form) -> Messages | Packets:
+    if form == "packet":
+        return Packets(rows=[packet_row(message) for message in messages])
+    return Messages(messages=objects(messages, packed=is_message_pack(request.scope, b"accept")))

@@ -1,0 +1,176 @@
+"""What the handlers share: the manager, its shell, and what clients have open."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, Self, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from waypost.client.aio_manager import Manager, Transaction, shell_of
+from waypost.client.aio_queue import Cursor, Queue
+from waypost.client.excerpt import excerpt
+from waypost.client.names import format_name
+from waypost.errors import InvalidHandle, InvalidParameter, QueueNotFound
+from waypost.http.leases import Leases
+from waypost.http.media import ApiRequest
+from waypost.http.settings import HttpSettings
+from waypost.http.transactions import Transactions
+from waypost.transfer.statistics import Statistics
+from waypost.wire.format_names import FormatName
+
+T = TypeVar("T")
+
+
+class Service:
+    """One manager, as clients see it."""
+
+    __slots__ = (
+        "cursors",
+        "handles",
+        "is_stopping",
+        "manager",
+        "node",
+        "settings",
+        "shell",
+        "started",
+        "streams",
+        "transactions",
+    )
+
+    def __init__(self, manager: Manager, settings: HttpSettings) -> None:
+        self.manager: Final = manager
+        self.settings: Final = settings
+        self.shell: Final = shell_of(manager)
+        self.node: Final = self.shell.engine.node
+        self.transactions: Final = Transactions(manager, settings)
+        self.handles: Final[Leases[Queue]] = Leases("handles", settings.max_handles, _close_handle)
+        self.cursors: Final[Leases[OpenCursor]] = Leases("cursors", settings.max_handles, _close_cursor)
+        # How many follow a queue.
+        self.streams = 0
+        # Whether they shall end.
+        self.is_stopping = False
+        self.started: Final = time.time()
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What transfer counts; None without a network."""
+        return None if self.node.network is None else self.node.network.statistics
+
+    def name(self, text: str) -> FormatName:
+        return format_name(text, self.manager.name)
+
+    @asynccontextmanager
+    async def queue(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> AsyncIterator[Queue]:
+        """The queue object to work with: that of a handle, or one for an outgoing queue, or the one that all share."""
+        if handle is not UNSET:
+            with self.using_handle(handle, name) as queue:
+                yield queue
+        elif outgoing:
+            async with await self.outgoing_queue(name) as queue:
+                yield queue
+        else:
+            yield self.manager.queue(name)
+
+    async def outgoing_queue(self, name: str) -> Queue:
+        """A queue object of one's own, to be closed."""
+        text = str(self.name(name))
+        for queue in await self.manager.outgoing_queues():
+            if queue.format_name == text:
+                return queue
+        raise QueueNotFound(f"{text} is no outgoing queue of this computer")
+
+    @contextmanager
+    def using_handle(self, handle: str, name: str) -> Iterator[Queue]:
+        if handle not in self.handles:
+            raise InvalidHandle("the handle is not open")
+        with self.handles.using(handle) as queue:
+            if queue.format_name != str(self.name(name)):
+                raise InvalidParameter(f"the handle is one of {queue.name}, not of {excerpt(name)}")
+            yield queue
+
+    @contextmanager
+    def keeping(self, handle: str | None) -> Iterator[None]:
+        """Keep the handle of a cursor open while the cursor is used."""
+        if handle is None:
+            yield
+            return
+        if handle not in self.handles:
+            raise InvalidHandle("the handle of the cursor is not open")
+        with self.handles.using(handle):
+            yield
+
+    @contextmanager
+    def in_transaction(
+        self, identifier: str | UnsetType, begin_s: float | UnsetType
+    ) -> Iterator[Transaction | None]:  # fmt: skip
+        """The transaction that a request names, if it names one."""
+        if identifier is UNSET:
+            if begin_s is not UNSET:
+                raise InvalidParameter("begin_s needs the id of the transaction to begin")
+            yield None
+            return
+        with self.transactions.using(identifier, None if begin_s is UNSET else begin_s) as transaction:
+            yield transaction
+
+
+class OpenCursor:
+    """A cursor, with the id of the handle that it belongs to, if it is not one of the shared queue object."""
+
+    __slots__ = ("cursor", "handle", "owned")
+
+    def __init__(self, cursor: Cursor, handle: str | None, owned: Queue | None) -> None:
+        self.cursor: Final = cursor
+        self.handle: Final = handle
+        # The queue object that was made for this cursor alone.
+        self.owned: Final = owned
+
+    async def close(self) -> None:
+        await self.cursor.close()
+        if self.owned is not None:
+            await self.owned.close()
+
+
+async def _close_handle(_: str, queue: Queue) -> None:
+    await queue.close()
+
+
+async def _close_cursor(_: str, cursor: OpenCursor) -> None:
+    await cursor.close()
+
+
+async def client_gone(request: ApiRequest) -> None:
+    """Comes back when the client has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class Presence:
+    """Whether the client of a request that waits is still there. When it goes, what it waits for is cancelled."""
+
+    __slots__ = ("_gone",)
+
+    def __init__(self, request: ApiRequest) -> None:
+        self._gone: Final = asyncio.get_running_loop().create_task(client_gone(request))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._gone.cancel()
+
+    @property
+    def is_gone(self) -> bool:
+        return self._gone.done()
+
+    async def wait(self, coroutine: Coroutine[Any, Any, T]) -> T | None:
+        """What the coroutine gives, or None if the client went away before: then it was cancelled."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        try:
+            await asyncio.wait({task, self._gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        return None if task.cancelled() else task.result()

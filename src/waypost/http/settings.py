@@ -1,0 +1,42 @@
+"""What the HTTP server is told of itself."""
+
+from dataclasses import dataclass
+
+from waypost.limits import (
+    MAX_HTTP_BATCH,
+    MAX_HTTP_BODY,
+    MAX_HTTP_HANDLES,
+    MAX_HTTP_STREAMS,
+    MAX_HTTP_TRANSACTIONS,
+    MAX_HTTP_WAIT_SECONDS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A port of this daemon, for `doctor` and `status`: "transfer", "ping", "rpc", "http", ..."""
+
+    name: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """`token` is what a client has to show; without one everybody who reaches the port is let in.
+
+    `hosts` are the names under which browsers may reach a server without a token, besides addresses, localhost and the
+    name of the computer. `transaction_s` and `handle_s` are how long what a client has opened stays open unused.
+    """
+
+    token: str = ""
+    hosts: frozenset[str] = frozenset()
+    max_body: int = MAX_HTTP_BODY
+    max_wait_s: float = MAX_HTTP_WAIT_SECONDS
+    max_batch: int = MAX_HTTP_BATCH
+    max_transactions: int = MAX_HTTP_TRANSACTIONS
+    max_handles: int = MAX_HTTP_HANDLES
+    max_streams: int = MAX_HTTP_STREAMS
+    transaction_s: float = 60.0
+    handle_s: float = 60.0
+    listeners: tuple[Listener, ...] = ()

@@ -1,0 +1,158 @@
+"""Transactions by id: begun for a client, aborted when nobody uses them for their time.
+
+How the last ones ended is remembered: whoever lost the answer to a commit asks again and hears that it is committed,
+and an id that is over never begins anew, so that nothing is sent in half a transaction. A lease is a transaction too:
+to acknowledge is to commit it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+from waypost.client.aio_manager import Manager, Transaction
+from waypost.client.engine import new_guid
+from waypost.client.excerpt import excerpt
+from waypost.errors import DecodeError, InsufficientResources, InvalidParameter, TransactionSequence, WaypostError
+from waypost.guid import guid_text, parse_guid
+from waypost.http.leases import Leases
+from waypost.http.settings import HttpSettings
+from waypost.limits import MAX_HTTP_LEASE_SECONDS, MAX_HTTP_OUTCOMES
+
+_COMMITTED: Final = "committed"
+_ABORTED: Final = "aborted"
+_IN_DOUBT: Final = "committed, but whether that is on disk is not known"
+_EXPIRED: Final = "aborted, because its time was over"
+
+
+class Transactions:
+    """Those that clients of one manager have under way."""
+
+    __slots__ = ("_committing", "_manager", "_open", "_outcomes", "_seconds", "expired")
+
+    def __init__(self, manager: Manager, settings: HttpSettings) -> None:
+        self._manager: Final = manager
+        self._seconds: Final = settings.transaction_s
+        self._open: Final[Leases[Transaction]] = Leases("transactions", settings.max_transactions, self._expire)
+        self._outcomes: OrderedDict[str, str] = OrderedDict()
+        self._committing: dict[str, asyncio.Task[None]] = {}
+        # How many nobody has ended.
+        self.expired = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, seconds: float | None, identifier: str | None = None) -> str:
+        """The id of a new transaction."""
+        key = guid_text(new_guid()) if identifier is None else _key(identifier)
+        if key in self._open or key in self._outcomes:
+            raise TransactionSequence(f"the transaction {key} was begun before; give each an id of its own")
+        self.check_room()
+        return self._open.add(self._manager.transaction(), self._limit(seconds), key)
+
+    def check_room(self) -> None:
+        """Raises InsufficientResources if no more may be under way."""
+        self._open.check_room()
+
+    async def adopt(self, transaction: Transaction, seconds: float) -> str:
+        """Leave a transaction to the client, under the id that is returned."""
+        try:
+            return self._open.add(transaction, self._limit(seconds), transaction.id)
+        except InsufficientResources:
+            await transaction.abort()
+            raise
+
+    @contextmanager
+    def using(self, identifier: str, begin_s: float | None = None) -> Iterator[Transaction]:
+        """The transaction, to do something in it. With `begin_s` it is begun if there is none with this id."""
+        key = _key(identifier)
+        if key not in self._open:
+            if begin_s is None or key in self._outcomes:
+                raise self._over(key)
+            self.begin(begin_s, key)
+        with self._open.using(key) as transaction:
+            yield transaction
+
+    async def commit(self, identifier: str) -> None:
+        """A commit goes on when the client that has asked for it goes away, and who asks again gets its answer."""
+        key = _key(identifier)
+        if key not in self._open:
+            if self._outcomes.get(key) != _COMMITTED:
+                raise self._over(key)
+            return
+        task = self._committing.get(key)
+        if task is None:
+            task = self._committing[key] = asyncio.get_running_loop().create_task(self._commit(key))
+            task.add_done_callback(partial(self._committed, key))
+        await asyncio.shield(task)
+
+    def _committed(self, key: str, task: "asyncio.Task[None]") -> None:
+        del self._committing[key]
+        # Whoever has asked may be gone, and nobody else is to hear of an error.
+        if not task.cancelled():
+            task.exception()
+
+    async def _commit(self, key: str) -> None:
+        with self._open.using(key) as transaction:
+            outcome = _IN_DOUBT
+            try:
+                await transaction.commit()
+                outcome = _COMMITTED
+            finally:
+                # A commit that was refused at once, on a full disk for example, can be asked for again.
+                if not transaction.is_open:
+                    self._open.drop(key)
+                    self._remember(key, outcome)
+
+    async def abort(self, identifier: str) -> None:
+        key = _key(identifier)
+        transaction = None if key in self._committing else self._open.drop(key)
+        if transaction is None:
+            if self._outcomes.get(key) in (None, _COMMITTED, _IN_DOUBT):
+                raise self._over(key)
+            return
+        self._remember(key, _ABORTED)
+        if transaction.is_open:
+            await transaction.abort()
+
+    async def acknowledge(self, identifiers: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Commit each by itself, all with one flush to disk: those that are committed, and those that were over."""
+        if not identifiers:
+            return [], []
+        outcomes = await asyncio.gather(*map(self.commit, identifiers), return_exceptions=True)
+        committed, refused = [], []
+        for identifier, outcome in zip(identifiers, outcomes, strict=True):
+            if outcome is None:
+                committed.append(identifier)
+            elif isinstance(outcome, TransactionSequence):
+                refused.append(identifier)
+            else:
+                raise outcome
+        return committed, refused
+
+    def _limit(self, seconds: float | None) -> float:
+        return self._seconds if seconds is None else min(seconds, MAX_HTTP_LEASE_SECONDS)
+
+    def _over(self, key: str) -> WaypostError:
+        outcome = self._outcomes.get(key)
+        return TransactionSequence(f"the transaction {key} {f'is {outcome}' if outcome else 'is not under way'}")
+
+    def _remember(self, key: str, outcome: str) -> None:
+        self._outcomes[key] = outcome
+        if len(self._outcomes) > MAX_HTTP_OUTCOMES:
+            self._outcomes.popitem(last=False)
+
+    async def _expire(self, key: str, transaction: Transaction) -> None:
+        self._remember(key, _EXPIRED)
+        self.expired += 1
+        if transaction.is_open:
+            await transaction.abort()
+
+
+def _key(identifier: str) -> str:
+    try:
+        return guid_text(parse_guid(identifier))
+    except DecodeError:
+        raise InvalidParameter(f"the id of a transaction is a GUID, not {excerpt(identifier)}") from None

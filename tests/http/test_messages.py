@@ -1,0 +1,241 @@
+"""Messages over HTTP: sending and reading."""
+
+import asyncio
+from base64 import b64encode
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tests.http.server import Api, served
+from waypost.client.message import Message
+from waypost.client.remote.packing import message_of
+from waypost.client.remote.schema import PacketRow
+from waypost.errors import Timeout
+from waypost.http.settings import HttpSettings
+
+ORDERS = "/api/queues/orders"
+
+
+@served()
+async def test_messages_of_their_own_are_sent_in_order(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    data = {
+        "messages": [
+            {"body_text": "42 bolts", "label": "order", "app_tag": 7, "time_to_be_received": 60},
+            {"body_base64": b64encode(b"\0\1").decode()},
+            {},
+        ]
+    }
+    sent = await api.post(f"{ORDERS}/messages", data)
+    assert sent.status_code == 200
+    assert [each["body_text"] for each in sent.json()["messages"]] == ["42 bolts", "\0\1", ""]
+    received = (await api.post(f"{ORDERS}/receive", {"count": 10})).json()["messages"]
+    assert [each["id"] for each in received] == [each["id"] for each in sent.json()["messages"]]
+    assert (received[0]["label"], received[0]["app_tag"], received[0]["class"]) == ("order", 7, "0x0000")
+    assert received[1]["body_base64"] == "AAE="
+
+
+@served()
+async def test_bodies_that_share_their_properties_are_sent_in_one(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    bodies = [b"%d" % number for number in range(500)]
+    data = {"like": {"label": "x", "body_type": 0x1011}, "bodies": bodies, "answer": "ids"}
+    sent = await api.pack(f"{ORDERS}/messages", data)
+    assert len(sent["lookup_ids"]) == 500
+    messages = await queue.receive_many(1000)
+    assert [message.body for message in messages] == bodies
+    assert [message.lookup_id for message in messages] == sent["lookup_ids"]
+    assert messages[0].id == f"{{{sent['source']}}}\\{sent['first_ordinal']}"
+
+
+@served()
+async def test_a_packet_has_all_of_a_message(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    sent = await queue.send("42 bolts", label="order", app_tag=3)
+    row = (await api.pack(f"{ORDERS}/peek", {"form": "packet"}))["rows"][0]
+    assert Message(message_of(msgspec.convert(row, PacketRow))).to_dict() == sent.to_dict()
+    full = (await api.pack(f"{ORDERS}/receive", {}))["messages"][0]
+    assert full["body"] == sent.body
+    assert "body_base64" not in full
+
+
+@served()
+async def test_a_message_object_is_that_of_python(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    sent = await queue.send(b"\xff", label="order")
+    assert (await api.post(f"{ORDERS}/receive", {})).json()["messages"] == [sent.to_dict()]
+
+
+@served()
+async def test_nothing_in_time_is_an_empty_answer(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    assert await api.bodies(f"{ORDERS}/receive", {}) == []
+    assert await api.bodies(f"{ORDERS}/receive", {"timeout_s": 0.05}) == []
+    assert await api.bodies(f"{ORDERS}/receive", {"timeout_s": 0.05, "lease_s": 5}) == []
+    assert await api.bodies(f"{ORDERS}/peek", {"timeout_s": 0.05}) == []
+
+
+@served(HttpSettings(max_wait_s=0.05))
+async def test_a_wait_is_bounded(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    async with asyncio.timeout(2):
+        assert await api.bodies(f"{ORDERS}/receive", {"timeout_s": 1e9}) == []
+
+
+@served()
+async def test_a_read_waits_for_a_message(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    for verb, data in (("peek", {}), ("receive", {}), ("receive", {"lease_s": 30})):
+        waiting = asyncio.create_task(api.bodies(f"{ORDERS}/{verb}", {"timeout_s": 5, **data}))
+        await asyncio.sleep(0.1)
+        await queue.send("42 bolts")
+        assert await waiting == ["42 bolts"]
+        await queue.purge()
+
+
+@served()
+async def test_a_client_that_goes_away_while_it_waits_loses_nothing(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    in_transaction = {"transaction": "6b29fc40-ca47-1067-b31d-00dd010662da", "begin_s": 9}
+    for data in ({}, {"lease_s": 30}, in_transaction):
+        with pytest.raises(httpx.ReadTimeout):
+            await api.post(f"{ORDERS}/receive", {"timeout_s": 30, **data}, timeout=0.2)
+        await asyncio.sleep(0.1)
+        await queue.send("42 bolts")
+        assert (await queue.receive(0)).text == "42 bolts"
+
+
+@served()
+async def test_a_lease_is_acknowledged_with_the_next_receive(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await queue.send_many(["1", "2", "3"])
+    first = (await api.post(f"{ORDERS}/receive", {"lease_s": 30, "count": 2})).json()
+    assert [each["body_text"] for each in first["messages"]] == ["1", "2"]
+    over = "6b29fc40-ca47-1067-b31d-00dd010662da"
+    data = {"lease_s": 30, "acknowledge": [first["receipt"], over]}
+    second = (await api.post(f"{ORDERS}/receive", data)).json()
+    assert second["refused"] == [over]
+    assert (await queue.info()).message_count == 1
+    assert (await api.post("/api/transactions/commit", {"ids": [second["receipt"]]})).json()["refused"] == []
+    assert (await queue.info()).message_count == 0
+
+
+@served()
+async def test_nothing_is_taken_when_an_acknowledgment_fails(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await queue.send("42 bolts")
+    for data in ({}, {"lease_s": 30}):
+        assert (await api.post(f"{ORDERS}/receive", {"acknowledge": ["nonsense"], **data})).status_code == 400
+    assert (await queue.receive(0)).text == "42 bolts"
+
+
+@served()
+async def test_a_lease_that_ends_gives_its_messages_back(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await queue.send("42 bolts")
+    receipt = (await api.post(f"{ORDERS}/receive", {"lease_s": 0.1})).json()["receipt"]
+    with pytest.raises(Timeout):
+        await queue.receive(0)
+    message = await queue.receive(5)
+    assert (message.text, message.abort_count) == ("42 bolts", 1)
+    late = await api.post(f"/api/transactions/{receipt}/commit")
+    assert (late.status_code, late.json()["error"]) == (409, "TransactionSequence")
+    assert "time was over" in late.json()["message"]
+
+
+@served()
+async def test_a_receive_that_waited_is_final_when_it_is_answered(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    waiting = asyncio.create_task(api.post(f"{ORDERS}/receive", {"timeout_s": 5}))
+    await asyncio.sleep(0.05)
+    await queue.send("42 bolts")
+    assert "receipt" not in (await waiting).json()
+    assert (await queue.info()).message_count == 0
+
+
+@served()
+async def test_messages_are_looked_up(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    first, second, third = await queue.send_many(["1", "2", "3"])
+    assert await api.bodies(f"{ORDERS}/peek", {"lookup_id": str(second.lookup_id)}) == ["2"]
+    assert await api.bodies(f"{ORDERS}/receive", {"lookup_id": second.lookup_id, "seek": "next"}) == ["3"]
+    assert await api.bodies(f"{ORDERS}/receive", {"seek": "last"}) == ["2"]
+    assert (await api.post(f"{ORDERS}/receive", {"lookup_id": third.lookup_id})).json()["error"] == "MessageNotFound"
+    assert (await api.delete(f"{ORDERS}/messages/{first.lookup_id}")).status_code == 204
+    assert (await api.delete(f"{ORDERS}/messages/{first.lookup_id}")).status_code == 404
+    for wrong in ("abc", "-1", str(1 << 80), 1 << 62):
+        assert (await api.post(f"{ORDERS}/peek", {"lookup_id": wrong})).status_code == 400
+
+
+@served()
+async def test_a_queue_is_browsed_page_by_page_while_others_receive(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await queue.send_many([str(number) for number in range(5)])
+    page = (await api.get(f"{ORDERS}/browse?limit=2")).json()
+    assert [each["body_text"] for each in page["messages"]] == ["0", "1"]
+    await queue.receive(0, lookup_id=int(page["next"]))
+    page = (await api.get(f"{ORDERS}/browse?limit=2&after={page['next']}")).json()
+    assert [each["body_text"] for each in page["messages"]] == ["2", "3"]
+    page = (await api.get(f"{ORDERS}/browse?after={page['next']}")).json()
+    assert [each["body_text"] for each in page["messages"]] == ["4"]
+    assert "next" not in page
+    assert await api.bodies(f"{ORDERS}/peek", {"count": 2}) == ["0", "2"]
+
+
+@served()
+async def test_a_message_is_moved_to_a_subqueue(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    sent = await queue.send("42 bolts")
+    moved = await api.post(f"{ORDERS}/move", {"lookup_id": str(sent.lookup_id), "to": "orders;retry"})
+    assert moved.status_code == 204, moved.text
+    assert await api.bodies("/api/queues/orders;retry/receive", {}) == ["42 bolts"]
+
+
+@served(HttpSettings(max_batch=2))
+async def test_a_batch_is_bounded(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await queue.send_many(["1", "2", "3"])
+    assert await api.bodies(f"{ORDERS}/receive", {"count": 100}) == ["1", "2"]
+
+
+@served()
+async def test_what_was_sent_before_a_refusal_is_told(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    refused = await api.post(f"{ORDERS}/messages", {"messages": [{"body_text": "1"}, {"priority": 9}]})
+    assert refused.status_code == 400
+    assert "1 of 2 messages were sent" in refused.json()["hint"]
+    assert (await queue.info()).message_count == 1
+
+
+REFUSED: list[Any] = [
+    {},
+    {"messages": []},
+    {"like": {}},
+    {"like": {}, "bodies": []},
+    {"bodies": ["AAAA"]},
+    {"messages": [{}], "like": {}, "bodies": ["AAAA"]},
+    {"messages": [{"body_text": "a", "body_base64": ""}]},
+    {"messages": [{"body_base64": "not base64!"}]},
+    {"messages": [{"lable": "a"}]},
+    {"messages": [{"priority": "3"}]},
+    {"messages": [{"acknowledge": "full-receive"}]},
+    {"messages": [{"label": "x" * 300}]},
+    {"messages": [{}], "answer": "ids"},
+    {"messages": [{}], "transaction": "nonsense"},
+    {"messages": [{}], "transaction": "6b29fc40-ca47-1067-b31d-00dd010662da"},
+    {"messages": [{}], "begin_s": 5},
+    [],
+    "text",
+]
+
+
+@served()
+async def test_what_cannot_be_sent_is_refused_with_a_sentence(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    for data in REFUSED:
+        refused = await api.client.post(f"{ORDERS}/messages", json=data)
+        assert 400 <= refused.status_code < 500, data
+        assert refused.json()["message"]
+    assert (await queue.info()).message_count == 0

@@ -1,0 +1,89 @@
+"""Queues over HTTP."""
+
+from tests.http.server import Api, served
+
+
+@served()
+async def test_a_queue_is_created_shown_changed_and_deleted(api: Api) -> None:
+    created = await api.post("/api/queues", {"name": "orders", "transactional": True, "label": "incoming"})
+    assert created.status_code == 201
+    assert created.json()["path"] == "HOST\\private$\\orders"
+    shown = (await api.get("/api/queues/orders")).json()
+    assert (shown["label"], shown["transactional"], shown["quota_kb"]) == ("incoming", True, None)
+    changed = await api.client.patch("/api/queues/orders", json={"quota_kb": 5, "journal": True})
+    assert (changed.json()["quota_kb"], changed.json()["journal"], changed.json()["label"]) == (5, True, "incoming")
+    assert (await api.client.patch("/api/queues/orders", json={"quota_kb": None})).json()["quota_kb"] is None
+    assert (await api.delete("/api/queues/orders")).status_code == 204
+    gone = await api.get("/api/queues/orders")
+    assert (gone.status_code, gone.json()["error"]) == (404, "QueueNotFound")
+
+
+@served()
+async def test_queues_are_listed_by_kind_and_pattern(api: Api) -> None:
+    for name in ("orders", "offers", "bills"):
+        await api.post("/api/queues", {"name": name})
+    await api.manager.send("DIRECT=TCP:192.0.2.1\\private$\\far", "hello")
+    for query, expected in (
+        ("", ["bills", "offers", "orders"]),
+        ("?pattern=O*", ["offers", "orders"]),
+        ("?kind=outgoing", ["far"]),
+        ("?kind=system", ["SYSTEM$;DEADLETTER", "SYSTEM$;DEADXACT", "SYSTEM$;JOURNAL"]),
+    ):
+        found = [
+            queue["format_name"].rpartition("\\")[2]
+            for queue in (await api.get(f"/api/queues{query}")).json()["queues"]
+        ]
+        assert found == expected
+    assert len((await api.get("/api/queues?kind=all")).json()["queues"]) == 7
+    assert (await api.get("/api/queues?kind=odd")).status_code == 400
+
+
+@served()
+async def test_every_name_of_a_queue_can_stand_in_a_path(api: Api) -> None:
+    await api.post("/api/queues", {"name": "orders"})
+    for name in (
+        "orders",
+        "private%24%5Corders",
+        "HOST%5Cprivate$%5Corders",
+        "DIRECT%3DOS%3AHOST%5Cprivate%24%5Corders",
+        "orders;journal",
+        "%6Frders",
+    ):
+        assert (await api.get(f"/api/queues/{name}")).status_code == 200, name
+    sent = await api.post(
+        "/api/queues/DIRECT=HTTP:%2F%2F192.0.2.1%2Fmsmq%2Fprivate$%2Ffar/messages", {"messages": [{}]}
+    )
+    assert sent.json()["messages"][0]["destination_queue"] == "DIRECT=HTTP://192.0.2.1/msmq/PRIVATE$/far"
+
+
+@served()
+async def test_a_purge_empties_a_queue(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await queue.send_many([b"1", b"2"])
+    assert (await api.post("/api/queues/orders/purge")).status_code == 204
+    assert (await queue.info()).message_count == 0
+
+
+@served()
+async def test_an_outgoing_queue_is_paused_and_resumed(api: Api) -> None:
+    name = "DIRECT=TCP:192.0.2.1%5Cprivate$%5Cfar"
+    await api.post(f"/api/queues/{name}/messages", {"messages": [{"body_text": "hello"}]})
+    assert (await api.post(f"/api/queues/{name}/pause")).status_code == 204
+    assert (await api.get(f"/api/queues/{name}")).json()["state"] == "on_hold"
+    assert (await api.post(f"/api/queues/{name}/resume")).status_code == 204
+    assert (await api.get(f"/api/queues/{name}")).json()["state"] == "inactive"
+    await api.manager.create_queue("orders")
+    refused = await api.post("/api/queues/orders/pause")
+    assert (refused.status_code, refused.json()["error"]) == (400, "InvalidParameter")
+
+
+@served()
+async def test_messages_of_an_outgoing_queue_are_read_by_an_administrator(api: Api) -> None:
+    name = "DIRECT=TCP:192.0.2.1%5Cprivate$%5Cfar"
+    await api.post(f"/api/queues/{name}/messages", {"messages": [{"body_text": "1"}, {"body_text": "2"}]})
+    assert await api.bodies(f"/api/queues/{name}/peek?outgoing=true", {}) == ["1"]
+    assert await api.bodies(f"/api/queues/{name}/receive?outgoing=true", {}) == ["1"]
+    assert (await api.get(f"/api/queues/{name}/browse")).json()["messages"][0]["body_text"] == "2"
+    assert (await api.post(f"/api/queues/{name}/purge?outgoing=true")).status_code == 204
+    assert (await api.get(f"/api/queues/{name}")).json()["message_count"] == 0
+    assert (await api.post("/api/queues/nowhere/peek?outgoing=true", {})).status_code == 404
