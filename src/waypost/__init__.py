@@ -7,8 +7,8 @@
         orders.send("42 bolts", label="order")
         print(orders.receive().text)
 
-`waypost.open` is where to start; `waypost.aio` has the same for asyncio, and `waypost.errors` what can go wrong. The
-packets, names and values of the protocol are in waypost.wire.
+`waypost.open` is where to start; `waypost.connect` is the same on a running daemon. `waypost.aio` has both for asyncio,
+and `waypost.errors` what can go wrong. The packets, names and values of the protocol are in waypost.wire.
 """
 
 from importlib import import_module
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from waypost.client.message import Message
     from waypost.client.queue import Cursor, Queue
     from waypost.client.queue_info import QueueInfo
+    from waypost.client.remote.manager import connect
 
 __all__ = [
     "Cursor",
@@ -33,6 +34,7 @@ __all__ = [
     "Transaction",
     "__version__",
     "aio",
+    "connect",
     "errors",
     "open",
     "xml_body",
@@ -46,6 +48,7 @@ _HOMES: Final = {
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.client.queue_info",
     "Transaction": "waypost.client.manager",
+    "connect": "waypost.client.remote.manager",
     "open": "waypost.client.manager",
     "xml_body": "waypost.client.bodies",
 }

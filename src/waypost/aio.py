@@ -1,4 +1,4 @@
-"""A queue manager inside the process, for asyncio: what waypost has, with coroutines for everything that may wait.
+"""Queue managers for asyncio: what waypost has, with coroutines for everything that may wait.
 
 async with waypost.aio.open("./data") as manager:
     orders = await manager.create_queue("orders")
@@ -9,5 +9,6 @@ async with waypost.aio.open("./data") as manager:
 
 from waypost.client.aio_manager import Manager, Transaction, open  # noqa: A004, the name that people look for
 from waypost.client.aio_queue import Cursor, Queue
+from waypost.client.remote.aio import connect
 
-__all__ = ["Cursor", "Manager", "Queue", "Transaction", "open"]
+__all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "open"]

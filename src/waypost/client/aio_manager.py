@@ -144,6 +144,11 @@ class Manager:
         await self._shell.close()
 
 
+def shell_of(manager: Manager) -> Looping:
+    """The shell around the engine of a manager, for those who serve it to other processes."""
+    return manager._shell  # noqa: SLF001, of this module
+
+
 @documented_by(manager.Transaction)
 class Transaction(BaseTransaction):
     __slots__ = ("_shell",)

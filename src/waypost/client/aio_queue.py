@@ -157,6 +157,12 @@ class Queue(BaseQueue):
         with self._if_it_is_there():
             await self._shell.do(self._calls.set_queue, self._name, attributes)
 
+    async def pause(self) -> None:
+        await self._shell.do(self._calls.pause_queue, self._name)
+
+    async def resume(self) -> None:
+        await self._shell.do(self._calls.resume_queue, self._name)
+
     async def delete(self) -> None:
         handles = tuple(self._handles.values())
         with self._if_it_is_there():

@@ -14,7 +14,7 @@ from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
-from waypost.core.queues import Queue, QueueAttributes
+from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.core.reading import MessageSeekAction
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.guid import guid_text
@@ -78,6 +78,19 @@ class Calls:
     def delete_queue(self, call: Call, name: FormatName) -> None:
         self.application.delete_queue(call, self._queue(name))
 
+    def pause_queue(self, call: Call, name: FormatName) -> None:
+        """Let nothing leave an outgoing queue."""
+        node, queue = self._engine.node, self._outgoing(name)
+        with node.operation(call.now):
+            self._manager.outgoing.pause_queue(queue)
+            node.reply(call.request)
+
+    def resume_queue(self, call: Call, name: FormatName) -> None:
+        node, queue = self._engine.node, self._outgoing(name)
+        with node.operation(call.now):
+            self._manager.outgoing.resume_queue(queue)
+            node.reply(call.request)
+
     def begin(self, call: Call, identifier: bytes) -> None:
         self.application.begin_transaction(call, identifier)
         self._engine.transactions.add(identifier)
@@ -109,6 +122,12 @@ class Calls:
         queue = self._manager.find_queue(name) or self._manager.collection.outgoing.get(name)
         if queue is None:
             raise QueueNotFound(f"{name} is no queue of this computer")
+        return queue
+
+    def _outgoing(self, name: FormatName) -> OutgoingQueue:
+        queue = self._queue(name)
+        if not isinstance(queue, OutgoingQueue):
+            raise InvalidParameter(f"{name} is a queue of this computer; only outgoing queues are paused and resumed")
         return queue
 
 

@@ -10,7 +10,7 @@ from waypost.client.sending import acknowledge_text
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
 from waypost.core.message_values import DeliveryGuarantee, SenderIdentifierType
-from waypost.core.serialization import size_in_bytes
+from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.codec import INFINITE
@@ -210,6 +210,11 @@ class Message:
     def size(self) -> int:
         """Bytes that it counts in quotas: headers and body."""
         return size_in_bytes(self._core)
+
+    @property
+    def packet(self) -> bytes:
+        """The message as MSMQ transfers it, which `waypost decode` shows field by field."""
+        return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:
         """The message object of the command line and HTTP, ready for json."""

@@ -233,6 +233,14 @@ class Queue(BaseQueue):
         with self._if_it_is_there():
             self._shell.do(self._calls.set_queue, self._name, attributes)
 
+    def pause(self) -> None:
+        """Let no message leave an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
+        self._shell.do(self._calls.pause_queue, self._name)
+
+    def resume(self) -> None:
+        """Let messages leave an outgoing queue again."""
+        self._shell.do(self._calls.resume_queue, self._name)
+
     def delete(self) -> None:
         """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
         handles = tuple(self._handles.values())

@@ -1,0 +1,240 @@
+"""Conversations with the daemon for threads: each waits for its own answer, on a connection of its own for that time.
+
+Connections are kept and used again, the youngest first, so there are as many as threads that ask at the same time. It
+takes one system call to ask and one to read a short answer.
+"""
+
+import os
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from math import ceil
+from struct import Struct
+from threading import Lock
+from typing import Any, Final
+
+from waypost.client.remote.address import Address, Lost, NotSent
+from waypost.client.remote.calls import RemoteCalls, status
+from waypost.client.remote.exchanges import Conversation, Exchange
+from waypost.client.remote.http11 import Response, ResponseParser
+from waypost.errors import ServiceNotAvailable, WaypostError
+from waypost.hresult import HResult
+from waypost.node.failures import failure
+
+_MAX_IDLE: Final = 64
+# A connection that has rested longer is looked at before it is used: the daemon may have closed it.
+_RESTED_SECONDS: Final = 0.5
+_SHORT: Final = 16_384
+_LONG: Final = 1 << 20
+_TIMEVAL: Final = Struct("@ll")
+_HAS_TIMEVAL: Final = sys.platform != "win32"
+
+
+class RemoteBlocking:
+    """A shell around a daemon, with the methods of waypost.client.blocking.Blocking."""
+
+    __slots__ = ("_address", "_closing", "_idle", "_is_closed", "_process", "_waiting", "calls")
+
+    def __init__(self, address: Address) -> None:
+        self._address: Final = address
+        self._process = os.getpid()
+        self._is_closed = False
+        self._closing: Final = Lock()
+        self._idle: list[_Link] = []
+        # The connections on which somebody waits for a message, and under which handle.
+        self._waiting: dict[_Link, int] = {}
+        try:
+            self.calls: Final = RemoteCalls(self._carry(status()), self._cancel)
+        except BaseException:
+            self._close_idle()
+            raise
+
+    def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
+        """Have something done, and wait for the answer."""
+        return self._carry(operation(*args))
+
+    def read(self, operation: Callable[..., Conversation[Any]], handle: int, *args: Any) -> Any:
+        """Read through a handle; to close it ends the wait."""
+        return self._carry(operation(handle, *args), handle)
+
+    def start(self, operation: Callable[..., Conversation[Any]], *args: Any) -> None:
+        self._carry(operation(*args))
+
+    def look(self, function: Callable[..., Conversation[Any]], *args: Any) -> Any:
+        return self._carry(function(*args))
+
+    def close(self) -> None:
+        """End the waits and what is open at the daemon, and let the connections go. A second time it does nothing."""
+        with self._closing:
+            if self._is_closed:
+                return
+            try:
+                for link in tuple(self._waiting):
+                    link.cancel()
+                # What the daemon does not hear of ends there by itself.
+                with suppress(WaypostError):
+                    for conversation in self.calls.farewell():
+                        self._carry(conversation)
+            finally:
+                self._is_closed = True
+                self._close_idle()
+
+    def _carry(self, conversation: Conversation[Any], handle: int | None = None) -> Any:
+        try:
+            exchange = next(conversation)
+            while True:
+                exchange = conversation.send(self._exchange(exchange, handle))
+        except StopIteration as end:
+            return end.value
+
+    def _exchange(self, exchange: Exchange, handle: int | None) -> Response:
+        request = self._address.request(exchange)
+        timeout = self._address.timeout + ceil(exchange.wait_s)
+        link = self._take()
+        if link is not None:
+            try:
+                return self._over(link, request, timeout, handle)
+            except NotSent:
+                pass
+            except Lost as error:
+                if not exchange.is_repeatable:
+                    raise self._address.connection_lost(error) from None
+                exchange.is_repeated = True
+        try:
+            return self._over(self._connect(), request, timeout, handle)
+        except (NotSent, Lost) as error:
+            raise self._address.connection_lost(error) from None
+
+    def _over(self, link: "_Link", request: bytes, timeout: float, handle: int | None) -> Response:
+        if handle is not None:
+            self._waiting[link] = handle
+        is_kept = False
+        try:
+            response = link.exchange(request, timeout)
+            is_kept = response.is_kept
+        except (NotSent, Lost):
+            if link.is_cancelled:
+                raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+            raise
+        finally:
+            if handle is not None:
+                del self._waiting[link]
+            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
+                self._idle.append(link)
+            else:
+                link.close()
+        return response
+
+    def _take(self) -> "_Link | None":
+        """A connection that is not in use, if there is one."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        if self._process != os.getpid():
+            # They belong to the process that forked this one.
+            self._idle = []
+            self._process = os.getpid()
+        while True:
+            try:
+                link = self._idle.pop()
+            except IndexError:
+                return None
+            if link.is_alive():
+                return link
+            link.close()
+
+    def _connect(self) -> "_Link":
+        address = self._address
+        try:
+            connection = socket.create_connection((address.host, address.port), address.timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if address.tls is not None:
+                connection = address.tls.wrap_socket(connection, server_hostname=address.host)
+        except (OSError, UnicodeError) as error:
+            raise address.cannot_connect(error) from None
+        return _Link(connection)
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _cancel(self, handle: int) -> None:
+        for link, waits_under in tuple(self._waiting.items()):
+            if waits_under == handle:
+                link.cancel()
+
+
+class _Link:
+    """One connection, for one exchange at a time."""
+
+    __slots__ = ("_rested_since", "_socket", "_timeout", "is_cancelled")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket: Final = connection
+        self._timeout = 0.0
+        self._rested_since = 0.0
+        self.is_cancelled = False
+
+    def exchange(self, request: bytes, timeout: float) -> Response:
+        if timeout != self._timeout:
+            self._set_timeout(timeout)
+        try:
+            self._socket.sendall(request)
+        except (OSError, ValueError) as error:
+            raise NotSent(str(error)) from None
+        parser = ResponseParser()
+        response = None
+        while response is None:
+            try:
+                data = self._socket.recv(min(parser.missing, _LONG) if parser.missing > _SHORT else _SHORT)
+            except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
+                raise Lost(f"it did not come within {timeout:g} seconds") from None
+            except (OSError, ValueError) as error:
+                raise Lost(str(error)) from None
+            if data:
+                response = parser.feed(data)
+            else:
+                response = parser.end()
+                if response is None:
+                    raise Lost("the daemon closed it")
+        self._rested_since = time.monotonic()
+        return response
+
+    def is_alive(self) -> bool:
+        """Whether the daemon has neither closed it nor said anything unasked, as far as one can tell."""
+        if time.monotonic() - self._rested_since < _RESTED_SECONDS:
+            return True
+        self._timeout = 0.0
+        try:
+            self._socket.setblocking(False)
+            if isinstance(self._socket, ssl.SSLSocket):
+                self._socket.read(1)
+            else:
+                self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except (OSError, ValueError):
+            return False
+        return False
+
+    def cancel(self) -> None:
+        """End the exchange that another thread waits for."""
+        self.is_cancelled = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _set_timeout(self, seconds: float) -> None:
+        self._timeout = seconds
+        if _HAS_TIMEVAL and not isinstance(self._socket, ssl.SSLSocket):
+            # The kernel counts: with a time limit of its own, Python asks it twice for every call.
+            limit = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000))
+            self._socket.settimeout(None)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        else:
+            self._socket.settimeout(seconds)

@@ -1,0 +1,103 @@
+"""One request to the daemon and its answer, as what is asked for and what came back.
+
+An operation is a conversation: a generator that yields Exchanges, gets a Response for each and returns its result. It
+neither waits nor connects, so both shells can carry it.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from waypost.client.remote.http11 import Response
+from waypost.client.remote.packing import error_of
+from waypost.client.remote.schema import MESSAGEPACK, ErrorObject
+from waypost.errors import AccessDenied, DecodeError, ServiceNotAvailable, WaypostError
+
+R = TypeVar("R")
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(slots=True)
+class Exchange:
+    method: str
+    target: str
+    body: bytes = b""
+    # Whether to do it twice is as good as to do it once.
+    is_repeatable: bool = False
+    # How long the daemon may wait before it answers.
+    wait_s: float = 0.0
+    # Set by the shell when it was sent a second time.
+    is_repeated: bool = False
+
+
+Conversation: TypeAlias = Generator[Exchange, Response, R]
+
+
+def post(target: str, content: msgspec.Struct | None = None) -> Exchange:
+    return Exchange("POST", target, b"" if content is None else _encode(content))
+
+
+def patch(target: str, content: msgspec.Struct) -> Exchange:
+    return Exchange("PATCH", target, _encode(content), is_repeatable=True)
+
+
+def get(target: str) -> Exchange:
+    return Exchange("GET", target, is_repeatable=True)
+
+
+def delete(target: str) -> Exchange:
+    return Exchange("DELETE", target)
+
+
+def read(target: str, content: msgspec.Struct, wait_s: float, *, is_repeatable: bool) -> Exchange:
+    return Exchange("POST", target, _encode(content), is_repeatable, wait_s)
+
+
+def any_request(method: str, target: str, content: object) -> Exchange:
+    """Any other."""
+    return Exchange(method, target, b"" if content is None else _encode(content), is_repeatable=method == "GET")
+
+
+def path_part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def accepted(response: Response) -> bytes:
+    """The content of an answer; raises the error that the daemon had."""
+    if 200 <= response.status < 300:
+        return response.body
+    raise _error(response)
+
+
+class Decoder:
+    """Reads one type of answer. Raises DecodeError for what is none."""
+
+    __slots__ = ("_decode",)
+
+    def __init__(self, kind: Any) -> None:
+        self._decode: Final = msgspec.msgpack.Decoder(kind).decode
+
+    def __call__(self, response: Response) -> Any:
+        return self.of(accepted(response))
+
+    def of(self, content: bytes) -> Any:
+        try:
+            return self._decode(content)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            reason = f"it is not what a Waypost daemon answers: {error}"
+            raise DecodeError("HTTP", "answer", 0, reason) from None
+
+
+def _error(response: Response) -> WaypostError:
+    decode = msgspec.msgpack.decode if response.content_type == MESSAGEPACK else msgspec.json.decode
+    try:
+        return error_of(decode(response.body, type=ErrorObject))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        pass
+    if response.status in (401, 403):
+        return AccessDenied(f"the daemon answers {response.status}; give connect the token that it expects")
+    return ServiceNotAvailable(f"the daemon, or what stands before it, answers with HTTP status {response.status}")

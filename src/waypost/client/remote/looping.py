@@ -1,0 +1,255 @@
+"""Conversations with the daemon for an event loop: those of waypost.client.remote.blocking, with coroutines."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from math import ceil
+from socket import IPPROTO_TCP, TCP_NODELAY
+from typing import Any, Final
+
+from waypost.client.remote.address import Address, Lost, NotSent
+from waypost.client.remote.calls import RemoteCalls, status
+from waypost.client.remote.exchanges import Conversation, Exchange
+from waypost.client.remote.http11 import Response, ResponseParser
+from waypost.errors import DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
+from waypost.hresult import HResult
+from waypost.node.failures import failure
+
+_MAX_IDLE: Final = 64
+
+
+class RemoteLooping:
+    """A shell around a daemon, for one event loop. `look` is a coroutine here: nothing can be known without asking."""
+
+    __slots__ = ("_address", "_idle", "_is_closed", "_loop", "_started", "_waiting", "calls")
+
+    calls: RemoteCalls
+
+    def __init__(self, address: Address) -> None:
+        self._address: Final = address
+        self._loop: Final = asyncio.get_running_loop()
+        self._is_closed = False
+        self._idle: list[_Link] = []
+        self._waiting: dict[_Link, int] = {}
+        # The loop itself does not keep tasks alive.
+        self._started: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def open(cls, address: Address) -> "RemoteLooping":
+        shell = cls(address)
+        try:
+            shell.calls = RemoteCalls(await shell._carry(status()), shell._cancel)
+        except BaseException:
+            shell._close_idle()
+            await asyncio.sleep(0)
+            raise
+        return shell
+
+    async def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
+        return await self._carry(operation(*args))
+
+    async def read(self, operation: Callable[..., Conversation[Any]], handle: int, *args: Any) -> Any:
+        return await self._carry(operation(handle, *args), handle)
+
+    async def look(self, function: Callable[..., Conversation[Any]], *args: Any) -> Any:
+        return await self._carry(function(*args))
+
+    def start(self, operation: Callable[..., Conversation[Any]], *args: Any) -> None:
+        self.check_loop()
+        conversation = operation(*args)
+        try:
+            exchange = next(conversation)
+        except StopIteration:
+            return
+        task = self._loop.create_task(self._finish(conversation, exchange))
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self.check_loop()
+        try:
+            for link in tuple(self._waiting):
+                link.cancel()
+            if self._started:
+                await asyncio.wait(self._started)
+            with suppress(WaypostError):
+                for conversation in self.calls.farewell():
+                    await self._carry(conversation)
+        finally:
+            self._is_closed = True
+            self._close_idle()
+            # The transports let their sockets go in the next turn.
+            await asyncio.sleep(0)
+
+    def check_loop(self) -> None:
+        """Raise InvalidParameter for a caller outside the loop."""
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is not self._loop:
+            raise InvalidParameter(
+                "the connection to the queue manager belongs to another event loop; use it there, and connect in each"
+            )
+
+    async def _finish(self, conversation: Conversation[Any], exchange: Exchange) -> None:
+        """Nobody waits for it, and what the daemon does not hear of ends there by itself."""
+        with suppress(WaypostError, StopIteration):
+            while True:
+                exchange = conversation.send(await self._exchange(exchange, None))
+
+    async def _carry(self, conversation: Conversation[Any], handle: int | None = None) -> Any:
+        self.check_loop()
+        try:
+            exchange = next(conversation)
+            while True:
+                exchange = conversation.send(await self._exchange(exchange, handle))
+        except StopIteration as end:
+            return end.value
+
+    async def _exchange(self, exchange: Exchange, handle: int | None) -> Response:
+        request = self._address.request(exchange)
+        timeout = self._address.timeout + ceil(exchange.wait_s)
+        link = self._take()
+        if link is not None:
+            try:
+                return await self._over(link, request, timeout, handle)
+            except NotSent:
+                pass
+            except Lost as error:
+                if not exchange.is_repeatable:
+                    raise self._address.connection_lost(error) from None
+                exchange.is_repeated = True
+        try:
+            return await self._over(await self._connect(), request, timeout, handle)
+        except (NotSent, Lost) as error:
+            raise self._address.connection_lost(error) from None
+
+    async def _over(self, link: "_Link", request: bytes, timeout: float, handle: int | None) -> Response:
+        if handle is not None:
+            self._waiting[link] = handle
+        is_kept = False
+        try:
+            response = await link.exchange(request, timeout)
+            is_kept = response.is_kept
+        except (NotSent, Lost):
+            if link.is_cancelled:
+                raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+            raise
+        finally:
+            if handle is not None:
+                del self._waiting[link]
+            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
+                self._idle.append(link)
+            else:
+                link.close()
+        return response
+
+    def _take(self) -> "_Link | None":
+        """A connection that is not in use, if there is one."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        while self._idle:
+            link = self._idle.pop()
+            if link.is_alive:
+                return link
+            link.close()
+        return None
+
+    async def _connect(self) -> "_Link":
+        address = self._address
+        connecting = self._loop.create_connection(
+            lambda: _Link(self._loop),
+            address.host,
+            address.port,
+            ssl=address.tls,
+            server_hostname=address.host if address.tls is not None else None,
+        )
+        try:
+            _, link = await asyncio.wait_for(connecting, address.timeout)
+        except (OSError, UnicodeError, TimeoutError) as error:
+            raise address.cannot_connect(error) from None
+        return link
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _cancel(self, handle: int) -> None:
+        for link, waits_under in tuple(self._waiting.items()):
+            if waits_under == handle:
+                link.cancel()
+
+
+class _Link(asyncio.Protocol):
+    """One connection, for one exchange at a time."""
+
+    __slots__ = ("_answer", "_loop", "_parser", "_transport", "is_alive", "is_cancelled")
+
+    _transport: asyncio.Transport
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop: Final = loop
+        self._parser = ResponseParser()
+        self._answer: asyncio.Future[Response] | None = None
+        self.is_alive = True
+        self.is_cancelled = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:
+            # Nobody has asked.
+            self.close()
+            return
+        try:
+            response = self._parser.feed(bytes(data))
+        except DecodeError as error:
+            self._end(error)
+        else:
+            if response is not None:
+                self._end(response)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_alive = False
+        self._end(self._parser.end() or Lost(str(error) if error else "the daemon closed it"))
+
+    async def exchange(self, request: bytes, timeout: float) -> Response:
+        if not self.is_alive or self._transport.is_closing():
+            raise NotSent("the daemon closed it")
+        self._parser = ResponseParser()
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        self._answer = answer
+        limit = self._loop.call_later(timeout, self._end, Lost(f"it did not come within {timeout:g} seconds"))
+        try:
+            self._transport.write(request)
+            return await answer
+        finally:
+            limit.cancel()
+            self._answer = None
+
+    def cancel(self) -> None:
+        """End the exchange that a task waits for."""
+        self.is_cancelled = True
+        self._end(Lost("the wait was ended"))
+
+    def close(self) -> None:
+        self.is_alive = False
+        # Nothing is left to be sent, and nobody shall wait for the farewells of TLS.
+        self._transport.abort()
+
+    def _end(self, outcome: Response | Exception) -> None:
+        answer = self._answer
+        if answer is None or answer.done():
+            return
+        if isinstance(outcome, Response):
+            answer.set_result(outcome)
+        else:
+            answer.set_exception(outcome)

@@ -1,0 +1,111 @@
+"""Messages, queues and errors as the structures of the schema, and back. The daemon and its clients share it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any, Final
+
+from msgspec import UNSET, convert, structs
+
+from waypost import errors
+from waypost.client.message import Message
+from waypost.client.queue_info import QueueInfo
+from waypost.client.remote.schema import ErrorObject, MessageObject, PacketRow, QueueObject, SentIds
+from waypost.core.message import Message as CoreMessage
+from waypost.core.serialization import packet_of
+from waypost.core.stored_message import stored_message
+from waypost.errors import DecodeError, EncodeError, WaypostError
+from waypost.guid import parse_guid
+from waypost.node.sending import messages_like
+from waypost.wire.identifiers import MessageIdentifier
+
+_core_of: Final = attrgetter("_core")
+
+
+def packet_row(message: Message) -> PacketRow:
+    core: CoreMessage = _core_of(message)
+    return PacketRow(core.lookup_identifier, core.arrival_time, core.abort_count, core.move_count, packet_of(core))
+
+
+def message_of(row: PacketRow) -> CoreMessage:
+    """The message, which is decoded when somebody looks at it; DecodeError then if it cannot be."""
+    core = stored_message(row.packet)
+    core.lookup_identifier = row.lookup_id
+    core.arrival_time = row.arrival_time
+    core.abort_count = row.abort_count
+    core.move_count = row.move_count
+    return core
+
+
+def message_object(message: Message) -> MessageObject:
+    """For JSON. For MessagePack, `body` gets what `body_base64` has."""
+    values = message.to_dict() | {"message_class": f"{message.message_class:#06x}", "body_base64": message.body}
+    del values["class"]
+    return MessageObject(**values)  # type: ignore[arg-type]  # to_dict has these types
+
+
+def sent_ids(messages: Sequence[Message]) -> SentIds:
+    """Of messages that one send has sent, so that their ordinals follow each other."""
+    first: CoreMessage = _core_of(messages[0])
+    return SentIds(
+        source=messages[0].source_machine,
+        sent_time=first.sent_time,
+        arrival_time=first.arrival_time,
+        time_to_reach_queue=first.time_to_reach_queue,
+        first_ordinal=first.identifier.ordinal,
+        lookup_ids=[message.lookup_id for message in messages],
+    )
+
+
+def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> list[CoreMessage]:
+    """The messages that were sent with these bodies. `like` is used up."""
+    if len(sent.lookup_ids) != len(bodies):
+        raise DecodeError("HTTP", "lookup_ids", 0, f"{len(sent.lookup_ids)} messages were sent, not {len(bodies)}")
+    like.sent_time = sent.sent_time
+    like.arrival_time = sent.arrival_time
+    like.time_to_reach_queue = sent.time_to_reach_queue
+    source = parse_guid(sent.source)
+    if len(bodies) == 1:
+        # Its packet is made if somebody asks for it.
+        like.identifier = MessageIdentifier(source, sent.first_ordinal)
+        like.body = bodies[0]
+        like.lookup_identifier = sent.lookup_ids[0]
+        return [like]
+    manager: Any = SimpleNamespace(
+        first_ordinal=lambda _: sent.first_ordinal, identity=SimpleNamespace(identifier=source)
+    )
+    messages = messages_like(like, bodies, manager)
+    for message, lookup_id in zip(messages, sent.lookup_ids, strict=True):
+        message.lookup_identifier = lookup_id
+    return messages
+
+
+def queue_object(info: QueueInfo) -> QueueObject:
+    return convert(info.to_dict(), QueueObject)
+
+
+def info_of(found: QueueObject) -> QueueInfo:
+    values: dict[str, Any] = {name: value for name, value in structs.asdict(found).items() if value is not UNSET}
+    values["subqueues"] = tuple(found.subqueues)
+    values["created"] = datetime.fromisoformat(found.created)
+    values["modified"] = datetime.fromisoformat(found.modified)
+    if found.next_hops is not UNSET:
+        values["next_hops"] = tuple(found.next_hops)
+    return QueueInfo(**values)
+
+
+def error_of(found: ErrorObject) -> WaypostError:
+    """The error that the daemon had, of its class; the hint is a note on it."""
+    cls = getattr(errors, found.error, None)
+    if not (isinstance(cls, type) and issubclass(cls, WaypostError)):
+        cls = WaypostError
+    if issubclass(cls, DecodeError | EncodeError):
+        expected = 4 if issubclass(cls, DecodeError) else 3
+        is_whole = len(found.arguments) == expected
+        error: WaypostError = cls(*found.arguments) if is_whole else WaypostError(found.message)
+    else:
+        error = cls(found.message)
+    if found.hint:
+        error.add_note(found.hint)
+    return error
