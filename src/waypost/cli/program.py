@@ -3,10 +3,13 @@
 import os
 import sys
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
+
+# What shells say of a program that SIGINT has ended.
+INTERRUPTED: Final = 130
 
 
 def printable(text: str) -> str:
@@ -19,7 +22,9 @@ def printable(text: str) -> str:
 
 
 class Failure(Exception):
-    """A command cannot do its work, or a part of it: one sentence, and a hint what to do."""
+    """A command cannot do its work, or a part of it: one sentence, and a hint what to do. 1 is its exit code."""
+
+    exit_code: ClassVar = 1
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence)
@@ -62,14 +67,16 @@ class Output:
 
 
 class Program(TyperGroup):
-    """All commands together. Exit codes: 1 for a Failure, 2 for wrong usage."""
+    """All commands together. Exit codes: that of a Failure, 2 for wrong usage, 130 if it was interrupted."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         try:
             code = super().main(*args, **options | {"standalone_mode": False})
         except Failure as failure:
             failure.show()
-            code = 1
+            code = failure.exit_code
+        except typer.Abort:
+            code = INTERRUPTED
         except typer.TyperException as error:
             _wrong_usage(error, self.name or "").show()
             code = error.exit_code

@@ -1,0 +1,123 @@
+"""The way of a command to the queue manager: which one, and what its errors mean at the command line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+
+import typer
+
+import waypost
+from waypost.cli.program import Failure
+from waypost.errors import (
+    AccessDenied,
+    CannotConnect,
+    ConnectionLost,
+    DecodeError,
+    InsufficientResources,
+    InvalidParameter,
+    MessageError,
+    QueueExists,
+    QueueNotFound,
+    ServiceNotAvailable,
+    SharingViolation,
+    StoreError,
+    Timeout,
+    TransactionUsage,
+    WaypostError,
+)
+
+if TYPE_CHECKING:
+    from waypost import Manager, Queue
+
+DEFAULT_URL: Final = "http://127.0.0.1:8181"
+
+Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The daemon that the options of `waypost` itself name."""
+
+    url: str = DEFAULT_URL
+    token: str | None = None
+
+
+class Unreachable(Failure):
+    """No daemon answers."""
+
+    exit_code: ClassVar = 3
+
+
+class TimedOut(Failure):
+    """What was waited for did not come."""
+
+    exit_code: ClassVar = 4
+
+
+# The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
+_HINTS: Final[tuple[tuple[type[WaypostError], str], ...]] = (
+    (CannotConnect, "start one with `waypost serve`, or name another with --url or WAYPOST_URL."),
+    (ConnectionLost, "`waypost status` tells whether it runs; look into the queue before you repeat what you did."),
+    (ServiceNotAvailable, "wait until it has started, or start it again."),
+    (QueueNotFound, "`waypost queue list` shows the queues, and `waypost queue create` makes one."),
+    (QueueExists, "`waypost queue set` changes the queue that is there."),
+    (SharingViolation, "wait until the other reader has closed the queue."),
+    (AccessDenied, "give the token of the daemon with --token or WAYPOST_TOKEN."),
+    (TransactionUsage, "send to a transactional queue with --transactional, and to others without."),
+    (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
+    (StoreError, "`waypost doctor` looks at the store."),
+    (Timeout, "wait longer with --timeout."),
+    (MessageError, "`waypost peek NAME --all` shows the messages of a queue."),
+    (DecodeError, "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."),
+    (InvalidParameter, "--help tells what can be given."),
+    (WaypostError, "`waypost doctor` tells whether the queue manager is well."),
+)
+
+
+def connect(url: str, token: str | None) -> "Manager":
+    """The one place where the command line meets the client."""
+    return waypost.connect(url, token=token)
+
+
+@contextmanager
+def session(context: typer.Context) -> Iterator["Manager"]:
+    """The queue manager to work with. What it refuses becomes a Failure with the right exit code."""
+    target = context.find_object(Target) or Target()
+    try:
+        with connect(target.url, target.token) as manager:
+            yield manager
+    except WaypostError as error:
+        raise failure(error) from None
+
+
+def failure(error: WaypostError) -> Failure:
+    """What an error of the queue manager is at the command line."""
+    hint = next(hint for kind, hint in _HINTS if isinstance(error, kind))
+    if isinstance(error, ServiceNotAvailable):
+        return Unreachable(_sentence(error), hint)
+    if isinstance(error, Timeout):
+        return TimedOut(_sentence(error), hint)
+    return Failure(_sentence(error), hint)
+
+
+def queue_of(manager: "Manager", name: str) -> "Queue":
+    """The queue that NAME means: if it is on another computer, the outgoing queue for it."""
+    queue = manager.queue(name)
+    if "=" in name or "\\" in name:
+        wanted = queue.format_name.casefold()
+        for outgoing in manager.outgoing_queues():
+            if outgoing.format_name.casefold() == wanted:
+                return outgoing
+    return queue
+
+
+def request(manager: "Manager", method: str, path: str, body: object = None) -> Any:
+    """What the daemon offers and the Python API does not. The answer is what its JSON says."""
+    return manager.request(method, path, body)  # type: ignore[attr-defined]  # only a remote manager has it
+
+
+def _sentence(error: WaypostError) -> str:
+    text = str(error) or type(error).__doc__ or type(error).__name__
+    text = text[0].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."

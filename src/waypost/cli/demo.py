@@ -1,0 +1,188 @@
+"""`waypost demo`: the product in under a minute, with two real queue managers on this computer."""
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from waypost.cli.daemon import connect, request
+from waypost.cli.program import Failure, Output
+from waypost.errors import WaypostError
+
+if TYPE_CHECKING:
+    from waypost import Manager
+
+START_TIMEOUT: Final = 20.0
+WAIT: Final = 20.0
+
+# Nobody is at the last of these addresses.
+HERE, THERE, NOWHERE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+
+
+def demo() -> None:
+    """Show a queue manager at work: two of them, on this computer, for some seconds, with all that they need.
+
+    A message that is sent while the other queue manager is off arrives when it comes up; a transaction is all or
+    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead letter. Nothing is left behind.
+
+    \b
+    waypost demo
+    """
+    tell = _narrator(Output())
+    folder = Path(tempfile.mkdtemp(prefix="waypost-demo-"))
+    try:
+        ports = _Ports(_free_port(), _free_port(socket.SOCK_DGRAM))
+        alpha = _Site("ALPHA", HERE, folder / "alpha", ports)
+        beta = _Site("BETA", THERE, folder / "beta", ports)
+        _show(tell, alpha, beta)
+    except WaypostError as error:
+        raise Failure(
+            f"The demo came to a stop: {error}.", "`waypost serve` shows how a queue manager starts."
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    """Where both listen, each on its own address. Not the standard ports: they may have a queue manager already."""
+
+    transfer: int
+    ping: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """One queue manager."""
+
+    name: str
+    address: str
+    folder: Path
+    ports: _Ports
+
+    def queue(self, name: str) -> str:
+        """What the other one calls a queue of this one."""
+        return f"DIRECT=TCP:{self.address}\\private$\\{name}"
+
+    @contextmanager
+    def running(self) -> Iterator["Manager"]:
+        # What configures another queue manager of this computer is not meant for this one.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+        process = subprocess.Popen(
+            self._command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        try:
+            with connect(f"http://{self._ready(process)}", None) as manager:
+                yield manager
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(START_TIMEOUT)
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def _command(self) -> list[str]:
+        settings = {
+            "store.path": self.folder,
+            "names.computer": self.name,
+            "transfer.bind": self.address,
+            "transfer.port": self.ports.transfer,
+            "transfer.peer_port": self.ports.transfer,
+            "transfer.ping_port": self.ports.ping,
+            "transfer.peer_ping_port": self.ports.ping,
+            "transfer.retry_connect_s": 0.5,
+            "http.port": 0,
+        }
+        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        return [sys.executable, "-m", "waypost.cli", "serve", *options]
+
+    def _ready(self, process: "subprocess.Popen[str]") -> str:
+        """The address of its HTTP API, once it says that it is ready."""
+        assert process.stdout is not None
+        is_there, _, _ = select.select([process.stdout], [], [], START_TIMEOUT)
+        line = process.stdout.readline() if is_there else ""
+        if not line:
+            raise Failure(
+                f"The queue manager {self.name} did not start on {self.address}.",
+                f"`waypost serve --bind {self.address} --data /tmp/waypost-try` tells why.",
+            )
+        return str(json.loads(line)["http"])
+
+
+def _show(tell: Callable[[str], None], alpha: _Site, beta: _Site) -> None:
+    tell(f"Two queue managers: {alpha.name} on {alpha.address} and {beta.name} on {beta.address}.")
+    with beta.running() as there:
+        there.create_queue("orders")
+        there.create_queue("ledger", transactional=True)
+        tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. Now it goes down.")
+    with ExitStack() as stack:
+        here = stack.enter_context(alpha.running())
+        acks = here.create_queue("acks")
+        tell("")
+        tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and wants to know what becomes of it.")
+        order = here.send(
+            beta.queue("orders"), "42 bolts", label="order", acknowledge="full-receive", admin_queue=alpha.queue("acks")
+        )
+        tell(f"   Message {order.id} is safe on the disk of {alpha.name}. Why does it not move?")
+        time.sleep(1)
+        for sentence in _explain(here, order.id):
+            tell(f"     {sentence}")
+        there = stack.enter_context(beta.running())
+        received = there.queue("orders").receive(WAIT)
+        tell(f"   {beta.name} comes up, and receives {received.text!r} with the label {received.label!r}.")
+        answer = acks.receive(WAIT)
+        tell(f"   An acknowledgment comes back to {alpha.name}: {answer.class_meaning}.")
+        tell("")
+        tell("2. A transaction: two messages that belong together, and one that is taken back.")
+        ledger = beta.queue("ledger")
+        with here.transaction() as transaction:
+            here.send(ledger, "debit 100", transaction=transaction)
+            here.send(ledger, "credit 100", transaction=transaction)
+        regretted = here.transaction()
+        here.send(ledger, "debit 1000000", transaction=regretted)
+        regretted.abort()
+        arrived = there.queue("ledger")
+        texts = [arrived.receive(WAIT).text for _ in range(2)]
+        assert arrived.info().message_count == 0
+        tell(f"   {beta.name} receives {texts[0]!r} and {texts[1]!r}, exactly once and in order, and nothing else.")
+        tell("")
+        tell(f"3. A message for {NOWHERE}, where nobody is, that has two seconds to arrive.")
+        nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
+        lost = here.send(nowhere, "anybody there?", time_to_reach_queue=2, dead_letter=True)
+        letter = here.queue("system$;deadletter").peek(WAIT)
+        assert letter.id == lost.id
+        tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
+        tell("")
+        tell("That was all. `waypost serve` starts a queue manager to keep.")
+
+
+def _explain(manager: "Manager", identifier: str) -> list[str]:
+    answer = request(manager, "GET", f"/api/explain?message={identifier}")
+    return [str(sentence) for sentence in answer["sentences"]]
+
+
+def _narrator(out: Output) -> Callable[[str], None]:
+    def tell(line: str) -> None:
+        out.write(f"{line}\n")
+        out.flush()
+
+    return tell
+
+
+def _free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    """One that is free on every address of this computer."""
+    with closing(socket.socket(socket.AF_INET, kind)) as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,213 @@
+"""`waypost message ...`: move, export, import, resend and delete single messages."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waypost.cli.daemon import queue_of, session
+from waypost.cli.messages import find_messages, properties_to_send
+from waypost.cli.program import Failure, Output
+from waypost.cli.queue import Name
+from waypost.cli.send import read_file
+from waypost.client.message import Message
+from waypost.core.serialization import message_from_packet
+from waypost.errors import DecodeError, QueueNotFound
+from waypost.wire.framing import Splitter
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost import Manager, Queue
+
+app = typer.Typer(help="Move, export, import, resend and delete single messages.", rich_markup_mode=None)
+
+Identifier = Annotated[
+    str, typer.Argument(metavar="MESSAGE", help="Its id, {guid}\\number, or its lookup_id.", show_default=False)
+]
+Identifiers = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[MESSAGE]...", help="Their ids or lookup_ids; without any, all.", show_default=False),
+]
+
+
+@app.command()
+def move(
+    context: typer.Context,
+    name: Name,
+    message: Identifier,
+    to: Annotated[str, typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.")],
+) -> None:
+    """Move a message between a queue and its subqueues.
+
+    \b
+    waypost message move orders 72057594037927937 'orders;retry'
+    """
+    with session(context) as manager:
+        queue = queue_of(manager, name)
+        for each in find_messages(queue, [message]):
+            queue.move(each, to)
+            typer.echo(f"{each.id} is in {to}.", err=True)
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    name: Name,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write them; - is standard output.")],
+    messages: Identifiers = None,
+) -> None:
+    """Write messages into a file, as the packets that would travel, and leave them in their queue.
+
+    `waypost decode` shows what is in the file, and `waypost message import` sends it.
+
+    \b
+    waypost message export orders orders.packets
+    waypost message export 'system$;deadletter' - 72057594037927937 > letter.packets
+    """
+    with session(context) as manager:
+        packets = [message.packet for message in _chosen(queue_of(manager, name), messages)]
+    _write(file, b"".join(packets))
+    typer.echo("1 message written." if len(packets) == 1 else f"{len(packets)} messages written.", err=True)
+
+
+@app.command("import")
+def import_messages(
+    context: typer.Context,
+    name: Name,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is standard input.")],
+) -> None:
+    """Send the messages of a file to a queue. Each gets a new id.
+
+    To a transactional queue they are sent in one transaction.
+
+    \b
+    waypost message import orders orders.packets
+    """
+    found = _messages_in(file)
+    out = Output()
+    with session(context) as manager:
+        for message in _send_all(manager, name, found):
+            out.write(f"{message.id}\n")
+    out.flush()
+
+
+@app.command()
+def resend(
+    context: typer.Context,
+    name: Name,
+    messages: Identifiers = None,
+    *,
+    to: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where to send them, instead of where they were sent to.")
+    ] = None,
+) -> None:
+    """Send dead letters again, to where they were sent to, and take each out of its queue when that is done.
+
+    A transactional message is sent and taken out in one transaction. Another one is taken out when the queue manager
+    has accepted the new one.
+
+    \b
+    waypost message resend 'system$;deadletter'
+    waypost message resend 'system$;deadxact' 72057594037927937 --to 'DIRECT=OS:other\\private$\\orders'
+    """
+    out = Output()
+    with session(context) as manager:
+        queue = queue_of(manager, name)
+        for message in _chosen(queue, messages):
+            out.write(f"{_resend(manager, queue, message, to).id}\n")
+    out.flush()
+
+
+@app.command()
+def delete(
+    context: typer.Context,
+    name: Name,
+    messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help="Their ids or lookup_ids.")],
+) -> None:
+    """Take messages out of a queue, as a receive does, and throw them away.
+
+    \b
+    waypost message delete orders 72057594037927937
+    """
+    with session(context) as manager:
+        queue = queue_of(manager, name)
+        for message in find_messages(queue, messages):
+            queue.receive(lookup_id=message.lookup_id)
+            typer.echo(f"{message.id} is deleted.", err=True)
+
+
+def _chosen(queue: "Queue", names: list[str] | None) -> list[Message]:
+    return list(find_messages(queue, names) if names else queue.browse())
+
+
+def _resend(manager: "Manager", queue: "Queue", message: Message, to: str | None) -> Message:
+    target = to or message.destination_queue
+    if target is None:
+        raise Failure(
+            f"Message {message.id} was sent to several queues at once.", "say with --to where it shall go now."
+        )
+    properties = properties_to_send(message)
+    if not _is_transactional(manager, target, message):
+        sent = manager.send(target, message.body, **properties)
+        queue.receive(lookup_id=message.lookup_id)
+        return sent
+    with manager.transaction() as transaction:
+        sent = manager.send(target, message.body, transaction=transaction, **properties)
+        queue.receive(lookup_id=message.lookup_id, transaction=transaction)
+    return sent
+
+
+def _is_transactional(manager: "Manager", target: str, message: Message) -> bool:
+    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+    queue = manager.queue(target)
+    try:
+        info = queue.info()
+    except QueueNotFound:
+        return message.transactional
+    return message.transactional if info.kind == "outgoing" else info.transactional
+
+
+def _send_all(manager: "Manager", name: str, messages: list[Message]) -> list[Message]:
+    queue = manager.queue(name)
+    if not messages:
+        return []
+    if not _is_transactional(manager, name, messages[0]):
+        return [queue.send(message.body, **properties_to_send(message)) for message in messages]
+    with manager.transaction() as transaction:
+        return [
+            queue.send(message.body, transaction=transaction, **properties_to_send(message)) for message in messages
+        ]
+
+
+def _messages_in(file: str) -> list[Message]:
+    splitter = Splitter()
+    try:
+        packets = splitter.feed(read_file(file))
+        found = [Message(message_from_packet(UserMessage.decode(packet))) for packet in packets]
+    except DecodeError as error:
+        raise _no_packets(file, str(error)) from None
+    if splitter.error is not None:
+        raise _no_packets(file, str(splitter.error))
+    if splitter.pending:
+        raise _no_packets(file, "its last packet is cut short")
+    return found
+
+
+def _no_packets(file: str, reason: str) -> Failure:
+    return Failure(
+        f"{file} holds something that is no message: {reason}.", f"`waypost decode {file}` shows what it is."
+    )
+
+
+def _write(file: str, data: bytes) -> None:
+    try:
+        if file == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            Path(file).write_bytes(data)
+    except OSError as error:
+        raise Failure(
+            f"{file} cannot be written: {error.strerror or error}.", "check its name, its permissions and the disk."
+        ) from None

@@ -1,0 +1,117 @@
+"""Messages at the command line: how they are shown and named, and how one is sent again."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from waypost.cli.program import Failure, Output, printable
+from waypost.cli.tables import write_table
+from waypost.errors import DecodeError
+from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.message_class import is_valid_custom_class
+
+if TYPE_CHECKING:
+    from waypost import Message, Queue
+
+_EXCERPT = 40
+
+
+def write_bodies(out: Output, messages: Iterable["Message"]) -> None:
+    """The body of each on a line of its own; what else there is to say of it goes to standard error."""
+    for message in messages:
+        typer.echo(_title(message), err=True)
+        out.write(_body(message) + "\n")
+        out.flush()
+
+
+def write_messages(out: Output, messages: Iterable["Message"]) -> None:
+    """A table with one line for each."""
+    columns = ("LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "LABEL", "BODY")
+    write_table(out, columns, [_row(message) for message in messages])
+
+
+def find_messages(queue: "Queue", names: Iterable[str]) -> Iterator["Message"]:
+    """The messages of a queue that people name by their ids or lookup ids, in this order."""
+    for name in names:
+        yield _find(queue, name)
+
+
+def properties_to_send(message: "Message") -> dict[str, Any]:
+    """The arguments of `Queue.send`, but for the body, that make the same message once more, under another id.
+
+    The class of a dead letter or an acknowledgment stays behind: only the system gives those.
+    """
+    properties: dict[str, Any] = {
+        "label": message.label,
+        "priority": message.priority,
+        "recoverable": message.delivery == "recoverable",
+        "body_type": message.body_type,
+        "time_to_reach_queue": message.time_to_reach_queue,
+        "time_to_be_received": message.time_to_be_received,
+        "response_queue": message.response_queue,
+        "journal": message.journal,
+        "dead_letter": message.dead_letter,
+        "correlation_id": message.correlation_id,
+        "app_tag": message.app_tag,
+        "extension": message.extension or None,
+    }
+    if message.admin_queue is not None and message.acknowledge != "none":
+        properties |= {"acknowledge": message.acknowledge, "admin_queue": message.admin_queue}
+    if message.trace:
+        properties["trace"] = message.trace
+    if is_valid_custom_class(message.message_class) and not message.class_name:
+        properties["message_class"] = message.message_class
+    return properties
+
+
+def _find(queue: "Queue", name: str) -> "Message":
+    if name.isdecimal():
+        return queue.peek(0, lookup_id=int(name))
+    try:
+        wanted = str(MessageIdentifier.parse(name))
+    except DecodeError:
+        raise Failure(
+            f"{name!r} names no message.", "a message is named by its id, {guid}\\number, or by its lookup_id."
+        ) from None
+    for message in queue.browse():
+        if message.id == wanted:
+            return message
+    raise Failure(
+        f"There is no message {wanted} in {queue.name}.",
+        "`waypost explain` looks for a message in all queues.",
+    )
+
+
+def _title(message: "Message") -> str:
+    label = f" {printable(message.label)!r}" if message.label else ""
+    kind = f", {message.class_meaning}" if message.message_class else ""
+    return f"{message.id}{label}, {len(message.body)} bytes, sent {message.sent_time:%Y-%m-%dT%H:%M:%SZ}{kind}"
+
+
+def _body(message: "Message") -> str:
+    """Text as it is, and what is no text as hexadecimal digits."""
+    try:
+        return printable_lines(message.text)
+    except DecodeError:
+        return message.body.hex()
+
+
+def printable_lines(text: str) -> str:
+    """The text with its lines and tabs, and without what a terminal could obey."""
+    return "".join(letter if letter in "\n\t" else printable(letter) for letter in text)
+
+
+def _row(message: "Message") -> tuple[object, ...]:
+    body = _body(message)
+    excerpt = body if len(body) <= _EXCERPT else f"{body[: _EXCERPT - 3]}..."
+    return (
+        message.lookup_id,
+        message.id,
+        f"{message.sent_time:%Y-%m-%dT%H:%M:%SZ}",
+        message.priority,
+        message.size,
+        message.class_name.removeprefix("MQMSG_CLASS_") or f"{message.message_class:#06x}",
+        message.label,
+        excerpt,
+    )

@@ -1,0 +1,234 @@
+"""`waypost queue ...`: make queues, look at them, change them, empty and delete them."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from waypost.cli.daemon import Json, queue_of, session
+from waypost.cli.program import Output
+from waypost.cli.tables import write_json, write_pairs, write_table
+
+if TYPE_CHECKING:
+    from waypost import QueueInfo
+
+SYSTEM_QUEUES: Final = ("system$;deadletter", "system$;deadxact", "system$;journal")
+
+app = typer.Typer(help="Make queues, look at them, change them, empty and delete them.", rich_markup_mode=None)
+
+
+NAME_HELP: Final = "orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
+Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
+Quota = Annotated[str | None, typer.Option(metavar="N", help="Kilobytes that it may hold, or none for no limit.")]
+JournalQuota = Annotated[str | None, typer.Option(metavar="N", help="The same for its journal.")]
+Label = Annotated[str | None, typer.Option(metavar="TEXT", help="A description.")]
+Privacy = Annotated[
+    Literal["none", "optional", "body"] | None,
+    typer.Option(help="Whether messages must be clear (none), may be encrypted (optional) or must be (body)."),
+]
+Multicast = Annotated[
+    str | None, typer.Option(metavar="A:P", help="Address and port to take multicast messages from, or '' for none.")
+]
+Journal = Annotated[
+    bool | None, typer.Option("--journal/--no-journal", help="Keep a copy of what is received.", show_default=False)
+]
+Authenticate = Annotated[
+    bool | None,
+    typer.Option("--authenticate/--no-authenticate", help="Accept signed messages only.", show_default=False),
+]
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Name,
+    *,
+    transactional: Annotated[
+        bool, typer.Option("--transactional", help="Messages are sent to it in transactions. This is for ever.")
+    ] = False,
+    journal: Journal = None,
+    quota_kb: Quota = None,
+    journal_quota_kb: JournalQuota = None,
+    authenticate: Authenticate = None,
+    privacy: Privacy = None,
+    label: Label = None,
+    multicast: Multicast = None,
+    as_json: Json = False,
+) -> None:
+    """Make a queue, and print its format name: what other computers call it.
+
+    \b
+    waypost queue create orders --journal --label "Orders of the shop"
+    waypost queue create ledger --transactional --quota-kb 1024
+    """
+    properties = _given(
+        journal=journal,
+        quota_kb=quota_kb,
+        journal_quota_kb=journal_quota_kb,
+        authenticate=authenticate,
+        privacy=privacy,
+        label=label,
+        multicast=multicast,
+    )
+    with session(context) as manager:
+        queue = manager.create_queue(name, transactional=transactional, **properties)
+        _show(queue.info(), as_json=as_json)
+
+
+@app.command("list")
+def list_queues(
+    context: typer.Context,
+    *,
+    system: Annotated[bool, typer.Option("--system", help="The dead-letter queues and the journal, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the queues that were created here, and the outgoing queues with what waits for other computers.
+
+    \b
+    waypost queue list
+    waypost queue list --system --json
+    """
+    out = Output()
+    with session(context) as manager:
+        infos = [(queue.name, queue.info()) for queue in [*manager.queues(), *manager.outgoing_queues()]]
+        if system:
+            infos += [(name, manager.queue(name).info()) for name in SYSTEM_QUEUES]
+    if as_json:
+        write_json(out, [info.to_dict() for _, info in infos])
+    else:
+        columns = ("NAME", "KIND", "MESSAGES", "BYTES", "JOURNAL", "TX", "STATE", "LABEL")
+        write_table(out, columns, [_row(name, info) for name, info in infos])
+    out.flush()
+
+
+def _row(name: str, info: "QueueInfo") -> tuple[object, ...]:
+    journal = info.journal_count if info.journal or info.journal_count else None
+    label = "" if info.kind == "outgoing" else info.label
+    return name, info.kind, info.message_count, info.bytes, journal, info.transactional, info.state, label
+
+
+@app.command()
+def show(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
+    """Show everything about one queue.
+
+    \b
+    waypost queue show orders
+    waypost queue show 'DIRECT=OS:other\\private$\\orders' --json
+    """
+    out = Output()
+    with session(context) as manager:
+        info = queue_of(manager, name).info().to_dict()
+    if as_json:
+        write_json(out, info)
+    else:
+        write_pairs(out, list(info.items()))
+    out.flush()
+
+
+@app.command("set")
+def set_queue(
+    context: typer.Context,
+    name: Name,
+    *,
+    journal: Journal = None,
+    quota_kb: Quota = None,
+    journal_quota_kb: JournalQuota = None,
+    authenticate: Authenticate = None,
+    privacy: Privacy = None,
+    label: Label = None,
+    multicast: Multicast = None,
+    as_json: Json = False,
+) -> None:
+    """Change properties of a queue; the others stay.
+
+    \b
+    waypost queue set orders --quota-kb 4096 --no-journal
+    """
+    properties = _given(
+        journal=journal,
+        quota_kb=quota_kb,
+        journal_quota_kb=journal_quota_kb,
+        authenticate=authenticate,
+        privacy=privacy,
+        label=label,
+        multicast=multicast,
+    )
+    if not properties:
+        raise typer.BadParameter("give at least one property to change", param_hint="OPTIONS")
+    with session(context) as manager:
+        queue = manager.queue(name)
+        queue.set(**properties)
+        _show(queue.info(), as_json=as_json)
+
+
+@app.command()
+def pause(context: typer.Context, name: Name) -> None:
+    """Put an outgoing queue on hold: nothing of it is sent until it is resumed.
+
+    \b
+    waypost queue pause 'DIRECT=OS:other\\private$\\orders'
+    """
+    with session(context) as manager:
+        queue_of(manager, name).pause()
+        typer.echo(f"{name} is on hold.", err=True)
+
+
+@app.command()
+def resume(context: typer.Context, name: Name) -> None:
+    """Let an outgoing queue send again.
+
+    \b
+    waypost queue resume 'DIRECT=OS:other\\private$\\orders'
+    """
+    with session(context) as manager:
+        queue_of(manager, name).resume()
+        typer.echo(f"{name} sends again.", err=True)
+
+
+@app.command()
+def purge(context: typer.Context, name: Name) -> None:
+    """Delete all messages of a queue, which leaves the queue itself.
+
+    \b
+    waypost queue purge 'system$;deadletter'
+    """
+    with session(context) as manager:
+        queue_of(manager, name).purge()
+        typer.echo(f"{name} is empty.", err=True)
+
+
+@app.command()
+def delete(context: typer.Context, name: Name) -> None:
+    """Delete a queue with its messages, its subqueues and its journal.
+
+    \b
+    waypost queue delete orders
+    """
+    with session(context) as manager:
+        queue_of(manager, name).delete()
+        typer.echo(f"{name} is deleted.", err=True)
+
+
+def _show(info: "QueueInfo", *, as_json: bool) -> None:
+    out = Output()
+    if as_json:
+        write_json(out, info.to_dict())
+    else:
+        out.write(f"{info.format_name}\n")
+    out.flush()
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The properties that were given. A quota of none is one."""
+    properties = {name: value for name, value in options.items() if value is not None}
+    for name in ("quota_kb", "journal_quota_kb"):
+        if name in properties:
+            properties[name] = _quota(properties[name])
+    return properties
+
+
+def _quota(text: str) -> int | None:
+    if text.lower() == "none":
+        return None
+    if not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is neither a number of kilobytes nor the word none")
+    return int(text)

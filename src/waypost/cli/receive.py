@@ -1,0 +1,122 @@
+"""`waypost receive` and `waypost peek`."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from waypost.cli.daemon import Json, TimedOut, queue_of, session
+from waypost.cli.messages import write_bodies, write_messages
+from waypost.cli.program import Output
+from waypost.cli.queue import Name
+from waypost.cli.tables import write_json
+from waypost.errors import Timeout
+
+if TYPE_CHECKING:
+    from waypost import Message, Queue
+
+# Messages that are taken together, if so many are there.
+BATCH: Final = 100
+
+Wait = Annotated[float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds to wait for a message.")]
+
+
+def receive(
+    context: typer.Context,
+    name: Name,
+    *,
+    timeout: Wait = None,
+    count: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many to receive, 1 unless given.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until it is interrupted, or nothing comes for --timeout seconds.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Take messages out of a queue, and print their bodies.
+
+    It waits until there is one, or for --timeout seconds; then the exit code is 4. The body of each message is written
+    to standard output, as hexadecimal digits if it is no text, and the rest that people want to know to standard error.
+    --json gives an array of message objects, and with --follow one object on each line as it comes.
+
+    \b
+    waypost receive orders --timeout 5
+    waypost receive orders --count 100 --timeout 0 --json
+    waypost receive orders --follow
+    """
+    out = Output()
+    wanted = None if follow and count is None else count or 1
+    received: list[Message] = []
+    try:
+        with session(context) as manager:
+            # What is taken and not yet shown is lost if somebody interrupts it.
+            batch = 1 if follow else BATCH
+            for message in _receive(queue_of(manager, name), timeout, wanted, batch):
+                received.append(message)
+                if follow and as_json:
+                    out.write(json.dumps(message.to_dict()) + "\n")
+                    out.flush()
+                elif not as_json:
+                    write_bodies(out, [message])
+    finally:
+        # Whatever went wrong: these are out of their queue.
+        if as_json and not follow:
+            write_json(out, [message.to_dict() for message in received])
+        out.flush()
+    if not follow and len(received) < (wanted or 0):
+        raise _nothing_came(name, len(received), timeout)
+
+
+def peek(
+    context: typer.Context,
+    name: Name,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="All messages, in a table.")] = False,
+    timeout: Wait = 0,
+    as_json: Json = False,
+) -> None:
+    """Look at the first message of a queue, or at all, and leave them there.
+
+    \b
+    waypost peek orders
+    waypost peek 'system$;deadletter' --all --json
+    """
+    out = Output()
+    with session(context) as manager:
+        queue = queue_of(manager, name)
+        messages = list(queue.browse()) if every else _first(queue, timeout)
+    if as_json:
+        write_json(out, [message.to_dict() for message in messages])
+    elif every:
+        write_messages(out, messages)
+    else:
+        write_bodies(out, messages)
+    out.flush()
+    if not messages and not every:
+        raise _nothing_came(name, 0, timeout)
+
+
+def _receive(queue: "Queue", timeout: float | None, wanted: int | None, batch: int) -> Iterator["Message"]:
+    """Up to so many messages, or without end; it is over when none has come for `timeout` seconds."""
+    left = wanted
+    while left is None or left > 0:
+        try:
+            messages = queue.receive_many(batch if left is None else min(left, batch), timeout)
+        except Timeout:
+            return
+        yield from messages
+        left = None if left is None else left - len(messages)
+
+
+def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
+    try:
+        return [queue.peek(timeout)]
+    except Timeout:
+        return []
+
+
+def _nothing_came(name: str, received: int, timeout: float | None) -> TimedOut:
+    waited = f" for {timeout:g} seconds" if timeout else ""
+    messages = "1 message" if received == 1 else f"{received} messages"
+    what = f"Only {messages} came to" if received else "There is no message in"
+    return TimedOut(f"{what} {name}{waited}.", "--timeout waits longer, and `waypost explain` tells why none comes.")

@@ -1,0 +1,107 @@
+"""`waypost status`, `waypost explain` and `waypost doctor`: what the queue manager says about itself."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+import typer
+
+from waypost.cli.daemon import Json, request, session
+from waypost.cli.program import Output
+from waypost.cli.tables import write_json, write_pairs, write_table
+from waypost.errors import DecodeError
+from waypost.wire.identifiers import MessageIdentifier
+
+
+def status(context: typer.Context, *, as_json: Json = False) -> None:
+    """Show the queue manager: its name and identifier, addresses, sessions, quotas and what it counted.
+
+    \b
+    waypost status
+    waypost --url http://10.0.0.2:8181 status --json
+    """
+    out = Output()
+    with session(context) as manager:
+        answer = request(manager, "GET", "/api/status")
+    if as_json:
+        write_json(out, answer)
+    else:
+        write_pairs(out, list(_flat(answer)))
+    out.flush()
+
+
+def explain(
+    context: typer.Context,
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="MESSAGE_ID|QUEUE", help="The id of a message, {guid}\\number, or a queue.", show_default=False
+        ),
+    ],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Say why a message does not move, or what keeps the messages of a queue where they are.
+
+    The exit code is 1 if there is no such message or queue.
+
+    \b
+    waypost explain '{1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11}\\7'
+    waypost explain 'DIRECT=OS:other\\private$\\orders'
+    """
+    out = Output()
+    key = "message" if _is_message(subject) else "queue"
+    with session(context) as manager:
+        answer = request(manager, "GET", f"/api/explain?{urlencode({key: subject})}")
+    if as_json:
+        write_json(out, answer)
+    else:
+        for sentence in answer["sentences"]:
+            out.write(f"{sentence}\n")
+    out.flush()
+    raise typer.Exit(0 if answer["facts"]["found"] else 1)
+
+
+def doctor(context: typer.Context, *, as_json: Json = False) -> None:
+    """Look for what is wrong: ports, names, addresses, duplicate queue manager ids, the store, permissions.
+
+    The exit code is 1 if something has to be mended.
+
+    \b
+    waypost doctor
+    """
+    out = Output()
+    with session(context) as manager:
+        answer = request(manager, "GET", "/api/doctor")
+    checks = answer["checks"]
+    if as_json:
+        write_json(out, answer)
+    else:
+        rows = [(each["check"], "ok" if each["ok"] else "WRONG", each["message"]) for each in checks]
+        write_table(out, ("CHECK", "", "FINDING"), rows)
+    out.flush()
+    for each in checks:
+        if each["hint"]:
+            typer.echo(f"hint: {each['check']}: {each['hint']}", err=True)
+    raise typer.Exit(0 if all(each["ok"] for each in checks) else 1)
+
+
+def _is_message(subject: str) -> bool:
+    try:
+        MessageIdentifier.parse(subject)
+    except DecodeError:
+        return False
+    return True
+
+
+def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The values with dots in the names of what is in parts. A part of a list is known by its `name`."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+            for each in value:
+                rest = dict(each)
+                yield from _flat(rest, f"{prefix}{name}.{rest.pop('name', '')}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,36 @@
+"""A daemon of the test's own: `waypost serve` on a fresh folder and free ports, and commands that talk to it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ANY_PORTS = ("--transfer-port", "0", "--ping-port", "0", "--http-port", "0")
+
+
+@contextmanager
+def daemon(folder: Path, *options: str) -> Iterator[dict[str, str]]:
+    """The environment in which commands find it. It ends with SIGTERM."""
+    command = [sys.executable, "-m", "waypost.cli", "serve", "--data", str(folder), "--bind", "127.0.0.1", *ANY_PORTS]
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            yield os.environ | {"WAYPOST_URL": f"http://{ready['http']}", "PATH": path}
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+
+
+def shell(command: str, environment: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of the shell in a folder."""
+    return subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )

@@ -1,0 +1,67 @@
+"""The command line on a queue manager of the test's own process.
+
+It has the interface of the one that `waypost.connect` gives; what only a daemon answers is put into `answers` by the
+test. A module that wants the fixture binds it to a name of its own.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import waypost
+from waypost.cli import app, daemon
+
+
+class Borrowed:
+    """A manager that stays open when a command is done with it."""
+
+    def __init__(self, manager: waypost.Manager, answers: dict[tuple[str, str], Any]) -> None:
+        self._manager = manager
+        self._answers = answers
+        self.asked: list[tuple[str, str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def request(self, method: str, path: str, _body: object = None) -> Any:
+        self.asked.append((method, path))
+        return self._answers.get((method, path))
+
+
+class Desk:
+    """Runs commands, and knows the queue manager behind them."""
+
+    def __init__(self, manager: waypost.Manager) -> None:
+        self.manager = manager
+        self.answers: dict[tuple[str, str], Any] = {}
+        self.borrowed = Borrowed(manager, self.answers)
+
+    def run(self, *arguments: str, given: bytes | None = None) -> Result:
+        return CliRunner().invoke(app, list(arguments), input=given)
+
+    def do(self, *arguments: str, given: bytes | None = None) -> str:
+        """What a command that works writes to standard output."""
+        result = self.run(*arguments, given=given)
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.do(*arguments, "--json"))
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    with waypost.open(tmp_path / "data", name="HOST") as manager:
+        desk = Desk(manager)
+        monkeypatch.setattr(daemon, "connect", lambda *_: desk.borrowed)
+        yield desk

@@ -1,0 +1,208 @@
+"""`waypost send`, `waypost receive` and `waypost peek`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli import desk as _desk
+from tests.cli.desk import Desk
+
+desk = _desk.desk
+
+KEYS = [
+    "id",
+    "lookup_id",
+    "label",
+    "body_base64",
+    "body_text",
+    "body_type",
+    "class",
+    "class_name",
+    "priority",
+    "delivery",
+    "transactional",
+    "sent_time",
+    "arrived_time",
+    "source_machine",
+    "sender_sid",
+    "correlation_id",
+    "app_tag",
+    "admin_queue",
+    "response_queue",
+    "destination_queue",
+    "first_in_transaction",
+    "last_in_transaction",
+    "abort_count",
+    "move_count",
+    "size",
+]
+
+
+@pytest.fixture(autouse=True)
+def queues(desk: Desk) -> None:
+    desk.manager.create_queue("orders")
+    desk.manager.create_queue("ledger", transactional=True)
+
+
+def test_a_message_is_sent_and_its_id_printed(desk: Desk) -> None:
+    sent = desk.do("send", "orders", "--body", "42 bolts", "--label", "order")
+    message = desk.manager.queue("orders").receive(0)
+    assert sent == f"{message.id}\n"
+    assert (message.text, message.label, message.delivery) == ("42 bolts", "order", "recoverable")
+
+
+def test_everything_that_can_be_said_of_a_message(desk: Desk, tmp_path: Path) -> None:
+    extension = tmp_path / "extension"
+    extension.write_bytes(b"\x01\x02")
+    arguments = (
+        "--express --priority 7 --ttrq 60 --ttbr 120 --ack full-receive --admin-queue acks --response-queue answers "
+        f"--journal --dead-letter --app-tag 9 --correlation-id {'ab' * 20} --extension-file {extension} --body-type 0 "
+        "--trace PUBLIC=00000000-0000-0000-0000-000000000001"
+    )
+    desk.do("send", "orders", "--body", "x", *arguments.split())
+    message = desk.manager.queue("orders").receive(0)
+    assert (message.delivery, message.priority, message.body, message.body_type) == ("express", 7, b"x", 0)
+    assert (message.time_to_reach_queue, message.time_to_be_received) == (60, 120)
+    assert (message.acknowledge, message.admin_queue) == ("full-receive", "DIRECT=OS:HOST\\PRIVATE$\\acks")
+    assert message.response_queue == "DIRECT=OS:HOST\\PRIVATE$\\answers"
+    assert (message.journal, message.dead_letter, message.app_tag, message.extension) == (True, True, 9, b"\x01\x02")
+    assert message.correlation_id == "{abababab-abab-abab-abab-abababababab}\\2880154539"
+    assert message.trace == "PUBLIC=00000000-0000-0000-0000-000000000001"
+
+
+def test_the_body_comes_from_a_file_or_from_standard_input(desk: Desk, tmp_path: Path) -> None:
+    body = tmp_path / "body"
+    body.write_bytes(b"\x00\xff")
+    desk.do("send", "orders", "--body-file", str(body))
+    desk.do("send", "orders", "--body-file", "-", given=b"piped")
+    queue = desk.manager.queue("orders")
+    assert [queue.receive(0).body, queue.receive(0).body] == [b"\x00\xff", b"piped"]
+
+
+def test_many_messages_are_sent_at_once(desk: Desk) -> None:
+    lines = desk.do("send", "orders", "--body", "x", "--count", "1100").splitlines()
+    assert len(set(lines)) == 1100
+    assert desk.manager.queue("orders").info().message_count == 1100
+
+
+def test_messages_of_a_transaction_are_sent_together(desk: Desk) -> None:
+    sent = desk.json("send", "ledger", "--transactional", "--body", "x", "--count", "3")
+    assert len(sent) == 3
+    marks = [(each.first_in_transaction, each.last_in_transaction) for each in desk.manager.queue("ledger").browse()]
+    assert marks == [(True, False), (False, False), (False, True)]
+
+
+def test_a_message_that_the_queue_does_not_take_is_refused(desk: Desk) -> None:
+    result = desk.run("send", "ledger", "--body", "x")
+    assert result.exit_code == 1
+    assert "hint: send to a transactional queue with --transactional" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--sign", "--encrypt"])
+def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
+    result = desk.run("send", "orders", "--body", "x", option)
+    assert result.exit_code == 1
+    assert "not offered yet" in result.stderr
+    assert desk.manager.queue("orders").info().message_count == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--express", "--transactional"],
+        ["--body", "x", "--body-file", "-"],
+        ["--priority", "8"],
+        ["--count", "0"],
+    ],
+)
+def test_wrong_usage_ends_with_2(desk: Desk, arguments: list[str]) -> None:
+    result = desk.run("send", "orders", *arguments)
+    assert result.exit_code == 2
+    assert "hint: waypost send --help tells the usage." in result.stderr
+
+
+def test_a_file_that_is_not_there_is_told(desk: Desk) -> None:
+    result = desk.run("send", "orders", "--body-file", "/nowhere/at/all")
+    assert result.exit_code == 1
+    assert "/nowhere/at/all cannot be read: No such file or directory." in result.stderr
+
+
+def test_a_body_is_data_and_the_rest_is_talk(desk: Desk) -> None:
+    sent = desk.manager.send("orders", "42 bolts", label="order")
+    result = desk.run("receive", "orders", "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (0, "42 bolts\n")
+    assert f"{sent.id} 'order', 16 bytes" in result.stderr
+    assert desk.manager.queue("orders").info().message_count == 0
+
+
+def test_a_body_that_is_no_text_is_written_as_digits(desk: Desk) -> None:
+    desk.manager.send("orders", b"\xff\xfe\xfd")
+    assert desk.do("receive", "orders") == "fffefd\n"
+
+
+def test_a_terminal_obeys_no_body(desk: Desk) -> None:
+    desk.manager.send("orders", "a\x1b[31m\nb")
+    assert desk.do("receive", "orders") == "a\\x1b[31m\nb\n"
+
+
+def test_messages_as_json(desk: Desk) -> None:
+    desk.manager.send("orders", "a")
+    desk.manager.send("orders", "b")
+    received = desk.json("receive", "orders", "--count", "2", "--timeout", "0")
+    assert [message["body_text"] for message in received] == ["a", "b"]
+    assert list(received[0]) == KEYS
+
+
+def test_an_empty_queue_ends_with_4(desk: Desk) -> None:
+    result = desk.run("receive", "orders", "--timeout", "0.01")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr.splitlines()[0] == "There is no message in orders for 0.01 seconds."
+    assert json.loads(desk.run("receive", "orders", "--timeout", "0", "--json").stdout) == []
+
+
+def test_fewer_messages_than_wanted_are_shown_and_end_with_4(desk: Desk) -> None:
+    desk.manager.send("orders", "a")
+    result = desk.run("receive", "orders", "--count", "2", "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (4, "a\n")
+    assert "Only 1 message came to orders" in result.stderr
+
+
+def test_follow_goes_on_until_nothing_comes(desk: Desk) -> None:
+    desk.manager.send("orders", "a")
+    desk.manager.send("orders", "b")
+    assert desk.do("receive", "orders", "--follow", "--timeout", "0.01") == "a\nb\n"
+    desk.manager.send("orders", "c")
+    line = desk.do("receive", "orders", "--follow", "--timeout", "0.01", "--json")
+    assert json.loads(line)["body_text"] == "c"
+
+
+def test_a_peek_leaves_the_message_where_it_is(desk: Desk) -> None:
+    desk.manager.send("orders", "a")
+    assert desk.do("peek", "orders") == "a\n"
+    assert desk.json("peek", "orders")[0]["body_text"] == "a"
+    assert desk.manager.queue("orders").info().message_count == 1
+
+
+def test_all_messages_are_shown_in_a_table(desk: Desk) -> None:
+    assert desk.do("peek", "orders", "--all") == ""
+    desk.manager.send("orders", "a" * 50, label="long")
+    desk.manager.send("orders", "b")
+    heading, first, second = desk.do("peek", "orders", "--all").splitlines()
+    assert heading.split() == ["LOOKUP_ID", "ID", "SENT", "PRIORITY", "SIZE", "CLASS", "LABEL", "BODY"]
+    assert first.endswith(f"NORMAL  long   {'a' * 37}...")
+    assert second.endswith("b")
+    assert len(desk.json("peek", "orders", "--all")) == 2
+
+
+def test_a_peek_at_nothing_ends_with_4(desk: Desk) -> None:
+    result = desk.run("peek", "orders")
+    assert result.exit_code == 4
+    assert result.stderr.splitlines()[0] == "There is no message in orders."
+
+
+def test_what_waits_for_another_computer_can_be_seen_and_taken(desk: Desk) -> None:
+    far = "DIRECT=OS:far\\private$\\orders"
+    desk.do("send", far, "--body", "a")
+    assert desk.do("peek", far) == "a\n"
+    assert desk.do("receive", far, "--timeout", "0") == "a\n"

@@ -1,0 +1,146 @@
+"""`waypost status`, `waypost explain`, `waypost doctor` and `waypost bench`; and what all commands have in common."""
+
+import socket
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.cli import desk as _desk
+from tests.cli.desk import Desk
+from waypost.cli import app, daemon
+from waypost.cli.daemon import Target, failure
+from waypost.cli.tables import write_table
+from waypost.errors import ConnectionLost, QueueNotFound, ServiceNotAvailable, Timeout, WaypostError
+
+desk = _desk.desk
+
+MESSAGE = "{00000000-0000-0000-0000-000000000001}\\7"
+ASKED = "/api/explain?message=%7B00000000-0000-0000-0000-000000000001%7D%5C7"
+
+
+def test_the_status_is_a_name_and_a_value_on_each_line(desk: Desk) -> None:
+    desk.answers["GET", "/api/status"] = {
+        "name": "HOST",
+        "quota": {"machine_kb": 5},
+        "addresses": ["a", "b"],
+        "listeners": [{"name": "http", "port": 8181}],
+    }
+    lines = [line.split(maxsplit=1) for line in desk.do("status").splitlines()]
+    assert lines == [
+        *(["name", "HOST"], ["quota.machine_kb", "5"], ["addresses", "a, b"], ["listeners.http.port", "8181"]),
+    ]
+    assert desk.json("status")["quota"] == {"machine_kb": 5}
+
+
+def test_sentences_explain_a_message(desk: Desk) -> None:
+    desk.answers["GET", ASKED] = {"sentences": ["It waits.", "Nobody reads."], "facts": {"found": True}}
+    assert desk.do("explain", MESSAGE) == "It waits.\nNobody reads.\n"
+    assert desk.json("explain", MESSAGE)["facts"] == {"found": True}
+
+
+def test_what_is_not_there_is_explained_and_ends_with_1(desk: Desk) -> None:
+    desk.answers["GET", "/api/explain?queue=orders"] = {"sentences": ["No queue."], "facts": {"found": False}}
+    result = desk.run("explain", "orders")
+    assert (result.exit_code, result.stdout) == (1, "No queue.\n")
+
+
+def test_the_doctor_ends_with_1_if_something_is_wrong(desk: Desk) -> None:
+    good = {"check": "store", "ok": True, "message": "it can be written", "hint": ""}
+    bad = {"check": "port transfer", "ok": False, "message": "1801 is taken", "hint": "stop the other program"}
+    desk.answers["GET", "/api/doctor"] = {"checks": [good]}
+    assert desk.do("doctor").splitlines()[1].split(maxsplit=2) == ["store", "ok", "it can be written"]
+    desk.answers["GET", "/api/doctor"] = {"checks": [good, bad]}
+    result = desk.run("doctor")
+    assert result.exit_code == 1
+    assert "1801 is taken" in result.stdout
+    assert "hint: port transfer: stop the other program" in result.stderr
+    assert desk.run("doctor", "--json").exit_code == 1
+
+
+def test_a_measurement_leaves_nothing_behind(desk: Desk) -> None:
+    found = desk.json("bench", "--count", "20", "--size", "10")
+    assert [each["messages"] for each in found] == [20, 20, 20, 20]
+    assert all(each["per_second"] > 0 for each in found)
+    assert desk.manager.queues() == []
+    assert desk.do("bench", "--count", "5", "--express").splitlines()[0].split() == [
+        "WORK",
+        "MESSAGES",
+        "SECONDS",
+        "PER",
+        "SECOND",
+    ]
+
+
+def test_the_daemon_is_named_by_options_or_by_the_environment(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def connect(url: str, token: str | None) -> object:
+        asked.append((url, token))
+        return desk.borrowed
+
+    monkeypatch.setattr(daemon, "connect", connect)
+    desk.do("queue", "list")
+    desk.do("--url", "http://a:1", "--token", "t", "queue", "list")
+    monkeypatch.setenv("WAYPOST_URL", "http://b:2")
+    monkeypatch.setenv("WAYPOST_TOKEN", "u")
+    desk.do("queue", "list")
+    assert asked == [(Target().url, None), ("http://a:1", "t"), ("http://b:2", "u")]
+
+
+def test_a_daemon_that_cannot_be_reached_ends_with_3() -> None:
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        result = CliRunner().invoke(app, ["--url", url, "queue", "list"])
+    assert (result.exit_code, result.stdout) == (3, "")
+    sentence, hint = result.stderr.splitlines()
+    assert sentence.startswith(f"The daemon at {url} cannot be reached: ")
+    assert hint == "hint: start one with `waypost serve`, or name another with --url or WAYPOST_URL."
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (WaypostError("x"), 1),
+        (QueueNotFound("x"), 1),
+        (ServiceNotAvailable("x"), 3),
+        (ConnectionLost("x"), 3),
+        (Timeout("x"), 4),
+    ],
+)
+def test_every_error_has_its_exit_code(error: WaypostError, code: int) -> None:
+    assert failure(error).exit_code == code
+
+
+def test_an_error_is_a_sentence() -> None:
+    assert failure(WaypostError("the queue is full")).sentence == "The queue is full."
+    assert failure(Timeout()).sentence == "The time to wait for a message is over."
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["queue", verb] for verb in ("create", "list", "show", "set", "pause", "resume", "purge", "delete")),
+        *(["message", verb] for verb in ("move", "export", "import", "resend", "delete")),
+        *([verb] for verb in ("send", "receive", "peek", "status", "explain", "doctor", "bench", "demo")),
+    ],
+    ids=" ".join,
+)
+def test_the_help_of_every_command_has_an_example(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert f"  waypost {' '.join(command)}" in result.stdout or "  waypost --url" in result.stdout
+
+
+def test_a_terminal_gets_a_drawn_table_and_no_colour_if_it_wants_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    out = SimpleNamespace(write=written.append)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_table(out, ("NAME", "LABEL"), [("orders", "[red]a\x1b[31m")])  # type: ignore[arg-type]
+    (drawn,) = written
+    assert "───" in drawn
+    assert "[red]a\\x1b[31m" in drawn
+    assert "\x1b[3" not in drawn

@@ -1,0 +1,161 @@
+"""Daemons in processes of their own, each on an address of loopback with the standard ports, that tests stop and kill."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+import waypost
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+TRANSFER_PORT: Final = 1801
+PING_PORT: Final = 3527
+HTTP_PORT: Final = 8181
+SECONDS: Final = 60
+
+# Everything that takes seconds otherwise.
+SHORT_TIMERS: Final = (
+    "transfer.retry_connect_s=0.1",
+    "transfer.order_ack_timeout_ms=50",
+    "transfer.maximum_order_ack_delay_s=0.5",
+    "transfer.resend_timeouts_s=0.5,1,2,4",
+)
+
+
+def loopback(number: int) -> str:
+    """An address that no other process has, as long as it lives."""
+    process = os.getpid()
+    return f"127.{process >> 8 & 0x7F | 0x80}.{process & 0xFF}.{number}"
+
+
+class Daemon:
+    """`waypost serve` on the folder `place`/`name`, with its log beside it. `settings` count from the next start."""
+
+    def __init__(self, place: Path, name: str, address: str, *settings: str) -> None:
+        self.name = name
+        self.address = address
+        self.url = f"http://{address}:{HTTP_PORT}"
+        self.guid = ""
+        self.settings = list(settings)
+        self._folder = place / name
+        self._log = place / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_up:
+            self.kill()
+
+    def start(self) -> None:
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        assert not self.is_up, f"{self.name} runs already"
+        words = [word for setting in self.settings for word in ("--set", setting)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "waypost.cli", "serve", "--data", str(self._folder), "--name", self.name),
+                    *("--bind", self.address, "--http-port", str(HTTP_PORT), *words),
+                ],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+
+    def await_ready(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        has_spoken = select.select([self._process.stdout], [], [], SECONDS)[0]
+        line = self._process.stdout.readline() if has_spoken else b""
+        assert line, f"{self.name} is not ready:\n{self.log[-3000:]}"
+        self.guid = json.loads(line)["guid"]
+
+    @property
+    def is_up(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """Without a warning, as kill -9 does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ask it to stop. Returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._process.send_signal(number)
+        code = self._process.wait(SECONDS)
+        self._process.stdout.close()
+        self._process = None
+        return code
+
+    def connect(self) -> waypost.Manager:
+        return waypost.connect(self.url)
+
+    def direct(self, queue: str) -> str:
+        """How others name a private queue of it."""
+        return rf"DIRECT=TCP:{self.address}\private$\{queue}"
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+    @property
+    def memory(self) -> int:
+        """Bytes of it that are in memory now."""
+        return self._status("VmRSS") * 1024
+
+    @property
+    def peak_memory(self) -> int:
+        return self._status("VmHWM") * 1024
+
+    @property
+    def files(self) -> int:
+        """How many it has open, sockets too."""
+        assert self._process is not None
+        return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
+
+    def _status(self, key: str) -> int:
+        assert self._process is not None
+        text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        return int(text.partition(f"{key}:")[2].split()[0])
+
+
+def know_each_other(daemons: list[Daemon]) -> None:
+    """Stop them, and start them with a route to each of the others."""
+    for daemon in daemons:
+        daemon.stop()
+        others = [other for other in daemons if other is not daemon]
+        daemon.settings.append(f"routing.routes={','.join(f'{other.guid}={other.address}' for other in others)}")
+    for daemon in daemons:
+        daemon.launch()
+    for daemon in daemons:
+        daemon.await_ready()
+
+
+@contextmanager
+def patience(seconds: float, what: str) -> Iterator[Iterator[None]]:
+    """Turns to look whether something has happened."""
+    deadline = time.monotonic() + seconds
+
+    def turns() -> Iterator[None]:
+        while time.monotonic() < deadline:
+            yield
+            time.sleep(0.05)
+        raise AssertionError(f"after {seconds:g} s: {what}")
+
+    yield turns()
