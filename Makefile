@@ -19,11 +19,12 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
 
-run: $(INSTALLED) ## send and receive a message with a queue manager in build/hello
+run: $(INSTALLED) ## start a queue manager on build/data, until Ctrl-C
 	@mkdir -p build
-	@$(BIN)/python examples/hello.py build/hello
-	@echo "Try now:  $(BIN)/python examples/transactions.py"
-	@echo "          $(BIN)/waypost decode tests/vectors/mqqb-4.1.8.bin"
+	@echo "Open http://127.0.0.1:8181 when it is ready, and try in another terminal:"
+	@echo "  $(BIN)/waypost queue create orders && $(BIN)/waypost send orders --body '42 bolts' && $(BIN)/waypost receive orders"
+	@echo "  $(BIN)/waypost demo"
+	@exec $(BIN)/waypost serve --data build/data --bind 127.0.0.1
 
 test: lint ## check style, types and layers, then run the whole test suite
 	@$(BIN)/pytest -n $(WORKERS) --ledger=record

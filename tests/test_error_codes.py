@@ -44,7 +44,7 @@ CONDITIONS = {
     0xC00E0007: "InvalidHandle",
     0xC00E0008: "OperationCancelled",
     0xC00E0009: "SharingViolation",
-    0xC00E000B: "ServiceNotAvailable",
+    0xC00E000B: "ServiceNotAvailable CannotConnect ConnectionLost",
     0xC00E0013: "DirectoryNotConnected",
     0xC00E0014: "IllegalPathName",
     0xC00E0018: "IllegalPropertyValue",

@@ -1,4 +1,4 @@
-"""MS-MQMQ 2.3.11 and 2.3.12 over live queues, and MS-MQDMPR 3.1.1.3 to 3.1.1.5."""
+"""MS-MQMQ 2.3.11 and 2.3.12 over live queues, and MS-MQDMPR 3.1.1.3."""
 
 from dataclasses import replace
 
@@ -7,17 +7,13 @@ import pytest
 from tests.core.engine import START, TX, Rig
 from waypost.core.management import (
     DirectoryState,
-    IncomingTransfer,
-    OutgoingTransfer,
     machine_snapshot,
     queue_snapshot,
     record_connection,
 )
-from waypost.core.message import Message
 from waypost.core.queues import AccessType, OutgoingQueue, OutgoingQueueState, Queue
 from waypost.hresult import HResult
 from waypost.wire.format_names import FormatName
-from waypost.wire.identifiers import SequenceInfo, TxSequenceId
 from waypost.wire.management import (
     Answer,
     ConnectionStatus,
@@ -36,8 +32,6 @@ from waypost.wire.propvariant import PropVariant
 from waypost.wire.variant_types import VT_VECTOR, VarType
 
 SENDER = b"\x22" * 16
-SEQUENCE = TxSequenceId(1, 0x6000_0000)
-NEXT_SEQUENCE = TxSequenceId(2, 0x6000_0000)
 WALL = START.wall
 TEXTS = VarType.VT_LPWSTR | VT_VECTOR
 PLACE = "DIRECT=OS:host.example.org\\PRIVATE$\\orders"
@@ -65,26 +59,6 @@ def outgoing(rig: Rig, name: str = FAR) -> OutgoingQueue:
     queue = rig.open(AccessType.SEND, name=name).queue
     assert isinstance(queue, OutgoingQueue)
     return queue
-
-
-def number(count: int, sequence: TxSequenceId = SEQUENCE) -> Message:
-    """The message with this number of a sequence."""
-    return Message(
-        transactional_message_sequence_identifier=sequence,
-        transaction_sequence_number=count,
-        transaction_previous_sequence_number=count - 1,
-        transaction_identifier=1,
-        final_ack_required=True,
-    )
-
-
-def info(count: int, sequence: TxSequenceId = SEQUENCE) -> SequenceInfo:
-    return SequenceInfo.of(sequence, count, count - 1)
-
-
-def sent(transfer: OutgoingTransfer, *counts: int) -> None:
-    for count in counts:
-        transfer.sent(number(count), 30, WALL)
 
 
 def test_a_local_queue_tells_its_names_and_kind(rig: Rig) -> None:
@@ -167,11 +141,10 @@ def test_subqueues_are_counted_and_named_as_they_come(rig: Rig) -> None:
 
 def test_a_snapshot_stays_as_it_was(rig: Rig) -> None:
     queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
     before = told(queue)
-    sent(transfer, 1)
+    queue.outgoing_transfer_info.no_ack_count = 1
     record_connection(queue, ConnectionStatus.READY, HResult.MQ_OK, (), WALL)
-    IncomingTransfer(queue, SourceInfo("", SENDER, 0, 0, 0, 0))
+    queue.incoming_transactional_transfer_info[SENDER] = SourceInfo("", SENDER, 0, 0, 0, 0)
     assert before.eod == EodState()
     assert (before.connection_history, before.source_info) == ([], [])
 
@@ -286,143 +259,3 @@ def test_the_connection_history_tells_when_why_and_what_was_tried(rig: Rig) -> N
     assert (ready.time, ready.error, ready.addresses) == (1_000_007, 0, ("10.0.0.9",))
     for _, value in queue_properties(told(queue)):
         assert PropVariant.decode(value.encode()) == value
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.4-01")
-def test_the_first_and_last_message_without_an_order_acknowledgment_are_told_and_counted(rig: Rig) -> None:
-    queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
-    assert told(queue).eod == EodState()
-    sent(transfer, 1, 2, 3)
-    eod = queue.outgoing_transfer_info
-    assert (eod.first_non_ack, eod.last_non_ack, eod.no_ack_count) == (info(1), info(3), 3)
-    transfer.order_acknowledged(SEQUENCE, 1, WALL)
-    sent(transfer, 4)
-    assert (eod.first_non_ack, eod.last_non_ack, eod.no_ack_count) == (info(2), info(4), 3)
-    # Sent again, they are the same messages.
-    sent(transfer, 2, 3, 4)
-    assert (eod.first_non_ack, eod.last_non_ack, eod.no_ack_count) == (info(2), info(4), 3)
-    transfer.order_acknowledged(SEQUENCE, 4, WALL)
-    assert (eod.first_non_ack, eod.last_non_ack, eod.no_ack_count) == (None, None, 0)
-    sent(transfer, 4)
-    assert eod.no_ack_count == 0
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.4-02")
-def test_the_last_order_acknowledgment_is_told_with_its_time_and_how_often_it_came(rig: Rig) -> None:
-    queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
-    eod = queue.outgoing_transfer_info
-    sent(transfer, 1, 2, 3)
-    transfer.order_acknowledged(SEQUENCE, 2, WALL + 1)
-    assert (eod.last_ack, eod.last_ack_time, eod.last_ack_count) == (info(2), 1_000_001, 1)
-    transfer.order_acknowledged(SEQUENCE, 2, WALL + 2)
-    assert (eod.last_ack, eod.last_ack_time, eod.last_ack_count) == (info(2), 1_000_002, 2)
-    transfer.order_acknowledged(SEQUENCE, 1, WALL + 3)
-    transfer.order_acknowledged(NEXT_SEQUENCE, 9, WALL + 3)
-    assert (eod.last_ack, eod.last_ack_time, eod.last_ack_count) == (info(2), 1_000_002, 2)
-    transfer.order_acknowledged(SEQUENCE, 3, WALL + 4)
-    assert (eod.last_ack, eod.last_ack_time, eod.last_ack_count) == (info(3), 1_000_004, 1)
-
-
-def test_an_acknowledgment_of_what_was_never_sent_changes_nothing(rig: Rig) -> None:
-    queue = outgoing(rig)
-    OutgoingTransfer(queue).order_acknowledged(SEQUENCE, 5, WALL)
-    assert queue.outgoing_transfer_info == EodState()
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.4-03")
-def test_the_place_of_the_next_message_is_told(rig: Rig) -> None:
-    queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
-    eod = queue.outgoing_transfer_info
-    transfer.sequence_begun(SEQUENCE)
-    for count in (1, 2, 3):
-        assert eod.next_seq == info(count)
-        sent(transfer, count)
-    transfer.order_acknowledged(SEQUENCE, 3, WALL)
-    transfer.sequence_begun(NEXT_SEQUENCE)
-    assert eod.next_seq == info(1, NEXT_SEQUENCE)
-    transfer.sent(number(1, NEXT_SEQUENCE), 30, WALL)
-    assert eod.next_seq == info(2, NEXT_SEQUENCE)
-    assert eod.first_non_ack == info(1, NEXT_SEQUENCE)
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.4-03")
-def test_messages_that_arrived_and_were_not_received_are_counted(rig: Rig) -> None:
-    queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
-    eod = queue.outgoing_transfer_info
-    sent(transfer, 1, 2, 3)
-    assert eod.no_read_count == 0
-    transfer.order_acknowledged(SEQUENCE, 2, WALL)
-    assert eod.no_read_count == 2
-    for left in (1, 0, 0):
-        transfer.finally_acknowledged()
-        assert eod.no_read_count == left
-    # The third was received before its arrival was acknowledged.
-    transfer.order_acknowledged(SEQUENCE, 3, WALL)
-    assert eod.no_read_count == 0
-
-
-def test_a_message_without_a_final_acknowledgment_does_not_wait_for_one(rig: Rig) -> None:
-    queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
-    silent = replace(number(1), final_ack_required=False)
-    transfer.sent(silent, 30, WALL)
-    transfer.sent(replace(number(2), final_ack_required=False, positive_journaling_requested=True), 30, WALL)
-    transfer.sent(replace(number(3), final_ack_required=False, negative_journaling_requested=True), 30, WALL)
-    transfer.order_acknowledged(SEQUENCE, 3, WALL)
-    assert queue.outgoing_transfer_info.no_read_count == 2
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.4-04")
-def test_resending_is_told_with_its_count_interval_and_time(rig: Rig) -> None:
-    queue = outgoing(rig)
-    transfer = OutgoingTransfer(queue)
-    eod = queue.outgoing_transfer_info
-    sent(transfer, 1, 2)
-    assert (eod.resend_count, eod.resend_interval, eod.resend_time) == (1, 30, 1_000_030)
-    for count in (1, 2):
-        transfer.sent(number(count), 60, WALL + 30)
-    assert (eod.resend_count, eod.resend_interval, eod.resend_time) == (2, 60, 1_000_090)
-    sent(transfer, 3)
-    assert eod.resend_count == 1
-    transfer.order_acknowledged(SEQUENCE, 3, WALL)
-    assert eod.resend_time == 0
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.5-01", "MQDMPR-3.1.1.5-02")
-def test_an_incoming_sequence_is_told_with_its_queue_name_sender_and_last_message(rig: Rig) -> None:
-    name = "DIRECT=TCP:10.0.0.1\\private$\\orders"
-    other = rig.create("other")
-    transfer = IncomingTransfer(rig.orders, SourceInfo(name, SENDER, 0, 0, 0, 0))
-    transfer.accepted(SEQUENCE, 7, WALL)
-    (source,) = told(rig.orders).source_info
-    assert told(other).source_info == []
-    assert (source.format_name, source.sender_id) == (name, SENDER)
-    assert (source.sequence_id, source.sequence_number) == (SEQUENCE.value, 7)
-    transfer.accepted(NEXT_SEQUENCE, 1, WALL)
-    IncomingTransfer(rig.orders, SourceInfo(name, b"\x33" * 16, 5, 5, 5, 0))
-    source, another = told(rig.orders).source_info
-    assert (source.sequence_id, source.sequence_number) == (NEXT_SEQUENCE.value, 1)
-    assert another == SourceInfo(name, b"\x33" * 16, 5, 5, 5, 0)
-
-
-@pytest.mark.spec("MQDMPR-3.1.1.5-03")
-def test_an_incoming_sequence_tells_its_last_access_and_how_often_the_last_message_was_refused(rig: Rig) -> None:
-    transfer = IncomingTransfer(rig.orders, SourceInfo("DIRECT=OS:host\\q", SENDER, 0, 0, 0, 0))
-
-    def access() -> tuple[int, int]:
-        (source,) = told(rig.orders).source_info
-        return source.last_access_time, source.message_reject_count
-
-    transfer.accepted(SEQUENCE, 1, WALL + 1)
-    assert access() == (1_000_001, 0)
-    transfer.rejected(WALL + 2)
-    transfer.rejected(WALL + 3)
-    assert access() == (1_000_003, 2)
-    transfer.accepted(SEQUENCE, 2, WALL + 4)
-    assert access() == (1_000_004, 2)
-    transfer.accepted(SEQUENCE, 3, WALL + 5)
-    assert access() == (1_000_005, 0)

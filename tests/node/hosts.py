@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tests.store.engines import MemoryEngine
 from waypost.clock import Now
@@ -52,13 +52,13 @@ TRANSFER = TransferSettings()
 P = TypeVar("P", bound=Packet)
 
 
-def letter(body: str = "", /, **changes: object) -> Message:
+def letter(body: str = "", /, **changes: Any) -> Message:
     """A recoverable message."""
     message = Message(delivery_guarantee=DeliveryGuarantee.RECOVERABLE, body=body.encode(), label=body)
-    return replace(message, **changes)  # type: ignore[arg-type]
+    return replace(message, **changes)
 
 
-def express(body: str = "", /, **changes: object) -> Message:
+def express(body: str = "", /, **changes: Any) -> Message:
     return letter(body, delivery_guarantee=DeliveryGuarantee.EXPRESS, **changes)
 
 
@@ -264,8 +264,8 @@ class Host:
         self.net.settle()
 
     def bodies(self, name: str) -> list[str]:
-        """The labels of what is in a queue, in order: one of this computer, a ;system queue, or an outgoing queue by its
-        format name, which goes when it is not used.
+        """The labels of what is in a queue, in order: one of this computer, a ;system queue, or an outgoing queue by
+        its format name, which goes when it is not used.
         """
         return [message.label for message in self.messages(name)]
 
@@ -345,7 +345,7 @@ class Peer:
         return number
 
     def message(
-        self, name: str, body: str = "", /, tx: tuple[int, int, int] | None = None, **changes: object
+        self, name: str, body: str = "", /, tx: tuple[int, int, int] | None = None, **changes: Any
     ) -> UserMessage:  # fmt: skip
         """A recoverable message; `tx` are TxSequenceID, TxSequenceNumber and PreviousTxSequenceNumber."""
         message = letter(
@@ -359,7 +359,7 @@ class Peer:
             message.transactional_message_sequence_identifier = TxSequenceId(tx[0], 0)
             message.transaction_sequence_number = tx[1]
             message.transaction_previous_sequence_number = tx[2]
-        return UserMessage.decode(packet_of(replace(message, **changes)))  # type: ignore[arg-type]
+        return UserMessage.decode(packet_of(replace(message, **changes)))
 
     def send(self, *packets: UserMessage | OrderAck | FinalAck, on: int | None = None) -> None:
         """All of them together, on the last connection or on the one with this number."""

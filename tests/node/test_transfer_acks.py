@@ -1,6 +1,7 @@
-"""Acknowledgments between whole queue managers: MS-MQQB 1.3.5, 2.2.5, 3.1.5.6, 3.1.5.7, 3.1.5.11, 3.1.7.2 and 3.1.7.17."""
+"""Acknowledgments between whole queue managers: MS-MQQB 1.3.5, 2.2.5, 3.1.5.7, 3.1.5.11, 3.1.7.2 and 3.1.7.17."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ T = r"DIRECT=OS:b\private$\t"
 P = r"DIRECT=OS:peer\private$\t"
 HERE = r"DIRECT=OS:a\private$\t"
 ALL = Acknowledgements.ACK_FULL_REACH_QUEUE | Acknowledgements.ACK_FULL_RECEIVE
-JP = {"positive_journaling_requested": True}
-JN = {"negative_journaling_requested": True}
+JP: dict[str, Any] = {"positive_journaling_requested": True}
+JN: dict[str, Any] = {"negative_journaling_requested": True}
 # MS-MQQB 2.2.5, and 0x8005 of 3.1.5.8.2.
 NEGATIVE = {0x8009, 0x8000, 0x8004, 0x8007, 0x800B, 0x8006, 0x8003, 0xC000, 0xC001, 0xC002, 0x8005}
 # A DACL that is empty allows nothing to anybody.
@@ -55,7 +56,7 @@ def peer(net: Net, a: Host) -> Peer:
     return net.add_peer()
 
 
-def asking(host: str = "a", name: str = "OS:{}") -> dict[str, object]:
+def asking(host: str = "a", name: str = "OS:{}") -> dict[str, Any]:
     admin = FormatName.parse(f"DIRECT={name.format(host)}\\private$\\admin")
     return {"administration_queue_format_name": admin, "acknowledgements_requested": ALL}
 
@@ -257,7 +258,7 @@ def test_a_message_that_requires_a_final_ack_gets_one_when_it_is_received(net: N
     ],
 )
 def test_a_refusal_is_told_by_a_negative_final_ack(
-    net: Net, a: Host, peer: Peer, attributes: dict[str, object], message_class: int
+    net: Net, a: Host, peer: Peer, attributes: dict[str, Any], message_class: int
 ) -> None:  # fmt: skip
     a.create("picky", **{"transactional": True, **attributes})
     peer.connect(a)
@@ -269,7 +270,7 @@ def test_a_refusal_is_told_by_a_negative_final_ack(
 
 @pytest.mark.spec("MQQB-2.2.5-07", "MQQB-3.1.7.2.2-01")
 def test_the_end_of_a_journaled_message_is_told_by_a_negative_final_ack(net: Net, a: Host, peer: Peer) -> None:
-    def send(number: int, **changes: object) -> None:
+    def send(number: int, **changes: Any) -> None:
         peer.send(peer.message(HERE, "m", tx=(5, number, number - 1), **JN, **changes))
 
     peer.connect(a)
@@ -299,7 +300,7 @@ def test_a_final_ack_ends_a_message_in_its_queue_and_in_the_table(
     net: Net,
     a: Host,
     peer: Peer,
-    flags: dict[str, object],
+    flags: dict[str, Any],
     message_class: int,
     kept: str | None,
     *,

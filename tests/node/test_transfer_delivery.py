@@ -1,4 +1,4 @@
-"""Express and recoverable messages between whole queue managers: MS-MQQB 1.3.2.1, 3.1.1.1.1.3 to .6, 3.1.5.5, 3.1.7.12."""
+"""Express and recoverable messages between whole queue managers: MS-MQQB 1.3.2.1, 3.1.1.1.1, 3.1.5.5, 3.1.7.12."""
 
 import pytest
 

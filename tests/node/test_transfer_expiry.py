@@ -1,5 +1,7 @@
 """TimeToReachQueue of messages between whole queue managers: MS-MQQB 3.1.1.1.1.3, 3.1.1.1.1.4 and 3.1.7.1.2."""
 
+from typing import Any
+
 import pytest
 
 from tests.node.hosts import Host, Net, Peer, express, letter
@@ -8,8 +10,8 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.user_message import UserMessage
 
 P = r"DIRECT=OS:peer\private$\q"
-JN = {"negative_journaling_requested": True}
-ADMIN = {
+JN: dict[str, Any] = {"negative_journaling_requested": True}
+ADMIN: dict[str, Any] = {
     "administration_queue_format_name": FormatName.parse(r"DIRECT=OS:a\private$\admin"),
     "acknowledgements_requested": Acknowledgements.ACK_NEG_ARRIVAL,
 }
@@ -122,7 +124,7 @@ def test_a_message_that_comes_when_its_time_is_over_is_not_inserted(
 ) -> None:  # fmt: skip
     guarantee = express().delivery_guarantee if make is express else letter().delivery_guarantee
 
-    def late(body: str, **changes: object) -> UserMessage:
+    def late(body: str, **changes: Any) -> UserMessage:
         sent_time = int(net.now.wall) - 11
         return peer.message(
             r"DIRECT=OS:a\private$\q",

@@ -1,4 +1,6 @@
-"""Messages of transactions between whole queue managers: MS-MQQB 3.1.1.5, 3.1.1.6.2, 3.1.5.6, 3.1.5.8.6, 3.1.6.5, 3.1.7.1.3."""
+"""Messages of transactions between whole queue managers: MS-MQQB 3.1.1.5, 3.1.1.6.2, 3.1.5.6, 3.1.5.8.6, 3.1.7.1.3."""
+
+from itertools import pairwise
 
 import pytest
 
@@ -403,7 +405,7 @@ def test_the_configured_resend_time_outs_hold_after_a_restart(net: Net, peer: Pe
             sent = len(peer.bodies)
             net.advance(1)
             times += [net.now.monotonic] * (len(peer.bodies) > sent)
-        assert [round(later - earlier) for earlier, later in zip(times, times[1:], strict=False)][:5] == [3, 3, 4, 4, 4]
+        assert [round(later - earlier) for earlier, later in pairwise(times)][:5] == [3, 3, 4, 4, 4]
         peer.acknowledge()
         peer.order_ack(1)
         assert c.bodies(P) == []

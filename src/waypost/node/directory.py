@@ -95,6 +95,14 @@ class NodeDirectory:
             raise DirectoryObjectNotFound(f"the directory does not know the queue manager that has {name}")
         return known.queue_manager_identifier
 
+    def security_of(self, queue: queues.Queue) -> bytes:
+        """MS-MQQB 3.1.5.8.3: the security descriptor of a public queue is that of the directory, if it has one."""
+        if self.is_integrated and _is_public(queue):
+            item = self.events.read_directory(Query(Queue, by_identifier(queue.identifier)), self._now()).value
+            if item is not None and item.security is not None:
+                return item.security.encode()
+        return queue.attributes.security
+
     def publish(self, queue: queues.Queue) -> None:
         """A queue is different from what it was: a public one is so in the directory too."""
         if self.is_integrated and _is_public(queue):

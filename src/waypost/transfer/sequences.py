@@ -168,6 +168,11 @@ class TxOutgoingSequence:
         if self.deadline is None and self._unacked:
             self._start_timer(now)
 
+    def lookup_id_of(self, number: int) -> int | None:
+        """The message with this number, if it was sent and has not left."""
+        entry = self._entries.get(number)
+        return None if entry is None else entry.lookup_id
+
     def session_acknowledged(self, number: int) -> SentEntry | None:
         """The next hop has the message. Returns its entry if it leaves now."""
         entry = self._entries.get(number)
@@ -210,11 +215,6 @@ class TxOutgoingSequence:
         for entry in entries:
             entry.awaits_session_ack = False
         return entries
-
-    def lookup_id_of(self, sequence_id: int, number: int) -> int | None:
-        """The LookupIdentifier of the message with this number of this sequence, if it was sent and has not left."""
-        entry = self._entries.get(number) if sequence_id == self.sequence_id.value else None
-        return None if entry is None else entry.lookup_id
 
     def removed(self, number: int) -> None:
         """The message is gone from its queue: expired, purged or refused."""

@@ -283,7 +283,7 @@ class Arrivals:
                 return refusal
         elif not attributes.privacy_level.accepts(encrypted=False):
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
-        if not may_write(attributes.security, sender_of(packet.security, None)):
+        if not may_write(self._node.directory.security_of(queue), sender_of(packet.security, None)):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
 

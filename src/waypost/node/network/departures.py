@@ -29,7 +29,7 @@ from waypost.wire.expiry import has_expired
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
-from waypost.wire.transactional_acks import FinalAck, FinalAckBody, OrderAck
+from waypost.wire.transactional_acks import FinalAck, OrderAck
 
 if TYPE_CHECKING:
     from waypost.node.network.network import Network
@@ -93,8 +93,9 @@ class Departures:
         link: Link | None = queue.link
         if link is None:
             return
-        sent = link.outbox.removed(message.lookup_identifier)
-        if sent is not None and sent.is_transactional:
+        link.outbox.removed(message.lookup_identifier)
+        # It may have been sent on a session that is closed: no later message must name it as the one before.
+        if len(link.sequence) and self._is_ours(message.packet):
             link.sequence.removed(sequence_of(message.packet)[1])
             self._mind(link)
 
@@ -252,23 +253,23 @@ class Departures:
             sequence = TxSequenceId(ordinal, time_stamp), ack.body.tx_sequence_number
             final_acks = self._node.manager.final_acks
             final_acks.final_ack_arrived(identifier, ack.message_class, now, sequence=sequence)
-            self._end(ack.body)
+            self._end(identifier, *sequence)
 
-    def _end(self, body: FinalAckBody) -> None:
+    def _end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int) -> None:
         """A message that had this place has come to its end, in whatever state it was."""
-        queue = self._node.sequences.queue_of(body.tx_sequence_id)
+        queue = self._node.sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if queue is None or link is None:
             return
-        lookup_id = link.sequence.lookup_id_of(body.tx_sequence_id, body.tx_sequence_number)
+        lookup_id = link.sequence.lookup_id_of(number) if link.sequence.sequence_id == sequence_id else None
         if lookup_id is not None:
             if queue.positions.state(lookup_id) is _AVAILABLE:
-                # It was refused, and keeps no copy: nobody has looked for it by its identifier.
+                # It was rejected, and nobody wanted to hear of that.
                 message = self._node.messages.get(queue.number, lookup_id)
-                if message.identifier.ordinal != body.message_id:
+                if message.identifier != identifier:
                     return
                 self._node.manager.positions.delivered_all(queue, (message,))
-            link.sequence.removed(body.tx_sequence_number)
+            link.sequence.removed(number)
             link.outbox.removed(lookup_id)
             self._node.sequences.mind_end(queue, link.sequence)
         # One fewer may wait for its FinalAck.
@@ -303,6 +304,11 @@ class Departures:
         if delivered:
             self._node.manager.positions.delivered_all(queue, delivered)
         self._node.sequences.mind_end(queue, link.sequence)
+
+    def _is_ours(self, packet: bytes) -> bool:
+        """Whether it is a message of one of our transactions."""
+        _, _, source, _, flags = _HEADERS.unpack_from(packet)
+        return bool(flags & user_header.TH) and source == self._own_guid
 
     def _mind(self, link: Link) -> None:
         """Something has changed with the messages of transactions: MS-MQQB 3.1.2.6 and 3.1.5.6."""

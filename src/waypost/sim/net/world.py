@@ -26,8 +26,8 @@ _MAX_TIME: Final = 300.0
 _MAX_HEALING: Final = 500.0
 _MAX_EVENTS: Final = 200_000
 
-# After everything has come to its end: sessions are closed when they were idle for two periods.
-_REST: Final = 60.0
+# How long the last acknowledgments may take, and sessions to find that they are idle.
+_REST: Final = 200.0
 
 # After how many events a host is looked at closely.
 _INTERVAL: Final = 50
@@ -178,5 +178,5 @@ class NetWorld(Stage[Host]):
             for client in host.clients:
                 client.stop()
         end = self.time + _REST
-        while self.time < end and self._events:
+        while self.time < end and self._events and any(host.network.sessions for host in self.hosts):
             self.step()

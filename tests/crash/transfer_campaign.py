@@ -1,0 +1,249 @@
+"""Kill daemons that send to each other, and check what arrives: `python -m tests.crash.transfer_campaign [--rounds N]`.
+
+Three daemons run, with applications in processes of their own (tests/crash/application.py). Alpha and beta send to each
+other directly, and alpha sends to beta by way of gamma too. A round lets them work for a moment, kills one of them or
+two with SIGKILL, and starts them again; now and then one is killed again while it starts, or is asked to stop. In the
+end all of them run until nothing is left in any queue, and tests/crash/transfer_history.py checks what was told. The
+seed decides who is killed when, but not how the processes interleave: the same seed need not fail twice.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.crash.daemons import ROOT, SECONDS, SHORT_TIMERS, Daemon, loopback, patience
+from tests.crash.transfer_history import EXPRESS, RECOVERABLE, TRANSACTIONAL, TransferHistory
+
+WORK_SECONDS: Final = (0.02, 0.6)
+DOWN_SECONDS: Final = (0.0, 0.4)
+STARTING_SECONDS: Final = (0.1, 1.0)
+# One round in so many kills two of them, kills one again while it starts, or asks it to stop instead.
+TWO_AT_ONCE: Final = 5
+WHILE_STARTING: Final = 8
+STOPS: Final = 12
+DELIVERY_SECONDS: Final = 90
+
+# Queues of alpha and beta, and whether they are transactional.
+QUEUES: Final = {"orders": True, "more": True, "plain": False, "quick": False}
+ROUTED: Final = {"routed": True, "routedplain": False}
+
+
+class Application:
+    """tests/crash/application.py in a process of its own, which ends with its standard input."""
+
+    def __init__(self, place: Path, name: str, url: str, seed: int, duties: list[list[object]]) -> None:
+        self._told = place / f"{name}.jsonl"
+        command = [sys.executable, "-m", "tests.crash.application", url, str(seed), *map(json.dumps, duties)]
+        with self._told.open("wb") as told, (place / f"{name}.err").open("wb") as errors:
+            self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=told, stderr=errors)
+
+    def await_ready(self) -> None:
+        with patience(SECONDS, "an application is not ready") as turns:
+            for _ in turns:
+                assert self._process.poll() is None, "an application cannot start"
+                if b"ready" in self._told.read_bytes():
+                    break
+
+    def stop(self) -> int:
+        self._process.communicate(timeout=SECONDS)
+        return self._process.returncode
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+    def told(self) -> list[str]:
+        return self._told.read_text(encoding="utf-8").splitlines()
+
+
+@dataclass(slots=True)
+class Report:
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        counts = self.counts
+        lines = [
+            f"{counts['rounds']} rounds, {counts['kills']} kills, {counts['kills while starting']} of them while it started, "
+            f"and {counts['stops']} stops; {counts['reads in doubt']} receives in doubt at a kill"
+        ]
+        lines += [
+            f"{kind}: {counts[f'{kind} done']:,} accepted, {counts[f'{kind} undone']:,} aborted, "
+            f"{counts[f'{kind} open']:,} in doubt; {counts[f'{kind} arrived']:,} arrived, {counts[f'{kind} lost']:,} lost, "
+            f"{counts[f'{kind} again']:,} came again, {counts[f'{kind} late']:,} came late"
+            for kind in (TRANSACTIONAL, RECOVERABLE, EXPRESS)
+        ]
+        return "\n".join(lines)
+
+
+class TransferCampaign:
+    """Rounds with the daemons whose folders are in `place`."""
+
+    def __init__(self, place: Path, seed: int) -> None:
+        self.report = Report(seed)
+        self._place = place
+        self._dice = random.Random(seed)
+        self._alpha, self._beta, self._gamma = (
+            Daemon(place, name, loopback(number), *SHORT_TIMERS)
+            for number, name in enumerate(("alpha", "beta", "gamma"), 21)
+        )
+        self._daemons = [self._alpha, self._beta, self._gamma]
+
+    def run(self, rounds: int, progress: Callable[[str], None]) -> Report:
+        with ExitStack() as stack:
+            for daemon in self._daemons:
+                stack.enter_context(daemon)
+            self._prepare()
+            senders, readers = self._applications()
+            for application in (*senders, *readers):
+                stack.callback(application.kill)
+                application.await_ready()
+            for number in range(1, rounds + 1):
+                self._round()
+                self.report.counts["rounds"] = number
+                if number % 5 == 0:
+                    progress(f"round {number} of {rounds}: {self.report.counts['kills']} kills")
+                if self.report.problems:
+                    return self.report
+            time.sleep(self._dice.uniform(*WORK_SECONDS))
+            codes = [application.stop() for application in senders]
+            self._await_delivery()
+            codes += [application.stop() for application in readers]
+            self.report.problems += ["an application failed" for code in codes if code]
+            self._check([*senders, *readers])
+            self.report.problems += [f"{daemon.name} did not stop" for daemon in self._daemons if daemon.stop()]
+        return self.report
+
+    def _prepare(self) -> None:
+        """The daemons learn the ways to each other, and get their queues."""
+        alpha, beta, gamma = self._daemons
+        alpha.settings.append(f"routing.routes={beta.guid}=via {gamma.guid},{gamma.guid}={gamma.address}")
+        beta.settings.append(f"routing.routes={alpha.guid}=via {gamma.guid},{gamma.guid}={gamma.address}")
+        gamma.settings.append(f"routing.routes={alpha.guid}={alpha.address},{beta.guid}={beta.address}")
+        for daemon in self._daemons:
+            daemon.stop()
+            daemon.start()
+        for daemon in (alpha, beta):
+            with daemon.connect() as manager:
+                for name, is_transactional in (QUEUES | ROUTED).items():
+                    manager.create_queue(name, transactional=is_transactional)
+
+    def _applications(self) -> tuple[list[Application], list[Application]]:
+        senders, readers = [], []
+        for source, target in ((self._alpha, self._beta), (self._beta, self._alpha)):
+            name, there = source.name, target.name
+            with target.connect() as manager:
+                routed = {queue: manager.queue(queue).info().private_format_name for queue in ROUTED}
+            orders = [[f"{TRANSACTIONAL} {there} {queue}", target.direct(queue)] for queue in ("orders", "more")]
+            routed_orders = [f"{TRANSACTIONAL} {there} routed", routed["routed"]]
+            sending: list[list[object]] = [
+                ["transactions", f"{name}-1", *orders],
+                ["transactions", f"{name}-2", *orders, routed_orders],
+                ["transactions", f"{name}-3", routed_orders],
+                ["recoverable", f"{name}-4", [f"{RECOVERABLE} {there} plain", target.direct("plain")]],
+                ["recoverable", f"{name}-5", [f"{RECOVERABLE} {there} routedplain", routed["routedplain"]]],
+                ["express", f"{name}-6", [f"{EXPRESS} {there} quick", target.direct("quick")]],
+            ]
+            kinds = {"plain": RECOVERABLE, "routedplain": RECOVERABLE, "quick": EXPRESS}
+            reading: list[list[object]] = [
+                ["reader", f"{there}-{queue}", [f"{kinds.get(queue, TRANSACTIONAL)} {there} {queue}", queue]]
+                for queue in QUEUES | ROUTED
+            ]
+            seed = self.report.seed
+            senders.append(Application(self._place, f"{name}-sends", source.url, seed, sending))
+            readers.append(Application(self._place, f"{there}-reads", target.url, seed, reading))
+        return senders, readers
+
+    def _round(self) -> None:
+        dice, counts = self._dice, self.report.counts
+        time.sleep(dice.uniform(*WORK_SECONDS))
+        victims = dice.sample(self._daemons, 2 if dice.randrange(TWO_AT_ONCE) == 0 else 1)
+        for daemon in self._daemons:
+            if not daemon.is_up:
+                self.report.problems.append(f"{daemon.name} ended by itself:\n{daemon.log[-3000:]}")
+                return
+        if dice.randrange(STOPS) == 0:
+            counts["stops"] += 1
+            self.report.problems += [f"{daemon.name} did not stop well" for daemon in victims if daemon.stop()]
+        else:
+            self._kill(victims)
+        time.sleep(dice.uniform(*DOWN_SECONDS))
+        for daemon in victims:
+            daemon.launch()
+        if dice.randrange(WHILE_STARTING) == 0:
+            time.sleep(dice.uniform(*STARTING_SECONDS))
+            counts["kills while starting"] += len(victims)
+            self._kill(victims)
+            for daemon in victims:
+                daemon.launch()
+        for daemon in victims:
+            daemon.await_ready()
+
+    def _kill(self, victims: list[Daemon]) -> None:
+        self.report.counts["kills"] += len(victims)
+        for daemon in victims:
+            daemon.kill()
+
+    def _await_delivery(self) -> None:
+        """Until nothing waits anywhere."""
+        try:
+            for daemon in self._daemons:
+                with daemon.connect() as manager, patience(DELIVERY_SECONDS, f"{daemon.name} has messages") as turns:
+                    for _ in turns:
+                        waiting = [queue.info() for queue in (*manager.outgoing_queues(), *manager.queues())]
+                        if not any(info.message_count for info in waiting):
+                            break
+        except AssertionError as error:
+            left = [f"{info.format_name}: {info.message_count} {info.state or ''}" for info in waiting if info.message_count]
+            self.report.problems.append(f"{error}: {left}")
+
+    def _check(self, applications: list[Application]) -> None:
+        history = TransferHistory()
+        for application in applications:
+            history.read(application.told())
+        self.report.problems += history.problems()
+        self.report.counts += history.counts
+        for daemon in self._daemons:
+            if "unexpected error" in daemon.log:
+                self.report.problems.append(f"{daemon.name} met an unexpected error: see its log")
+            with daemon.connect() as manager:
+                for name in ("system$;deadletter", "system$;deadxact"):
+                    if manager.queue(name).info().message_count:
+                        self.report.problems.append(f"{daemon.name}: {name} has messages, but nothing has expired")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Kill daemons that send to each other, and check what arrives.")
+    parser.add_argument("--rounds", type=int, default=100, help="how often one is killed (100)")
+    parser.add_argument("--seed", type=int, default=None, help="who is killed, and when")
+    arguments = parser.parse_args()
+    seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
+    (ROOT / "build").mkdir(exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="transfer-", dir=ROOT / "build"))
+    print(f"seed {seed}, on {place}")
+    started = time.monotonic()
+    report = TransferCampaign(place, seed).run(arguments.rounds, lambda line: print(line, flush=True))
+    print(report.summary())
+    if report.problems:
+        print(f"BROKEN; seed {seed}; see {place}", *report.problems[:50], sep="\n")
+        return 1
+    shutil.rmtree(place)
+    print(f"every transaction came whole, once and in order, and nothing recoverable was lost ({time.monotonic() - started:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
