@@ -87,7 +87,9 @@ PURGE_PART: Final = 1000
 # Messages that one explanation looks at to find a message by its identifier: less than half a second for all others.
 MAX_EXPLAINED_MESSAGES: Final = 50_000
 
-# HTTP: bytes of a request; messages in one answer, and about how many bytes of them; seconds that a request may wait.
+# HTTP: bytes of a request, and of what comes before its body; messages in one answer, and about how many bytes of them;
+# seconds that a request may wait.
+MAX_HTTP_HEAD: Final = 0x1_0000
 MAX_HTTP_BODY: Final = 0x0400_0000
 MAX_HTTP_BATCH: Final = 1000
 MAX_HTTP_ANSWER: Final = 0x0400_0000

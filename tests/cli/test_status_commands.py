@@ -40,6 +40,11 @@ def test_sentences_explain_a_message(desk: Desk) -> None:
     assert desk.json("explain", MESSAGE)["facts"] == {"found": True}
 
 
+def test_a_terminal_obeys_no_sentence(desk: Desk) -> None:
+    desk.answers["GET", ASKED] = {"sentences": ["It \x1b[31mwaits\n."], "facts": {"found": True}}
+    assert desk.do("explain", MESSAGE) == "It \\x1b[31mwaits\\n.\n"
+
+
 def test_what_is_not_there_is_explained_and_ends_with_1(desk: Desk) -> None:
     desk.answers["GET", "/api/explain?queue=orders"] = {"sentences": ["No queue."], "facts": {"found": False}}
     result = desk.run("explain", "orders")

@@ -351,7 +351,9 @@ def test_what_goes_to_another_computer_waits_in_an_outgoing_queue(manager: waypo
     (outgoing,) = manager.outgoing_queues()
     info = outgoing.info()
     assert (info.format_name, info.kind, info.message_count, info.state) == (name, "outgoing", 1, "inactive")
-    assert info.to_dict()["next_hops"] == []
+    found = info.to_dict()
+    assert (found["next_hops"], found["connections"], found["last_error"]) == ([], [], "")
+    assert (found["unacknowledged"], found["unread"]) == (0, 0)
     assert [message.id for message in outgoing.browse()] == [sent.id]
     assert manager.queues() == []
     with pytest.raises(QueueNotFound):

@@ -4,7 +4,7 @@
 
 A duty is a JSON list: its kind, the name of its thread, and the queues that it uses, each as [label, name]:
 
-transactions  sends several messages in each transaction, to any of its queues, and aborts now and then
+transactional sends several messages in each transaction, to any of its queues, and aborts now and then
 recoverable   sends recoverable messages
 express       sends express messages
 reader        receives in transactions, and aborts now and then
@@ -26,13 +26,15 @@ from typing import Any, Final
 
 import waypost
 from tests.crash.bodies import NOBODY, compose, parse
-from waypost.errors import ConnectionLost, ServiceNotAvailable, Timeout, TransactionSequence
+from waypost.errors import ConnectionLost, OperationCancelled, ServiceNotAvailable, Timeout, TransactionSequence
 
 # A line is one write to a pipe, whole or not at all.
 _PIPE_BUF: Final = 4096
 _REST_SECONDS: Final = 0.02
 _WAIT_SECONDS: Final = 0.3
 _TRANSACTION_SECONDS: Final = 10.0
+# The daemon is not there, was started anew, or stops.
+_GONE: Final = (ServiceNotAvailable, TransactionSequence, OperationCancelled)
 
 
 def tell(**line: object) -> None:
@@ -78,7 +80,7 @@ class Transactions(Duty):
             for _, queue, name in messages:
                 self.manager.send(queue, self.body(name), transaction=transaction)
             outcome = end(transaction, aborts=self.dice.randrange(5) == 0)
-        except (ServiceNotAvailable, TransactionSequence):
+        except _GONE:
             outcome = "undone"
         tell(end=operation, outcome=outcome)
 
@@ -119,7 +121,7 @@ class Reader(Duty):
                 self.dice.randint(1, 20), _WAIT_SECONDS, transaction=transaction
             )
             tell(begin=operation, reads=label, took=[[parse(m.text).name, m.lookup_id] for m in messages])
-        except (ServiceNotAvailable, TransactionSequence, Timeout) as error:
+        except (*_GONE, Timeout) as error:
             transaction.abort()
             if not isinstance(error, Timeout):
                 raise
@@ -134,14 +136,14 @@ def end(transaction: waypost.Transaction, *, aborts: bool) -> str:
         return "undone"
     try:
         transaction.commit()
-    except ConnectionLost:
+    except ServiceNotAvailable:
         return "open"
-    except (ServiceNotAvailable, TransactionSequence):
+    except TransactionSequence:
         return "undone"
     return "done"
 
 
-KINDS: Final = {"transactions": Transactions, "recoverable": Plain, "express": Express, "reader": Reader}
+KINDS: Final = {"transactional": Transactions, "recoverable": Plain, "express": Express, "reader": Reader}
 
 
 def work(duty: Duty, stop: threading.Event) -> None:
@@ -149,7 +151,7 @@ def work(duty: Duty, stop: threading.Event) -> None:
         while not stop.is_set():
             try:
                 duty.once()
-            except (ServiceNotAvailable, TransactionSequence):
+            except _GONE:
                 time.sleep(_REST_SECONDS)
             if not isinstance(duty, Reader):
                 time.sleep(duty.dice.uniform(0, 2 * _REST_SECONDS))

@@ -36,7 +36,10 @@ def loopback(number: int) -> str:
 
 
 class Daemon:
-    """`waypost serve` on the folder `place`/`name`, with its log beside it. `settings` count from the next start."""
+    """`waypost serve` on the folder `place`/`name`, with its log beside it. `settings` count from the next start.
+
+    A `with` block kills it in the end if it runs.
+    """
 
     def __init__(self, place: Path, name: str, address: str, *settings: str) -> None:
         self.name = name
@@ -49,12 +52,16 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.is_up:
             self.kill()
+
+    def prepare(self) -> None:
+        """Give it an identity before its first start, so that others can be told of it."""
+        with waypost.open(self._folder, name=self.name) as manager:
+            self.guid = manager.guid
 
     def start(self) -> None:
         self.launch()
@@ -103,6 +110,15 @@ class Daemon:
         self._process = None
         return code
 
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Killed, and started again in the end."""
+        self.kill()
+        try:
+            yield
+        finally:
+            self.start()
+
     def connect(self) -> waypost.Manager:
         return waypost.connect(self.url)
 
@@ -135,12 +151,8 @@ class Daemon:
         return int(text.partition(f"{key}:")[2].split()[0])
 
 
-def know_each_other(daemons: list[Daemon]) -> None:
-    """Stop them, and start them with a route to each of the others."""
-    for daemon in daemons:
-        daemon.stop()
-        others = [other for other in daemons if other is not daemon]
-        daemon.settings.append(f"routing.routes={','.join(f'{other.guid}={other.address}' for other in others)}")
+def start_all(daemons: list[Daemon]) -> None:
+    """At the same time."""
     for daemon in daemons:
         daemon.launch()
     for daemon in daemons:

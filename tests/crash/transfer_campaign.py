@@ -1,7 +1,7 @@
 """Kill daemons that send to each other, and check what arrives: `python -m tests.crash.transfer_campaign [--rounds N]`.
 
 Three daemons run, with applications in processes of their own (tests/crash/application.py). Alpha and beta send to each
-other directly, and alpha sends to beta by way of gamma too. A round lets them work for a moment, kills one of them or
+other directly, and alpha and gamma send to each other by way of beta. A round lets them work for a moment, kills one of them or
 two with SIGKILL, and starts them again; now and then one is killed again while it starts, or is asked to stop. In the
 end all of them run until nothing is left in any queue, and tests/crash/transfer_history.py checks what was told. The
 seed decides who is killed when, but not how the processes interleave: the same seed need not fail twice.
@@ -20,9 +20,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from tests.crash.daemons import ROOT, SECONDS, SHORT_TIMERS, Daemon, loopback, patience
+from tests.crash.daemons import ROOT, SECONDS, SHORT_TIMERS, Daemon, loopback, patience, start_all
 from tests.crash.transfer_history import EXPRESS, RECOVERABLE, TRANSACTIONAL, TransferHistory
 
 WORK_SECONDS: Final = (0.02, 0.6)
@@ -34,15 +34,20 @@ WHILE_STARTING: Final = 8
 STOPS: Final = 12
 DELIVERY_SECONDS: Final = 90
 
-# Queues of alpha and beta, and whether they are transactional.
-QUEUES: Final = {"orders": True, "more": True, "plain": False, "quick": False}
-ROUTED: Final = {"routed": True, "routedplain": False}
+# Queues, and how messages are sent to them.
+DIRECT: Final = {"orders": TRANSACTIONAL, "more": TRANSACTIONAL, "plain": RECOVERABLE, "quick": EXPRESS}
+ROUTED: Final = {"far": TRANSACTIONAL, "farplain": RECOVERABLE}
+
+
+# By its short name, what a queue is called in the history and by its senders.
+Queues: TypeAlias = dict[str, list[str]]
+Duties: TypeAlias = list[list[object]]
 
 
 class Application:
     """tests/crash/application.py in a process of its own, which ends with its standard input."""
 
-    def __init__(self, place: Path, name: str, url: str, seed: int, duties: list[list[object]]) -> None:
+    def __init__(self, place: Path, name: str, url: str, seed: int, duties: Duties) -> None:
         self._told = place / f"{name}.jsonl"
         command = [sys.executable, "-m", "tests.crash.application", url, str(seed), *map(json.dumps, duties)]
         with self._told.open("wb") as told, (place / f"{name}.err").open("wb") as errors:
@@ -130,42 +135,51 @@ class TransferCampaign:
     def _prepare(self) -> None:
         """The daemons learn the ways to each other, and get their queues."""
         alpha, beta, gamma = self._daemons
-        alpha.settings.append(f"routing.routes={beta.guid}=via {gamma.guid},{gamma.guid}={gamma.address}")
-        beta.settings.append(f"routing.routes={alpha.guid}=via {gamma.guid},{gamma.guid}={gamma.address}")
-        gamma.settings.append(f"routing.routes={alpha.guid}={alpha.address},{beta.guid}={beta.address}")
         for daemon in self._daemons:
-            daemon.stop()
-            daemon.start()
-        for daemon in (alpha, beta):
+            daemon.prepare()
+        alpha.settings.append(f"routing.routes={gamma.guid}=via {beta.guid},{beta.guid}={beta.address}")
+        beta.settings.append(f"routing.routes={alpha.guid}={alpha.address},{gamma.guid}={gamma.address}")
+        gamma.settings.append(f"routing.routes={alpha.guid}=via {beta.guid},{beta.guid}={beta.address}")
+        start_all(self._daemons)
+        for daemon in self._daemons:
             with daemon.connect() as manager:
-                for name, is_transactional in (QUEUES | ROUTED).items():
-                    manager.create_queue(name, transactional=is_transactional)
+                for name, kind in (DIRECT | ROUTED).items():
+                    manager.create_queue(name, transactional=kind == TRANSACTIONAL)
 
     def _applications(self) -> tuple[list[Application], list[Application]]:
-        senders, readers = [], []
-        for source, target in ((self._alpha, self._beta), (self._beta, self._alpha)):
-            name, there = source.name, target.name
-            with target.connect() as manager:
-                routed = {queue: manager.queue(queue).info().private_format_name for queue in ROUTED}
-            orders = [[f"{TRANSACTIONAL} {there} {queue}", target.direct(queue)] for queue in ("orders", "more")]
-            routed_orders = [f"{TRANSACTIONAL} {there} routed", routed["routed"]]
-            sending: list[list[object]] = [
-                ["transactions", f"{name}-1", *orders],
-                ["transactions", f"{name}-2", *orders, routed_orders],
-                ["transactions", f"{name}-3", routed_orders],
-                ["recoverable", f"{name}-4", [f"{RECOVERABLE} {there} plain", target.direct("plain")]],
-                ["recoverable", f"{name}-5", [f"{RECOVERABLE} {there} routedplain", routed["routedplain"]]],
-                ["express", f"{name}-6", [f"{EXPRESS} {there} quick", target.direct("quick")]],
-            ]
-            kinds = {"plain": RECOVERABLE, "routedplain": RECOVERABLE, "quick": EXPRESS}
-            reading: list[list[object]] = [
-                ["reader", f"{there}-{queue}", [f"{kinds.get(queue, TRANSACTIONAL)} {there} {queue}", queue]]
-                for queue in QUEUES | ROUTED
-            ]
-            seed = self.report.seed
-            senders.append(Application(self._place, f"{name}-sends", source.url, seed, sending))
-            readers.append(Application(self._place, f"{there}-reads", target.url, seed, reading))
+        """Those that send and those that read."""
+        alpha, beta, gamma = self._daemons
+        to_alpha, to_beta = self._near(alpha), self._near(beta)
+        far_alpha, far_gamma = self._far(alpha), self._far(gamma)
+        sending = {
+            alpha: [
+                *_senders("alpha", to_beta),
+                [TRANSACTIONAL, "alpha-both", to_beta["orders"], far_gamma["far"]],
+                *_senders("alpha-far", far_gamma),
+            ],
+            beta: _senders("beta", to_alpha),
+            gamma: _senders("gamma-far", far_alpha),
+        }
+        reading = {alpha: DIRECT | ROUTED, beta: DIRECT, gamma: ROUTED}
+        senders = [
+            Application(self._place, f"{daemon.name}-sends", daemon.url, self.report.seed, duties)
+            for daemon, duties in sending.items()
+        ]
+        readers = [
+            Application(self._place, f"{daemon.name}-reads", daemon.url, self.report.seed, _readers(daemon.name, kinds))
+            for daemon, kinds in reading.items()
+        ]
         return senders, readers
+
+    def _near(self, daemon: Daemon) -> Queues:
+        return {name: [f"{kind} {daemon.name} {name}", daemon.direct(name)] for name, kind in DIRECT.items()}
+
+    def _far(self, daemon: Daemon) -> Queues:
+        with daemon.connect() as manager:
+            return {
+                name: [f"{kind} {daemon.name} {name}", manager.queue(name).info().private_format_name or ""]
+                for name, kind in ROUTED.items()
+            }
 
     def _round(self) -> None:
         dice, counts = self._dice, self.report.counts
@@ -223,6 +237,20 @@ class TransferCampaign:
                 for name in ("system$;deadletter", "system$;deadxact"):
                     if manager.queue(name).info().message_count:
                         self.report.problems.append(f"{daemon.name}: {name} has messages, but nothing has expired")
+
+
+def _senders(name: str, queues: Queues) -> Duties:
+    """One for every kind, and one whose transactions go to all queues that take them."""
+    kinds = {queue: label[0].partition(" ")[0] for queue, label in queues.items()}
+    transactional = [queues[queue] for queue, kind in kinds.items() if kind == TRANSACTIONAL]
+    plain = [
+        [kind, f"{name}-{queue}", queues[queue]] for queue, kind in kinds.items() if kind != TRANSACTIONAL
+    ]  # fmt: skip
+    return [[TRANSACTIONAL, f"{name}-1", *transactional], [TRANSACTIONAL, f"{name}-2", transactional[0]], *plain]
+
+
+def _readers(name: str, kinds: dict[str, str]) -> Duties:
+    return [["reader", f"{name}-reads-{queue}", [f"{kind} {name} {queue}", queue]] for queue, kind in kinds.items()]
 
 
 def main() -> int:

@@ -29,11 +29,26 @@ class Running:
     ready: Mapping[str, str]
     stream: StringIO
     task: "asyncio.Task[int]"
+    app: "Stoppable"
 
     async def stop(self) -> int:
         self.daemon.stop()
         async with asyncio.timeout(10):
             return await self.task
+
+
+class Stoppable:
+    """An application as the daemon takes it."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.is_stopped = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._app(scope, receive, send)
+
+    def stop(self) -> None:
+        self.is_stopped = True
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
@@ -60,18 +75,19 @@ async def running(folder: Path, address: str, *settings: str, app: Any = hello) 
     )
     stream = StringIO()
     managers: list[Manager] = []
+    stoppable = Stoppable(app)
     ready: list[Mapping[str, str]] = []
 
-    def make_app(manager: Manager, _: Mapping[str, str]) -> Any:
+    def make_app(manager: Manager, _: Mapping[str, str]) -> Stoppable:
         managers.append(manager)
-        return app
+        return stoppable
 
     daemon = Daemon(config, Log(stream, "json", Level.DEBUG), make_app)
     task = asyncio.create_task(daemon.serve(ready.append))
     await until(lambda: ready or task.done())
     if task.done():
         task.result()
-    run = Running(daemon, managers[0], ready[0], stream, task)
+    run = Running(daemon, managers[0], ready[0], stream, task, stoppable)
     try:
         yield run
     finally:

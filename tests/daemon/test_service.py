@@ -109,6 +109,7 @@ def test_requests_that_wait_end_when_the_daemon_stops(tmp_path: Path) -> None:
             try:
                 await (await alpha.manager.create_queue("orders")).receive()
             except WaypostError as error:
+                assert alpha.app.is_stopped
                 ended.append(type(error).__name__)
             await hello(scope, receive, send)
 
@@ -119,6 +120,7 @@ def test_requests_that_wait_end_when_the_daemon_stops(tmp_path: Path) -> None:
             async with asyncio.timeout(2):
                 assert await alpha.stop() == 0
             assert ended == ["OperationCancelled"]
+            assert alpha.app.is_stopped
             assert (await soon(reader.read())).endswith(b"hello")
             writer.close()
 

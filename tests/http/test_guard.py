@@ -108,6 +108,7 @@ async def test_what_is_not_there_is_told(api: Api) -> None:
         response = await api.client.request(method, path)
         assert response.status_code == status, (path, response.text)
         assert set(response.json()) >= {"error", "hresult", "message"}, path
+    assert "a body is missing" in (await api.post("/api/handles")).json()["message"]
 
 
 @served()

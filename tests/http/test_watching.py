@@ -9,6 +9,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.http.server import Api, served
+from waypost.client.aio_manager import shell_of
 from waypost.errors import StoreFull
 from waypost.http.settings import HttpSettings, Listener
 from waypost.transfer.statistics import Statistics
@@ -197,6 +198,17 @@ async def test_followers_end_when_the_server_stops(api: Api) -> None:
         await asyncio.sleep(0.1)
         api.app.stop()
         assert [line async for line in response.aiter_lines()] == [": nothing new", ""]
+
+
+@served()
+async def test_a_wait_that_the_stop_of_the_server_ends_is_no_refusal_of_the_queue(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    waiting = asyncio.create_task(api.post("/api/queues/orders/receive", {"timeout_s": 30}))
+    await asyncio.sleep(0.2)
+    api.app.stop()
+    shell_of(api.manager).engine.end_reads()
+    response = await waiting
+    assert (response.status_code, response.json()["error"]) == (503, "ServiceNotAvailable")
 
 
 @served()

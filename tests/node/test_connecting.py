@@ -67,7 +67,7 @@ def told(host: Host, event: str) -> list[Notice]:
 
 def silence(peer: Peer) -> None:
     """It accepts connections, and answers to nothing."""
-    peer.data_received = lambda _number, _data, _now: None  # type: ignore[method-assign]
+    peer.data_received = lambda *_: None  # type: ignore[method-assign]
 
 
 def effects_of(host: Host, monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -102,22 +102,23 @@ def test_a_session_is_established_step_by_step(net: Net, peer: Peer, monkeypatch
     net.settle()
     assert [type(effect).__name__ for effect in effects[2:]] == ["Connect", "Write"]
     (session,) = host.network.sessions
-    assert session.state is SessionState.WAITING_ECR_MSG
-    assert (queue.state, history(queue)) == (State.WAITING, [Status.IN_PROGRESS])
+
+    def step() -> tuple[SessionState, OutgoingQueueState, list[ConnectionStatus]]:
+        return session.state, queue.state, history(queue)
+
+    assert step() == (SessionState.WAITING_ECR_MSG, State.WAITING, [Status.IN_PROGRESS])
 
     request = EstablishConnection.decode(sent.pop())
     (number,) = host.connections
     host.network.data_received(number, request.accepted(peer.guid).encode(), net.now)
     net.settle()
-    assert session.state is SessionState.WAITING_CPR_MSG
-    assert history(queue) == [Status.IN_PROGRESS, Status.ESTABLISH_PACKET_RECEIVED]
-    assert queue.state is State.WAITING
+    events = [Status.IN_PROGRESS, Status.ESTABLISH_PACKET_RECEIVED]
+    assert step() == (SessionState.WAITING_CPR_MSG, State.WAITING, events)
 
     host.network.data_received(number, sent.pop(), net.now)
     net.settle()
-    assert session.state is SessionState.OPEN
-    assert history(queue) == [Status.IN_PROGRESS, Status.ESTABLISH_PACKET_RECEIVED, Status.READY]
-    assert (queue.state, queue.next_hops) == (State.CONNECTED, (f"IP={peer.address}",))
+    assert step() == (SessionState.OPEN, State.CONNECTED, [*events, Status.READY])
+    assert queue.next_hops == (f"IP={peer.address}",)
     assert {event.error for event in queue.connection_history} == {0}
     assert {event.time for event in queue.connection_history} == {int(net.now.wall)}
     assert {event.addresses for event in queue.connection_history} == {(f"IP={peer.address}",)}
@@ -168,7 +169,7 @@ def test_the_addresses_of_a_host_are_tried_in_their_order(net: Net, a: Host, b: 
     net.cut.add(frozenset((a.address, b.address)))
     a.send(Q, "m")
     queue = a.outgoing(Q)
-    assert queue.next_hops == (f"IP={b.address}", "IP=127.0.0.50", "IP=127.0.0.51")
+    assert list(queue.next_hops) == [f"IP={b.address}", "IP=127.0.0.50", "IP=127.0.0.51"]
     assert [(hop.host_name, hop.qm_guid, hop.address) for hop in queue.link.next_hops] == [
         ("b", bytes(16), address) for address in (b.address, "127.0.0.50", "127.0.0.51")
     ]
@@ -215,14 +216,14 @@ def test_after_the_last_address_the_host_is_resolved_again(
 def test_the_next_hops_of_a_queue_are_what_its_host_was_resolved_to(net: Net, a: Host, b: Host) -> None:
     a.send(Q, "m")
     queue = a.outgoing(Q)
-    assert queue.next_hops == (f"IP={b.address}",)
+    assert list(queue.next_hops) == [f"IP={b.address}"]
     net.part(a, b)
     del net.hosts[b.address]
     net.hosts.update({"fe80::7": b, "127.0.0.70": b})
     net.cut.update({frozenset((a.address, "fe80::7")), frozenset((a.address, "127.0.0.70"))})
     a.send(Q, "m")
     net.advance(6)
-    assert queue.next_hops == ("IPv6=fe80::7", "IP=127.0.0.70")
+    assert list(queue.next_hops) == ["IPv6=fe80::7", "IP=127.0.0.70"]
 
 
 def test_a_connected_queue_tells_its_next_hop(net: Net, a: Host, b: Host) -> None:
@@ -499,7 +500,7 @@ def test_a_host_that_is_known_later_is_found(net: Net, a: Host) -> None:
 
 def test_a_session_for_a_queue_that_was_deleted_meanwhile_is_closed(net: Net, a: Host, peer: Peer) -> None:
     held: list[int] = []
-    peer.data_received = lambda number, _data, _now: held.append(number)  # type: ignore[method-assign]
+    peer.data_received = lambda number, *_: held.append(number)  # type: ignore[method-assign]
     a.send(P, "m")
     (request,) = net.packets(EstablishConnection)
     a.purge(P)

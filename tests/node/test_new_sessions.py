@@ -50,9 +50,9 @@ def test_a_session_header_acknowledges_before_its_counts_are_looked_at(
     # It says that it has sent more than has come.
     header = SessionHeader(4, 1, 0b01, 7, 0, 64)
     if rides:
-        message = peer.message(rf"DIRECT=TCP:{a.address}\private$\q", "rides")
-        message.base.flags |= base_header.SH
-        packet = replace(message, session=header).encode()
+        carrier = peer.message(rf"DIRECT=TCP:{a.address}\private$\q", "rides")
+        carrier.base.flags |= base_header.SH
+        packet = replace(carrier, session=header).encode()
     else:
         packet = SessionAck(session=header).encode()
     (connection,) = a.connections

@@ -103,7 +103,7 @@ def test_a_pause_while_a_session_is_opened_leads_to_one_session(net: Net, peer: 
     """The answer to the ping comes after the queue was told to go on."""
     host = net.add("pinging", TransferSettings(ping=True))
     asked: list[bytes] = []
-    peer.datagram_received = lambda data, *_: asked.append(data)  # type: ignore[method-assign,assignment]
+    peer.datagram_received = lambda data, *_: asked.append(data)  # type: ignore[method-assign]
     host.send(P, "1")
     host.pause(P)
     host.resume(P)
@@ -116,7 +116,7 @@ def test_a_pause_while_a_session_is_opened_leads_to_one_session(net: Net, peer: 
 def test_a_pause_while_a_session_is_opened_holds_the_messages(net: Net, peer: Peer) -> None:
     host = net.add("pinging", TransferSettings(ping=True))
     asked: list[bytes] = []
-    peer.datagram_received = lambda data, *_: asked.append(data)  # type: ignore[method-assign,assignment]
+    peer.datagram_received = lambda data, *_: asked.append(data)  # type: ignore[method-assign]
     host.send(P, "1")
     host.pause(P)
     host.network.ping_answered(Ping.decode(asked[0]).accepted(peer.guid).encode(), net.now)

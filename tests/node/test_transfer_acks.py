@@ -246,7 +246,6 @@ def test_a_message_that_requires_a_final_ack_gets_one_when_it_is_received(net: N
         assert [ack.body.tx_sequence_number for ack in peer.of(FinalAck)] == expected
 
 
-@pytest.mark.spec("MQQB-2.2.5-07")
 @pytest.mark.parametrize(
     ("attributes", "message_class"),
     [
@@ -268,7 +267,7 @@ def test_a_refusal_is_told_by_a_negative_final_ack(
     assert a.bodies("picky") == []
 
 
-@pytest.mark.spec("MQQB-2.2.5-07", "MQQB-3.1.7.2.2-01")
+@pytest.mark.spec("MQQB-3.1.7.2.2-01")
 def test_the_end_of_a_journaled_message_is_told_by_a_negative_final_ack(net: Net, a: Host, peer: Peer) -> None:
     def send(number: int, **changes: Any) -> None:
         peer.send(peer.message(HERE, "m", tx=(5, number, number - 1), **JN, **changes))
@@ -397,7 +396,6 @@ def test_arrival_order_and_receipt_have_classes_of_their_own(net: Net, a: Host, 
     assert [ack.message_class for ack in net.packets(FinalAck)] == [0x4000]
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.12-46")
 def test_a_status_queue_that_an_application_names_is_ignored(net: Net, a: Host, b: Host) -> None:
     status = FormatName.parse(r"DIRECT=OS:a\private$\admin")
     a.send_all(T, letter("m", transaction_status_queue_format_name=status))

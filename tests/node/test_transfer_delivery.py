@@ -3,6 +3,8 @@
 import pytest
 
 from tests.node.hosts import Host, Net, Peer, express, letter
+from waypost.core.queues import OutgoingQueueState
+from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
 from waypost.wire.user_message import UserMessage
@@ -181,6 +183,13 @@ def test_a_recoverable_message_is_acknowledged_only_when_it_is_on_disk(net: Net,
     a.purge("q")
     a.crash_and_start()
     assert a.bodies("q") == []
+    peer.connect(a)
+    peer.send(peer.message(r"DIRECT=OS:a\private$\q", "expires", time_to_be_received=30))
+    a.crash_and_start()
+    assert a.bodies("q") == ["expires"]
+    net.advance(31)
+    a.crash_and_start()
+    assert a.bodies("q") == []
 
 
 @pytest.mark.spec("MQQB-3.1.5.5.2-01")
@@ -254,6 +263,15 @@ def test_nothing_is_sent_from_a_queue_that_is_not_connected(net: Net, a: Host, p
     net.advance(30)
     assert peer.bodies == ["1"]
     a.resume(P)
+    assert peer.bodies == ["1", "2"]
+    peer.acknowledge()
+    net.part(a, peer)
+    a.send(P, "3")
+    unknown = f"PRIVATE={guid_text(peer.guid)}\\00000009"
+    a.send(unknown, "nobody knows where")
+    net.advance(30)
+    assert a.outgoing(P).state is OutgoingQueueState.DISCONNECTED
+    assert a.outgoing(unknown).state is not OutgoingQueueState.CONNECTED
     assert peer.bodies == ["1", "2"]
 
 

@@ -166,6 +166,7 @@ def test_the_transfer_of_a_forwarded_transactional_message_is_told(way: Way) -> 
     way.peer.send(way.peer.message(way.beyond, "m", tx=(77, 1, 0)))
     queue = way.b.outgoing(way.beyond)
     eod = queue_snapshot(queue, DirectoryState()).eod
+    assert eod is not None
     outgoing = way.b.node.sequences.outgoing_of(queue)
     assert eod.next_seq == SequenceInfo.of(outgoing.sequence_id, 1, 0)
     assert (eod.no_ack_count, eod.first_non_ack, eod.last_non_ack, eod.no_read_count) == (0, None, None, 0)

@@ -6,6 +6,7 @@ from tests.node.hosts import Host, Net, Peer, letter
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import Queue
+from waypost.guid import guid_text
 from waypost.node.directory import DirectoryMode
 from waypost.wire.format_names import PublicFormatName
 
@@ -76,5 +77,5 @@ def test_a_traced_message_that_is_sent_is_reported(net: Net, a: Host, reports: Q
     (report,) = a.messages(reports)
     assert (report.message_class, report.delivery_guarantee) == (0x0001, DeliveryGuarantee.EXPRESS)
     assert report.destination_queue_format_name == PublicFormatName(reports.identifier)
-    assert report.label.startswith("0000:00000002:00 received by ") or ":00 received by " in report.label
+    assert report.label.startswith(f"0000:00000002:00 received by {guid_text(a.guid).upper()} at ")
     assert lines(report)[2:] == [f"<NEXT HOP>{peer.address}</NEXT HOP>", "<HOP COUNT>00 </HOP COUNT>", ""]

@@ -106,7 +106,8 @@ class _Site:
             "http.port": 0,
         }
         options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        return [sys.executable, "-m", "waypost.cli", "serve", *options]
+        # -P: what lies in the working directory is not to be imported.
+        return [sys.executable, "-P", "-m", "waypost.cli", "serve", *options]
 
     def _ready(self, process: "subprocess.Popen[str]") -> str:
         """The address of its HTTP API, once it says that it is ready."""

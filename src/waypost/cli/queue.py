@@ -7,9 +7,11 @@ import typer
 from waypost.cli.daemon import Json, queue_of, session
 from waypost.cli.program import Output
 from waypost.cli.tables import write_json, write_pairs, write_table
+from waypost.client.message import iso_8601
 
 if TYPE_CHECKING:
     from waypost import QueueInfo
+    from waypost.client.queue_info import ConnectionInfo
 
 SYSTEM_QUEUES: Final = ("system$;deadletter", "system$;deadxact", "system$;journal")
 
@@ -116,12 +118,18 @@ def show(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
     """
     out = Output()
     with session(context) as manager:
-        info = queue_of(manager, name).info().to_dict()
+        info = queue_of(manager, name).info()
     if as_json:
-        write_json(out, info)
+        write_json(out, info.to_dict())
     else:
-        write_pairs(out, list(info.items()))
+        pairs = [(key, value) for key, value in info.to_dict().items() if key != "connections"]
+        write_pairs(out, [*pairs, *(("connection", _connection(each)) for each in info.connections or ())])
     out.flush()
+
+
+def _connection(event: "ConnectionInfo") -> str:
+    error = f", error {event.error}" if int(event.error, 16) else ""
+    return f"{event.status} at {iso_8601(event.time)} ({', '.join(event.addresses)}){error}"
 
 
 @app.command("set")

@@ -18,8 +18,7 @@ from waypost.daemon.logs import standard_log
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreInUse, WaypostError
-from waypost.http.app import create_app
-from waypost.http.guard import App
+from waypost.http.app import Application, create_app
 from waypost.http.settings import HttpSettings, Listener
 
 
@@ -41,7 +40,7 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         raise Failure(f"{str(error)[:1].upper()}{str(error)[1:]}.", _hint(error)) from None
 
 
-def _app(config: Config, manager: Manager, endpoints: Endpoints) -> App:
+def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
     http = config.http
     settings = HttpSettings(
         token=http.token,

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from waypost.cli.program import Output
-from waypost.sim.marks import Marks
 from waypost.sim.mutants import MUTANTS
-from waypost.sim.run import Outcome, hunt, run_seed
+from waypost.sim.net.mutants import NET_MUTANTS
+from waypost.sim.run import Outcome, hunt, new_marks, run_seed
 
 DEFAULT_SEEDS: Final = 100
 MUTANT_SEEDS: Final = 500
 LAST_EVENTS: Final = 30
+_MUTANTS: Final = (*MUTANTS, *NET_MUTANTS)
 
 Advance = Callable[[], None]
 
@@ -35,6 +36,9 @@ def sim(
     replay: Annotated[
         int | None, typer.Option(metavar="SEED", min=0, help="Run this seed alone and show every event.")
     ] = None,
+    nodes: Annotated[
+        int, typer.Option(metavar="N", min=1, max=16, help="How many machines each world has, on one network.")
+    ] = 1,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Plant mistakes in the queue manager, and show which seed finds each.")
     ] = False,
@@ -42,24 +46,26 @@ def sim(
 ) -> None:
     """Simulate queue managers with crashes, full disks and jumping clocks, and check that their promises hold.
 
+    With several nodes they send each other messages over a network that fails too.
+
     Each seed is a world of its own, and the same everywhere. The run ends with the first seed in which something is
     not as it must be. The exit code is 0 when everything held and 1 when something did not, or a mutant was not found.
     """
     out = Output()
     if replay is not None:
         if seeds is not None or mutants:
-            raise typer.BadParameter("it runs one seed and goes with --json alone", param_hint="--replay")
-        is_sound = _replay(out, replay, as_json=as_json)
+            raise typer.BadParameter("it runs one seed and goes with --nodes and --json alone", param_hint="--replay")
+        is_sound = _replay(out, replay, nodes, as_json=as_json)
     elif mutants:
         is_sound = _hunt_all(out, range(first, first + (seeds or MUTANT_SEEDS)), as_json=as_json)
     else:
-        is_sound = _run(out, range(first, first + (seeds or DEFAULT_SEEDS)), as_json=as_json)
+        is_sound = _run(out, range(first, first + (seeds or DEFAULT_SEEDS)), nodes, as_json=as_json)
     out.flush()
     raise typer.Exit(0 if is_sound else 1)
 
 
-def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
-    marks = Marks()
+def _run(out: Output, seeds: range, nodes: int, *, as_json: bool) -> bool:
+    marks = new_marks(nodes)
     count = operations = starts = digest = 0
     violation: Outcome | None = None
     # What is there already stays: no collection has to look at it again.
@@ -67,7 +73,7 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
     started = time.perf_counter()
     with _progress(len(seeds)) as advance:
         for seed in seeds:
-            outcome = run_seed(seed, marks)
+            outcome = run_seed(seed, marks, nodes=nodes)
             count += 1
             operations += outcome.operations
             starts += outcome.starts
@@ -84,12 +90,12 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
             "operations": operations,
             "starts": starts,
             "digest": f"{digest:08x}",
-            "violation": None if violation is None else _violation(violation),
+            "violation": None if violation is None else _violation(violation, nodes),
             "never_reached": marks.missing,
         }
         _write_json(out, summary)
     elif violation is not None:
-        _show_violation(out, violation)
+        _show_violation(out, violation, nodes)
     else:
         out.write(f"seeds {seeds.start} to {seeds.stop - 1}: no violation\n")
         out.write(f"{operations} operations, {starts} starts of machines, digest {digest:08x}\n")
@@ -99,8 +105,8 @@ def _run(out: Output, seeds: range, *, as_json: bool) -> bool:
     return violation is None
 
 
-def _replay(out: Output, seed: int, *, as_json: bool) -> bool:
-    outcome = run_seed(seed, Marks(), interval=1)
+def _replay(out: Output, seed: int, nodes: int, *, as_json: bool) -> bool:
+    outcome = run_seed(seed, new_marks(nodes), interval=1, nodes=nodes)
     if as_json:
         trace = {
             "seed": seed,
@@ -119,8 +125,8 @@ def _replay(out: Output, seed: int, *, as_json: bool) -> bool:
 
 def _hunt_all(out: Output, seeds: range, *, as_json: bool) -> bool:
     found: list[tuple[str, Outcome | None]] = []
-    with _progress(len(MUTANTS)) as advance:
-        for mutant in MUTANTS:
+    with _progress(len(_MUTANTS)) as advance:
+        for mutant in _MUTANTS:
             outcome = hunt(mutant, seeds)
             found.append((mutant.name, outcome))
             if not as_json:
@@ -140,24 +146,24 @@ def _hunt_all(out: Output, seeds: range, *, as_json: bool) -> bool:
     return all(outcome is not None for _, outcome in found)
 
 
-def _violation(outcome: Outcome) -> dict[str, object]:
+def _violation(outcome: Outcome, nodes: int) -> dict[str, object]:
     return {
         "seed": outcome.seed,
         "invariant": outcome.violation,
         "last_events": outcome.trace.lines(LAST_EVENTS),
-        "replay": _replay_command(outcome),
+        "replay": _replay_command(outcome, nodes),
     }
 
 
-def _show_violation(out: Output, outcome: Outcome) -> None:
+def _show_violation(out: Output, outcome: Outcome, nodes: int) -> None:
     for line in outcome.trace.lines(LAST_EVENTS):
         out.write(f"{line}\n")
     out.write(f"seed {outcome.seed}: {outcome.violation}\n")
-    out.write(f"replay: {_replay_command(outcome)}\n")
+    out.write(f"replay: {_replay_command(outcome, nodes)}\n")
 
 
-def _replay_command(outcome: Outcome) -> str:
-    return f"waypost sim --replay {outcome.seed}"
+def _replay_command(outcome: Outcome, nodes: int) -> str:
+    return f"waypost sim --replay {outcome.seed}" + (f" --nodes {nodes}" if nodes > 1 else "")
 
 
 def _write_json(out: Output, value: object) -> None:

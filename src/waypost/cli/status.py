@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 import typer
 
 from waypost.cli.daemon import Json, request, session
-from waypost.cli.program import Output
+from waypost.cli.program import Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
 from waypost.errors import DecodeError
 from waypost.wire.identifiers import MessageIdentifier
 
 
 def status(context: typer.Context, *, as_json: Json = False) -> None:
-    """Show the queue manager: its name and identifier, addresses, sessions, quotas and what it counted.
+    """Show the queue manager: its name and identifier, where it listens, its queues and sessions.
 
     \b
     waypost status
@@ -57,7 +57,7 @@ def explain(
         write_json(out, answer)
     else:
         for sentence in answer["sentences"]:
-            out.write(f"{sentence}\n")
+            out.write(f"{printable(sentence)}\n")
     out.flush()
     raise typer.Exit(0 if answer["facts"]["found"] else 1)
 
@@ -82,7 +82,7 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     out.flush()
     for each in checks:
         if each["hint"]:
-            typer.echo(f"hint: {each['check']}: {each['hint']}", err=True)
+            typer.echo(printable(f"hint: {each['check']}: {each['hint']}"), err=True)
     raise typer.Exit(0 if all(each["ok"] for each in checks) else 1)
 
 

@@ -13,6 +13,7 @@ from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_QUEUE_LABEL
 from waypost.wire.format_names import FormatName, PrivateFormatName
+from waypost.wire.management import ConnectionEvent
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_checks import is_queue_label
 from waypost.wire.property_values import QueuePrivacy
@@ -22,6 +23,8 @@ _PRIVACY: Final = {
     "optional": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL,
     "body": QueuePrivacy.MQ_PRIV_LEVEL_BODY,
 }
+# What only an outgoing queue has.
+_OUTGOING: Final = ("state", "next_hops", "unacknowledged", "unread", "last_error", "connections")
 _PRIVACY_WORDS: Final = {level: word for word, level in _PRIVACY.items()}
 
 
@@ -40,11 +43,28 @@ class QueueProperties(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionInfo:
+    """Something that happened to the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
+
+    `status` is such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, zero for none.
+    """
+
+    status: str
+    time: datetime
+    error: str
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class QueueInfo:
     """A queue at one moment. `to_dict` gives the queue object of the command line and HTTP.
 
-    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one. An
-    outgoing queue also has a `state`, such as inactive or connected, and `next_hops`, the addresses it is sent to.
+    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one.
+
+    What follows `modified` is None but for an outgoing queue: its `state`, such as inactive or connected; `next_hops`,
+    the addresses it is sent to; how many transactional messages were sent and are `unacknowledged`, and how many
+    arrived and are `unread`; why the last attempt to connect failed, "" if it did not, as `last_error`; and the last
+    `connections`, the youngest at the end.
     """
 
     path: str
@@ -70,21 +90,29 @@ class QueueInfo:
     modified: datetime
     state: str | None = None
     next_hops: tuple[str, ...] | None = None
+    unacknowledged: int | None = None
+    unread: int | None = None
+    last_error: str | None = None
+    connections: tuple[ConnectionInfo, ...] | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Ready for json. Only an outgoing queue has state and next_hops."""
+        """Ready for json. Only an outgoing queue has a state and what follows it."""
         values = asdict(self) | {"created": iso_8601(self.created), "modified": iso_8601(self.modified)}
         values["subqueues"] = list(self.subqueues)
-        if self.next_hops is None:
-            del values["state"], values["next_hops"]
+        if self.next_hops is None or self.connections is None:
+            for name in _OUTGOING:
+                del values[name]
         else:
             values["next_hops"] = list(self.next_hops)
+            values["connections"] = [
+                asdict(each) | {"time": iso_8601(each.time), "addresses": list(each.addresses)}
+                for each in self.connections
+            ]
         return values
 
 
 def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInfo:
     attributes, journal = queue.attributes, queue.journal
-    outgoing = queue if isinstance(queue, OutgoingQueue) else None
     number = queue.private_queue_number
     return QueueInfo(
         path=str(queue.pathname),
@@ -108,8 +136,28 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInf
         subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values())),
         created=datetime.fromtimestamp(queue.create_time, UTC),
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
-        state=None if outgoing is None else outgoing.state.name.lower(),
-        next_hops=None if outgoing is None else outgoing.next_hops,
+        **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
+    )
+
+
+def _outgoing(queue: OutgoingQueue) -> dict[str, Any]:
+    return {
+        "state": queue.state.name.lower(),
+        "next_hops": queue.next_hops,
+        "unacknowledged": queue.outgoing_transfer_info.no_ack_count,
+        "unread": queue.outgoing_transfer_info.no_read_count,
+        # A queue manager inside a program transfers nothing and has no links.
+        "last_error": "" if queue.link is None else queue.link.last_error,
+        "connections": tuple(map(_connection, queue.connection_history)),
+    }
+
+
+def _connection(event: ConnectionEvent) -> ConnectionInfo:
+    return ConnectionInfo(
+        status=event.status.name.lower(),
+        time=datetime.fromtimestamp(event.time, UTC),
+        error=f"{event.error & 0xFFFF_FFFF:#010x}",
+        addresses=event.addresses,
     )
 
 

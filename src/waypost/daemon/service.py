@@ -29,7 +29,7 @@ from waypost.daemon.routes import parse_routes
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
-from waypost.daemon.web import Web
+from waypost.daemon.web import App, Web
 from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
@@ -44,7 +44,7 @@ _LOOK_AT_STORE_SECONDS: Final = 1.0
 Endpoints: TypeAlias = Mapping[str, str]
 
 # Makes the ASGI application of a queue manager with these listeners.
-MakeApp: TypeAlias = Callable[[Manager, Endpoints], Any]
+MakeApp: TypeAlias = Callable[[Manager, Endpoints], App]
 
 # Gets what the ready line says.
 Announce: TypeAlias = Callable[[Mapping[str, str]], None]
@@ -143,6 +143,8 @@ class Daemon:
                 server.close()
             names.close()
             pings.close()
+            if web is not None:
+                web.begin_stop()
             shell.tell(network.stop)
             shell.engine.end_reads()
             await asyncio.gather(tcp.drain(), *([] if web is None else [web.stop()]))

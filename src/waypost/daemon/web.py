@@ -5,17 +5,26 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from uvicorn import Config as ServerConfig
 from uvicorn import Server
 
 from waypost.daemon.config import Http
+from waypost.daemon.http_connection import HttpConnection
 from waypost.daemon.loading import ConfigError
 
 _KEEP_ALIVE_SECONDS: Final = 60
 # Requests that take longer are cut off when the daemon stops.
 _DRAIN_SECONDS: Final = 3
+
+
+class App(Protocol):
+    """An ASGI application. `stop` tells it to end what would go on for ever."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class _Server(Server):
@@ -29,11 +38,12 @@ class _Server(Server):
 class Web:
     """Started and stopped once."""
 
-    def __init__(self, app: Any, settings: Http, bound: socket.socket) -> None:
+    def __init__(self, app: App, settings: Http, bound: socket.socket) -> None:
+        self._app: Final = app
         self._socket: Final = bound
         config = ServerConfig(
             app,
-            http="httptools",
+            http=HttpConnection,
             ws="none",
             loop="none",
             lifespan="off",
@@ -62,6 +72,10 @@ class Web:
             await asyncio.sleep(0.001)
         if self._task.done():
             self._task.result()
+
+    def begin_stop(self) -> None:
+        """Let what waits for ever come to its end."""
+        self._app.stop()
 
     async def stop(self) -> None:
         """Let requests that are under way end, for a while."""

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from litestar import Litestar
+from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
@@ -10,7 +10,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 import waypost
 from waypost.client.aio_manager import Manager
-from waypost.errors import WaypostError
+from waypost.errors import OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import events, handles, health, metrics, problems, queues, reading, sending, status
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
@@ -74,6 +74,13 @@ def create_app(manager: Manager, settings: HttpSettings) -> Application:
     """The application that serves this manager, in the event loop that the manager belongs to."""
     service = Service(manager, settings)
     numbers = metrics.Metrics(service)
+
+    def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
+        if service.is_stopping and isinstance(error, OperationCancelled):
+            # Nobody closed the queue: whoever waits shall ask again when the daemon is back.
+            error = ServiceNotAvailable("the queue manager is stopping")
+        return problems.refuse(request, error)
+
     app = Litestar(
         route_handlers=_ROUTES,
         dependencies={
@@ -81,7 +88,7 @@ def create_app(manager: Manager, settings: HttpSettings) -> Application:
             "numbers": Provide(lambda: numbers, sync_to_thread=False),
         },
         exception_handlers={
-            WaypostError: problems.refuse,
+            WaypostError: refuse,
             HTTPException: problems.refuse_http,
             Exception: problems.fail,
         },

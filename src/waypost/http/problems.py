@@ -90,6 +90,8 @@ def fail(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
 def _sentence(error: HTTPException) -> str:
     """What litestar says of a parameter, with the name of it."""
     extra = error.extra if isinstance(error.extra, list) else []
+    if any(isinstance(each, dict) and each.get("key") == "data" for each in extra):
+        return "a body is missing, which has to be JSON or MessagePack; {} stands for the defaults"
     parts = [f"{each.get('key', '')}: {each.get('message', '')}" for each in extra if isinstance(each, dict)]
     return "; ".join(parts) or str(error.detail)
 

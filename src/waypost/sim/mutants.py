@@ -34,19 +34,20 @@ from waypost.store.port import Action, Batch, Table
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`mistake` completes the sentence "the engine ..."."""
+    """`mistake` completes the sentence "the engine ...". It shows in worlds of so many `nodes`."""
 
     name: str
     mistake: str
     patches: tuple[Patch, ...]
+    nodes: int = 1
 
 
-def _instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:
+def instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:
     """What `make` makes of the original."""
     return (Patch(owner, name, make(getattr(owner, name))),)
 
 
-def _nothing(_original: Any) -> Callable[..., None]:
+def nothing(_original: Any) -> Callable[..., None]:
     def forget(*_: object, **__: object) -> None: ...
 
     return forget
@@ -94,7 +95,7 @@ def _unlock_without_wake_up(available: Any) -> Callable[[PositionEvents, Queue, 
     def silent(positions: PositionEvents, queue: Queue, lookup_id: int) -> None:
         offer = positions.offer
         if queue.positions.state(lookup_id) is PositionState.LOCKED:
-            positions.offer = _nothing(offer)
+            positions.offer = nothing(offer)
         available(positions, queue, lookup_id)
         positions.offer = offer
 
@@ -226,105 +227,105 @@ MUTANTS: Final = (
     Mutant(
         "acknowledge-before-commit",
         "answers before what it did is durable",
-        _instead(Node, "end", _acknowledge_before_commit),
+        instead(Node, "end", _acknowledge_before_commit),
     ),
     Mutant(
         "show-before-commit",
         "shows messages that a crash can still take away",
-        _instead(StoredMessages, "get", _answer_reads_at_once),
+        instead(StoredMessages, "get", _answer_reads_at_once),
     ),
     Mutant(
         "delete-not-written",
         "does not write that a message was received",
-        _instead(StoredMessages, "delete", _delete_not_written),
+        instead(StoredMessages, "delete", _delete_not_written),
     ),
     Mutant(
         "held-message-written",
         "writes what a transaction sends before its outcome",
-        _instead(StoredMessages, "hold", _held_message_written),
+        instead(StoredMessages, "hold", _held_message_written),
     ),
     Mutant(
         "abort-does-not-unlock",
         "leaves messages locked when their transaction aborts",
-        _instead(Transactions, "_release", _nothing),
+        instead(Transactions, "_release", nothing),
     ),
     Mutant(
         "unlock-without-wake-up",
         "does not tell waiting readers of a message that is free again",
-        _instead(PositionEvents, "available", _unlock_without_wake_up),
+        instead(PositionEvents, "available", _unlock_without_wake_up),
     ),
-    Mutant("lost-timer", "loses some timers", _instead(Timers, "start", _lost_timer)),
-    Mutant("lost-expiry", "lets some messages never expire", _instead(Expiries, "start", _lost_expiry)),
-    Mutant("never-expires", "lets no message expire", _instead(PositionEvents, "expire", _nothing)),
+    Mutant("lost-timer", "loses some timers", instead(Timers, "start", _lost_timer)),
+    Mutant("lost-expiry", "lets some messages never expire", instead(Expiries, "start", _lost_expiry)),
+    Mutant("never-expires", "lets no message expire", instead(PositionEvents, "expire", nothing)),
     Mutant(
         "timers-not-restored",
         "forgets at a start when messages expire",
-        _instead(PositionEvents, "restore_timer", _nothing),
+        instead(PositionEvents, "restore_timer", nothing),
     ),
-    Mutant("journal-copy-forgotten", "keeps no journal", _instead(PositionEvents, "_copy_to_journal", _nothing)),
+    Mutant("journal-copy-forgotten", "keeps no journal", instead(PositionEvents, "_copy_to_journal", nothing)),
     Mutant(
         "totals-not-updated",
         "does not write how much a queue holds",
-        _instead(StoredMessages, "seal", _totals_not_updated),
+        instead(StoredMessages, "seal", _totals_not_updated),
     ),
     Mutant(
         "reserve-not-written",
         "does not write how far its counters are",
-        _instead(Reserve, "advance", _reserve_not_written),
+        instead(Reserve, "advance", _reserve_not_written),
     ),
     Mutant(
         "queue-numbers-reused",
         "forgets the numbers of queues that are gone",
-        _instead(manager_store, "write_queue_numbers", _nothing),
+        instead(manager_store, "write_queue_numbers", nothing),
     ),
     Mutant(
         "purge-forgets-locked",
         "purges only messages that nobody holds",
-        _instead(PositionList, "set_state", _purge_forgets_locked),
+        instead(PositionList, "set_state", _purge_forgets_locked),
     ),
     Mutant(
         "purge-not-written",
         "forgets in a restart that a locked message was purged",
-        _instead(Node, "_handle", _purge_pending_not_written),
+        instead(Node, "_handle", _purge_pending_not_written),
     ),
     Mutant(
         "commit-in-two-batches",
         "writes what belongs together apart",
-        _instead(StoredMessages, "seal", _commit_in_two_batches),
+        instead(StoredMessages, "seal", _commit_in_two_batches),
     ),
     Mutant(
         "overlay-dropped-early",
         "looks for messages on the disk before they are there",
-        _instead(StoredMessages, "seal", _overlay_dropped_early),
+        instead(StoredMessages, "seal", _overlay_dropped_early),
     ),
-    Mutant("overlay-kept", "keeps durable messages in memory", _instead(StoredMessages, "persisted", _overlay_kept)),
+    Mutant("overlay-kept", "keeps durable messages in memory", instead(StoredMessages, "persisted", _overlay_kept)),
     Mutant(
         "delivered-twice",
         "gives a message to two waiting receivers",
-        _instead(Reading, "_offer", _delivered_twice),
+        instead(Reading, "_offer", _delivered_twice),
     ),
     Mutant(
         "last-in-first-out",
         "serves the reader first that began to wait last",
-        _instead(Reading, "_offer", _last_in_first_out),
+        instead(Reading, "_offer", _last_in_first_out),
     ),
-    Mutant("dead-letter-lost", "keeps no dead letters and no source journal", _instead(Delivery, "_journal", _nothing)),
-    Mutant("acknowledged-twice", "acknowledges twice", _instead(Delivery, "_acknowledge", _acknowledged_twice)),
-    Mutant("marks-wrong", "does not mark first and last messages", _instead(Transactions, "_mark", _nothing)),
+    Mutant("dead-letter-lost", "keeps no dead letters and no source journal", instead(Delivery, "_journal", nothing)),
+    Mutant("acknowledged-twice", "acknowledges twice", instead(Delivery, "_acknowledge", _acknowledged_twice)),
+    Mutant("marks-wrong", "does not mark first and last messages", instead(Transactions, "_mark", nothing)),
     Mutant(
         "prepared-not-written",
         "forgets prepared transactions in a restart",
-        _instead(transaction_store, "write", _nothing),
+        instead(transaction_store, "write", nothing),
     ),
     Mutant(
         "aborts-not-counted",
         "does not write that a receive was taken back",
-        _instead(StoredMessages, "update", _nothing),
+        instead(StoredMessages, "update", nothing),
     ),
-    Mutant("quota-ignored", "takes more than a queue may hold", _instead(PositionEvents, "fits", _always)),
+    Mutant("quota-ignored", "takes more than a queue may hold", instead(PositionEvents, "fits", _always)),
     Mutant(
         "priorities-ignored",
         "puts all messages into one order",
-        _instead(position_events, "lookup_identifier", _priorities_ignored),
+        instead(position_events, "lookup_identifier", _priorities_ignored),
     ),
 )

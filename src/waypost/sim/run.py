@@ -7,6 +7,7 @@ from typing import Final
 from waypost.node import node, reserves, scans
 from waypost.sim.marks import Marks
 from waypost.sim.mutants import Mutant
+from waypost.sim.net.marks import NET_SOMETIMES
 from waypost.sim.net.swarm import NetSwarm
 from waypost.sim.net.world import NetWorld
 from waypost.sim.patches import Patch, patched
@@ -57,12 +58,17 @@ def run_seed(
 
 def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:
     """The first seed that finds the mutant. One that finds something without it does not count."""
-    marks = Marks()
+    marks = new_marks(mutant.nodes)
     for seed in seeds:
-        outcome = run_seed(seed, marks, mutant)
-        if outcome.violation is not None and run_seed(seed, marks).violation is None:
+        outcome = run_seed(seed, marks, mutant, nodes=mutant.nodes)
+        if outcome.violation is not None and run_seed(seed, marks, nodes=mutant.nodes).violation is None:
             return outcome
     return None
+
+
+def new_marks(nodes: int) -> Marks:
+    """What worlds of so many machines have to reach."""
+    return Marks() if nodes == 1 else Marks(NET_SOMETIMES)
 
 
 def _limits(world: World | NetWorld) -> tuple[Patch, ...]:

@@ -10,8 +10,8 @@ from msgspec import UNSET, convert, structs
 
 from waypost import errors
 from waypost.client.message import Message
-from waypost.client.queue_info import QueueInfo
-from waypost.client.remote.schema import ErrorObject, MessageObject, PacketRow, QueueObject, SentIds
+from waypost.client.queue_info import ConnectionInfo, QueueInfo
+from waypost.client.remote.schema import ConnectionObject, ErrorObject, MessageObject, PacketRow, QueueObject, SentIds
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
@@ -92,7 +92,13 @@ def info_of(found: QueueObject) -> QueueInfo:
     values["modified"] = datetime.fromisoformat(found.modified)
     if found.next_hops is not UNSET:
         values["next_hops"] = tuple(found.next_hops)
+    if found.connections is not UNSET:
+        values["connections"] = tuple(map(_connection_of, found.connections))
     return QueueInfo(**values)
+
+
+def _connection_of(found: ConnectionObject) -> ConnectionInfo:
+    return ConnectionInfo(found.status, datetime.fromisoformat(found.time), found.error, tuple(found.addresses))
 
 
 def error_of(found: ErrorObject) -> WaypostError:

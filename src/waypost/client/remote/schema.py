@@ -119,6 +119,15 @@ class NewQueue(QueueChange, kw_only=True):
     transactional: bool = False
 
 
+class ConnectionObject(Struct, kw_only=True):
+    """Something that happened to the connection of an outgoing queue: ConnectionInfo."""
+
+    status: str
+    time: str
+    error: str
+    addresses: list[str]
+
+
 class QueueObject(Struct, kw_only=True):
     """A queue at one moment: the keys of QueueInfo.to_dict. Only an outgoing queue has a state and what follows it."""
 
@@ -145,6 +154,10 @@ class QueueObject(Struct, kw_only=True):
     modified: str
     state: str | UnsetType = UNSET
     next_hops: list[str] | UnsetType = UNSET
+    unacknowledged: int | UnsetType = UNSET
+    unread: int | UnsetType = UNSET
+    last_error: str | UnsetType = UNSET
+    connections: list[ConnectionObject] | UnsetType = UNSET
 
 
 class Queues(Struct):

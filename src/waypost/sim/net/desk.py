@@ -31,3 +31,12 @@ class NetDesk(Desk):
             for identifier in list(self._node.manager.transactions.collection):
                 self._node.manager.transactions.transaction_abort(identifier)
             self._node.reply(call.request)
+
+    def clear_copies(self, call: Call) -> None:
+        """Make room: nobody looks at journals and dead letters here."""
+        manager = self._node.manager
+        with self._node.operation(call.now):
+            journals = [queue.journal for queue in manager.queues.values() if queue.journal is not None]
+            for queue in (*manager.system_queues.values(), *journals):
+                manager.writing.purge_queue(queue)
+            self._node.reply(call.request)

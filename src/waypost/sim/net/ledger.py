@@ -368,7 +368,9 @@ class Ledger:
             kind = "a negative" if is_negative_ack(ack) else "a positive"
             self._marks.sometimes(f"{kind} acknowledgment over the network")
         is_single = letter.is_transactional or letter.reached == 1
-        if is_single and ack in letter.acks.values():
+        # It is rejected whenever it comes, and may expire on its way and where it comes to.
+        is_repeated = is_negative_ack(ack) and (letter.may_expire or not letter.plan.is_sure or not letter.fits)
+        if is_single and ack in letter.acks.values() and not is_repeated:
             raise Violation(f"{ack.name} came twice for {letter}")
         letter.acks[message.identifier] = ack
         is_negative = any(is_negative_ack(MessageClass(each)) for each in letter.acks.values())

@@ -66,7 +66,7 @@ def draw(rng: Random, nodes: int) -> NetSwarm:
             maximum_order_ack_delay_s=0.5,
             resend_timeouts=ResendTimeouts(1.0, 2.0, 4.0, 8.0),
             session_init_timeout_s=5.0,
-            idle_timeout_s=rng.choice((6.0, 20.0)),
+            idle_timeout_s=rng.choice((6.0, 20.0, 1000.0)),
             retry_connect_s=rng.choice((0.1, 1.0)),
             duplicate_history_size=rng.choice((3, 10, 50, 1000, 1000)),
             ping=rng.random() < 0.2,

@@ -135,15 +135,18 @@ def healer(client: Client[Host]) -> Script:
     for plan in plans:
         if plan.path not in host.node.manager.queues:
             yield Ask("create_queue", (plan,))
+    handles = []
+    for plan in plans:
+        opened: Result = yield Ask("open_queue", (Name(host.world.own_name(plan)), AccessType.RECEIVE, _SHARE))
+        handles.append((opened.number, plan.path))
     while True:
-        for plan in plans:
-            opened: Result = yield Ask(
-                "open_queue", (Name(host.world.own_name(plan)), AccessType.RECEIVE, _SHARE)
-            )  # fmt: skip
-            while (yield Ask("receive_many", (opened.number, 20, ReadOptions()))).is_ok:
-                pass
-            yield Ask("close_queue", (opened.number,))
-        yield Pause(0.5)
+        for handle, path in handles:
+            while len(host.node.manager.queues[path].positions):
+                received = yield Ask("receive_many", (handle, 20, ReadOptions()))
+                if not received.is_ok:
+                    break
+        yield Ask("clear_copies")
+        yield Pause(1.0)
 
 
 SCRIPTS: Final[dict[str, Callable[[Client[Host]], Script]]] = {

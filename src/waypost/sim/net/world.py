@@ -23,13 +23,14 @@ _MAX_TIME: Final = 300.0
 
 # How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
 # names, two times, and what had to wait for it may meet another one.
-_MAX_HEALING: Final = 500.0
+_MAX_HEALING: Final = 400.0
 _MAX_EVENTS: Final = 200_000
 
 # How long the last acknowledgments may take, and sessions to find that they are idle.
 _REST: Final = 200.0
 
-# After how many events a host is looked at closely.
+# After how many turns a host is looked at, and after how many closely.
+_OFTEN: Final = 5
 _INTERVAL: Final = 50
 
 
@@ -129,10 +130,11 @@ class NetWorld(Stage[Host]):
     def look_at(self, host: Host) -> None:
         """After every turn of a host, and closely now and then."""
         self._looks += 1
-        if self._looks % _INTERVAL == 0:
-            checks.check_counts(host.node, host.name)
-        checks.check_sessions(host.node, host.name)
-        checks.mark(host.node, self.marks)
+        if self._looks % _OFTEN == 0:
+            checks.check_sessions(host.node, host.name)
+            checks.mark(host.node, self.marks)
+            if self._looks % _INTERVAL == 0:
+                checks.check_counts(host.node, host.name)
 
     def _strike(self) -> None:
         """At most one fault of a machine with an operation, and perhaps one of the network."""
@@ -169,14 +171,20 @@ class NetWorld(Stage[Host]):
             self.step()
         else:
             raise Violation(f"healing does not come to an end: {verdict.stuck()}")
-        self._rest()
-        verdict.check()
+        verdict.check(is_quiet=self._rest())
 
-    def _rest(self) -> None:
-        """Nobody wants anything any more, but for what cannot be delivered."""
+    def _rest(self) -> bool:
+        """Nobody wants anything any more. Whether it was quiet then for so long that sessions have to be closed."""
         for host in self.hosts:
             for client in host.clients:
                 client.stop()
-        end = self.time + _REST
-        while self.time < end and self._events and any(host.network.sessions for host in self.hosts):
+        end, busy, look = self.time + _REST, self.time, self.time
+        while self.time < end and self._events:
             self.step()
+            if self.time >= look:
+                look = self.time + 1.0
+                if any(checks.outgoing_messages(host.node) for host in self.hosts):
+                    busy = self.time
+                elif self.time - busy > 3 * self.swarm.transfer.idle_timeout_s:
+                    return True
+        return not self._events

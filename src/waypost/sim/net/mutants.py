@@ -1,0 +1,305 @@
+"""Mistakes in the transfer between queue managers, of every layer of acknowledgments, for networked worlds to find.
+
+As in waypost.sim.mutants, each is a small sabotage of the engine for one run.
+"""
+# ruff: noqa: SLF001
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from waypost.clock import Now
+from waypost.core.final_acks import FinalAcks
+from waypost.core.message import Message
+from waypost.core.queues import OutgoingQueue
+from waypost.core.source_journal import SourceJournal
+from waypost.node import transfer_store
+from waypost.node.network.arrivals import Arrivals
+from waypost.node.network.connecting import Connecting
+from waypost.node.network.departures import Departures
+from waypost.node.network.network import Network
+from waypost.node.node import Node
+from waypost.node.stored_messages import StoredMessages
+from waypost.node.transactional_acks import TransactionalAcks
+from waypost.sim.mutants import Mutant, instead, nothing
+from waypost.sim.patches import Patch, patched
+from waypost.transfer.duplicates import MessageHistory
+from waypost.transfer.in_flight import InFlight, Sent
+from waypost.transfer.links import Link
+from waypost.transfer.order_acks import OrderAcks
+from waypost.transfer.outbox import Outbox
+from waypost.transfer.sequences import IncomingSequence, OutgoingSequence, SentEntry, TxOutgoingSequence
+from waypost.transfer.session import Session
+from waypost.transfer.session_acks import SessionCounts
+from waypost.transfer.session_timers import SessionTimers
+from waypost.wire.transaction_header import TransactionHeader
+from waypost.wire.transactional_acks import FinalAck, OrderAck
+
+_NODES: Final = 3
+
+
+def _at_once(original: Any) -> Callable[..., Any]:
+    """Whatever this does when something is durable, it does now."""
+
+    def now_or_never(node: Node, later: Callable[[Now], None]) -> None:
+        later(node._operation.now)
+
+    def hasty(*arguments: Any, **options: Any) -> Any:
+        with patched(Patch(Node, "when_durable", now_or_never)):
+            return original(*arguments, **options)
+
+    return hasty
+
+
+def _as_express(add: Any) -> Callable[[InFlight, Sent], None]:
+    def careless(in_flight: InFlight, sent: Sent) -> None:
+        if not sent.is_transactional:
+            sent.recoverable_sequence_number = 0
+        add(in_flight, sent)
+
+    return careless
+
+
+def _as_nontransactional(acknowledged: Any) -> Callable[[Departures, list[Sent]], None]:
+    def careless(departures: Departures, entries: list[Sent]) -> None:
+        for sent in entries:
+            sent.is_transactional = False
+        acknowledged(departures, entries)
+
+    return careless
+
+
+def _never(_original: Any) -> Callable[..., bool]:
+    return lambda *_, **__: False
+
+
+def _advanced_on_reject(accept: Any) -> Callable[[IncomingSequence, TransactionHeader, float], bool]:
+    def trusting(sequence: IncomingSequence, header: TransactionHeader, wall: float) -> bool:
+        is_next: bool = accept(sequence, header, wall)
+        if not is_next and header.tx_sequence_id >= sequence.sequence_id:
+            sequence.sequence_id, sequence.number = header.tx_sequence_id, header.tx_sequence_number
+        return is_next
+
+    return trusting
+
+
+def _any_order(_is_next: Any) -> Callable[[IncomingSequence, TransactionHeader], bool]:
+    return lambda _sequence, _header: True
+
+
+def _never_bridged(_previous_of: Any) -> Callable[[TxOutgoingSequence, int], int]:
+    return lambda _sequence, number: number - 1
+
+
+def _of_any_sequence(order_acknowledged: Any) -> Callable[[TxOutgoingSequence, int, int, Now], list[SentEntry]]:
+    def careless(sequence: TxOutgoingSequence, _sequence_id: int, number: int, now: Now) -> list[SentEntry]:
+        left: list[SentEntry] = order_acknowledged(sequence, sequence.sequence_id.value, number, now)
+        return left
+
+    return careless
+
+
+def _beyond(order_ack: Any) -> Callable[[Departures, OrderAck, Now], None]:
+    def generous(departures: Departures, ack: OrderAck, now: Now) -> None:
+        ack.body.tx_sequence_number += 1
+        order_ack(departures, ack, now)
+
+    return generous
+
+
+def _twice(original: Any) -> Callable[..., None]:
+    def eager(*arguments: Any, **options: Any) -> None:
+        original(*arguments, **options)
+        original(*arguments, **options)
+
+    return eager
+
+
+def _taken_for_received(final_ack: Any) -> Callable[[Departures, FinalAck, Now], None]:
+    def hopeful(departures: Departures, ack: FinalAck, now: Now) -> None:
+        ack.message.properties.message_class = 0x4000
+        final_ack(departures, ack, now)
+
+    return hopeful
+
+
+def _window_ignored(_can_send: Any) -> property:
+    return property(lambda session: session.state.name == "OPEN")
+
+
+def _dead_session_kept(forget: Any) -> Callable[[Network, Session, Now], None]:
+    def sentimental(network: Network, session: Session, now: Now) -> None:
+        was_open = session in network._open
+        forget(network, session, now)
+        if was_open:
+            network._open[session] = None
+
+    return sentimental
+
+
+def _origin_forgotten(put: Any) -> Callable[[StoredMessages, int, Message], None]:
+    def forgetful(messages: StoredMessages, queue: int, message: Message) -> None:
+        if message.origin is not None:
+            message = replace(message, origin=None)
+        put(messages, queue, message)
+
+    return forgetful
+
+
+def _pending_ignored(_is_pending: Any) -> Callable[..., bool]:
+    return lambda *_: False
+
+
+def _numbers_given_again(number: Any) -> Callable[[OutgoingSequence], int]:
+    def stuck(sequence: OutgoingSequence) -> int:
+        given: int = number(sequence)
+        if given % 4 == 3:
+            sequence.next_number -= 1
+        return given
+
+    return stuck
+
+
+def _one_too_many(take_header: Any) -> Callable[[SessionCounts, int], Any]:
+    """The header acknowledges a message that is not on disk yet."""
+
+    def hopeful(counts: SessionCounts, window_size: int) -> Any:
+        if counts.recoverable_msg_ack_flags:
+            last = counts.first_pending + counts.recoverable_msg_ack_flags.bit_length() - 1
+            if last < counts.recoverable_message_received_count:
+                counts.stored(last + 1)
+        return take_header(counts, window_size)
+
+    return hopeful
+
+
+def _wait_without_timer(wait: Any) -> Callable[[Connecting, Link, Now], None]:
+    def lossy(connecting: Connecting, link: Link, now: Now) -> None:
+        wait(connecting, link, now)
+        connecting._timers.stop(link)
+
+    return lossy
+
+
+def _delivered_instead(_await_final_ack: Any) -> Callable[[FinalAcks, OutgoingQueue, int], None]:
+    def impatient(final_acks: FinalAcks, queue: OutgoingQueue, lookup_id: int) -> None:
+        positions = final_acks._positions
+        positions.delivered_all(queue, (positions.messages.get(queue.number, lookup_id),))
+
+    return impatient
+
+
+def _mutant(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
+    return Mutant(name, mistake, patches, _NODES)
+
+
+NET_MUTANTS: Final = (
+    _mutant(
+        "session-ack-before-commit",
+        "acknowledges recoverable messages before they are durable",
+        instead(Arrivals, "take", _at_once),
+    ),
+    _mutant(
+        "session-ack-too-far",
+        "acknowledges one recoverable message more than is durable",
+        instead(SessionCounts, "take_header", _one_too_many),
+    ),
+    _mutant(
+        "recoverable-as-express",
+        "forgets a recoverable message when its number is acknowledged",
+        instead(InFlight, "add", _as_express),
+    ),
+    _mutant(
+        "transactional-as-any",
+        "forgets a transactional message when the next hop has it",
+        instead(Departures, "acknowledged", _as_nontransactional),
+    ),
+    _mutant(
+        "sent-before-durable",
+        "sends messages before they are durable",
+        instead(StoredMessages, "is_pending", _pending_ignored),
+    ),
+    _mutant("no-duplicate-check", "takes whatever comes", instead(MessageHistory, "is_duplicate", _never)),
+    _mutant(
+        "duplicates-not-kept",
+        "forgets in a restart what it has received",
+        instead(transfer_store, "write_history", nothing),
+    ),
+    _mutant(
+        "advanced-on-reject",
+        "counts messages that it rejects in their sequence",
+        instead(IncomingSequence, "accept", _advanced_on_reject),
+    ),
+    _mutant(
+        "sequence-ignored",
+        "accepts transactional messages twice",
+        instead(IncomingSequence, "is_next", _any_order),
+    ),
+    _mutant(
+        "incoming-not-written",
+        "does not write how far an incoming sequence is",
+        instead(transfer_store, "write_incoming", nothing),
+    ),
+    _mutant(
+        "outgoing-not-written",
+        "does not write how far an outgoing sequence is",
+        instead(transfer_store, "write_outgoing", nothing),
+    ),
+    _mutant(
+        "numbers-given-again",
+        "gives two messages the same place",
+        instead(OutgoingSequence, "number", _numbers_given_again),
+    ),
+    _mutant(
+        "never-bridged", "waits for messages that are gone", instead(TxOutgoingSequence, "previous_of", _never_bridged)
+    ),
+    _mutant(
+        "gap-left-behind",
+        "remembers messages in a sequence that have expired",
+        instead(TxOutgoingSequence, "removed", nothing),
+    ),
+    _mutant(
+        "order-ack-before-commit",
+        "tells that messages are in order before they are durable",
+        (*instead(Arrivals, "tick", _at_once), *instead(Departures, "settle", _at_once)),
+    ),
+    _mutant("no-order-acks", "never sends an OrderAck", instead(OrderAcks, "received", nothing)),
+    _mutant("order-acks-ignored", "never reads an OrderAck", instead(Departures, "order_ack", nothing)),
+    _mutant(
+        "order-ack-too-far", "reads an OrderAck for one message too many", instead(Departures, "order_ack", _beyond)
+    ),
+    _mutant(
+        "order-ack-of-another",
+        "takes the OrderAck of an earlier sequence for that of the present one",
+        instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
+    ),
+    _mutant("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", nothing)),
+    _mutant("final-acks-ignored", "never reads a FinalAck", instead(Departures, "final_ack", nothing)),
+    _mutant("journaled-twice", "keeps two copies of what was delivered", instead(SourceJournal, "keep", _twice)),
+    _mutant(
+        "final-ack-not-looked-at",
+        "takes every FinalAck for a good one",
+        instead(Departures, "final_ack", _taken_for_received),
+    ),
+    _mutant(
+        "not-awaited",
+        "does not wait for the FinalAck of a message that has arrived",
+        instead(FinalAcks, "await_final_ack", _delivered_instead),
+    ),
+    _mutant("origin-forgotten", "forgets where to send a FinalAck", instead(StoredMessages, "put", _origin_forgotten)),
+    _mutant("lost-retry-timer", "does not try to connect again", instead(Connecting, "_wait", _wait_without_timer)),
+    _mutant("lost-resend-timer", "does not send again", instead(TxOutgoingSequence, "_start_timer", nothing)),
+    _mutant("lost-ack-timer", "never sends a SessionAck in time", instead(SessionTimers, "_start_ack_send", nothing)),
+    _mutant(
+        "lost-ack-wait-timer", "waits for ever on a silent session", instead(SessionTimers, "start_ack_wait", nothing)
+    ),
+    _mutant("lost-idle-timer", "never closes a session", instead(SessionTimers, "start_cleanup", nothing)),
+    _mutant("window-ignored", "sends beyond the window", instead(Session, "can_send", _window_ignored)),
+    _mutant("dead-session-used", "sends on sessions that are closed", instead(Network, "_forget", _dead_session_kept)),
+    _mutant(
+        "not-sent-again",
+        "takes what was sent on a lost session for delivered",
+        instead(Outbox, "start_again", nothing),
+    ),
+    _mutant("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
+)
