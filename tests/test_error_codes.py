@@ -76,6 +76,8 @@ CONDITIONS = {
     0xC00E0058: "TransactionEnlistFailed",
     0xC00E005A: "QueueDeleted",
     0xC00E005D: "LabelTooLong",
+    # A computer that was asked for something cannot be reached.
+    0xC00E0069: "HostError HostUnreachable SessionRefused SessionLost NotAcknowledged",
     0xC00E0082: "AuthenticationFailed",
     0xC00E0088: "MessageNotFound",
     0xC00E009A: "TooManyProperties",

@@ -7,8 +7,9 @@
         orders.send("42 bolts", label="order")
         print(orders.receive().text)
 
-`waypost.open` is where to start; `waypost.connect` is the same on a running daemon. `waypost.aio` has both for asyncio,
-and `waypost.errors` what can go wrong. The packets, names and values of the protocol are in waypost.wire.
+`waypost.open` is where to start; `waypost.connect` is the same on a running daemon, and `waypost.msmq` sends to any
+MSMQ host. `waypost.aio` has all three for asyncio, and `waypost.errors` what can go wrong. The packets, names and
+values of the protocol are in waypost.wire.
 """
 
 from importlib import import_module
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from waypost.client.bodies import xml_body
     from waypost.client.manager import Manager, Transaction, open  # noqa: A004, the name that people look for
     from waypost.client.message import Message
+    from waypost.client.msmq.host import msmq
     from waypost.client.queue import Cursor, Queue
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
@@ -36,6 +38,7 @@ __all__ = [
     "aio",
     "connect",
     "errors",
+    "msmq",
     "open",
     "xml_body",
 ]
@@ -49,6 +52,7 @@ _HOMES: Final = {
     "QueueInfo": "waypost.client.queue_info",
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
+    "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.manager",
     "xml_body": "waypost.client.bodies",
 }

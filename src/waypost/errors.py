@@ -110,6 +110,42 @@ class ConnectionLost(ServiceNotAvailable):
     """The connection to the daemon ended before its answer came: nobody knows here whether it did what was asked."""
 
 
+class HostError(WaypostError):
+    """Another host has not acknowledged messages that were sent to it without a queue manager.
+
+    `acknowledged` and `unknown` are the places, in the list of what was sent, of messages that the host has, and of
+    those of which nobody knows here whether it has them. The others it has not.
+    """
+
+    hresult = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
+
+    def __init__(self, sentence: str, acknowledged: tuple[int, ...] = (), unknown: tuple[int, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.acknowledged = acknowledged
+        self.unknown = unknown
+
+    @property
+    def is_outcome_unknown(self) -> bool:
+        """Whether some message may have arrived: to send it again may double it."""
+        return bool(self.unknown)
+
+
+class HostUnreachable(HostError):
+    """The name of the host is not known, or nothing answers there."""
+
+
+class SessionRefused(HostError):
+    """Something answers at the host and grants no session."""
+
+
+class SessionLost(HostError):
+    """The session was open, and ended before everything was acknowledged."""
+
+
+class NotAcknowledged(HostError):
+    """The session is open, and the time to wait for acknowledgments is over."""
+
+
 class AccessDenied(WaypostError):
     """The caller lacks the right, or the queue was not opened for this."""
 

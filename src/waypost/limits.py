@@ -115,6 +115,9 @@ MAX_LOGGED_TEXT: Final = 500
 # Bytes that came from others and wait for the disk, until no more is read from those who send.
 MAX_UNWRITTEN_BYTES: Final = 0x0400_0000
 
+# Connections to others that are being made at the same time: messages may name any number of hosts that do not answer.
+MAX_CONNECTING: Final = 128
+
 # Ping packets per second that are looked at, with a reserve of as many.
 MAX_PINGS_PER_SECOND: Final = 1000
 
@@ -126,3 +129,10 @@ MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
 
 # The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
 MAX_IDENTIFIER_CONFLICTS: Final = 16
+
+# What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager,
+# transactional sequences, and unfinished packets of all sessions together.
+MAX_OUTGOING_QUEUES: Final = 20_000
+MAX_WAITING_ACKS: Final = 10_000
+MAX_INCOMING_SEQUENCES: Final = 20_000
+MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024

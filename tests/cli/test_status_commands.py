@@ -1,6 +1,8 @@
 """`waypost status`, `waypost explain`, `waypost doctor` and `waypost bench`; and what all commands have in common."""
 
 import socket
+import subprocess
+import sys
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -12,6 +14,7 @@ from tests.cli.desk import Desk
 from waypost.cli import app, daemon
 from waypost.cli.daemon import Target, failure
 from waypost.cli.tables import write_table
+from waypost.cli.verbs import VERBS
 from waypost.errors import ConnectionLost, QueueNotFound, ServiceNotAvailable, Timeout, WaypostError
 
 desk = _desk.desk
@@ -149,3 +152,19 @@ def test_a_terminal_gets_a_drawn_table_and_no_colour_if_it_wants_none(monkeypatc
     assert "───" in drawn
     assert "[red]a\\x1b[31m" in drawn
     assert "\x1b[3" not in drawn
+
+
+def test_no_command_waits_for_the_libraries_of_another() -> None:
+    check = "import sys; import waypost.cli; print([name for name in sys.modules if name.startswith({heavy})])"
+    heavy = ("rich.", "litestar", "uvicorn", "waypost.node", "waypost.sim", "waypost.cli.decode")
+    result = subprocess.run(
+        [sys.executable, "-c", check.format(heavy=heavy)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout == "[]\n"
+
+
+def test_the_help_has_every_command_and_each_has_a_home() -> None:
+    told = CliRunner().invoke(app, ["--help"]).stdout
+    for name, verb in VERBS.items():
+        assert f"\n  {name} " in told
+        assert verb.load(name).name == name

@@ -9,9 +9,9 @@ recoverable   sends recoverable messages
 express       sends express messages
 reader        receives in transactions, and aborts now and then
 
-The first line on standard output says that it is ready. A line goes there before an operation starts, one before a transaction with messages in hand ends, and one
-when it is over; tests/crash/transfer_history.py reads them. Daemons that do not answer are asked again. At the end of
-standard input every thread ends after what it does.
+The first line on standard output says that it is ready. One goes there before messages are sent or a transaction with
+messages in hand ends, and one when that is over; tests/crash/transfer_history.py reads them. Daemons that do not answer
+are asked again. At the end of standard input every thread ends after what it does.
 """
 
 import json

@@ -244,7 +244,9 @@ class Attacker:
             asking.bind((loopback(100), 0))
             ping = Ping(flags=0, cookie=1, qm_guid=self.dice.randbytes(16)).encode()
             for _ in range(count):
-                data = self.dice.choice((ping, self.dice.randbytes(len(ping)), self.dice.randbytes(1200), b"", ping[:7]))
+                data = self.dice.choice(
+                    (ping, self.dice.randbytes(len(ping)), self.dice.randbytes(1200), b"", ping[:7])
+                )
                 with suppress(OSError):
                     asking.sendto(data, (self.victim.address, PING_PORT))
 
@@ -259,7 +261,9 @@ class Attacker:
         return b""
 
     def post(self, body: bytes, kind: bytes = b"application/json", length: int | None = None) -> bytes:
-        head = b"POST /api/queues/orders/messages HTTP/1.1\r\nHost: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+        head = (
+            b"POST /api/queues/orders/messages HTTP/1.1\r\nHost: %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+        )
         host = self.victim.address.encode()
         return self.http(head % (host, kind, len(body) if length is None else length) + body)
 
@@ -268,7 +272,12 @@ class Attacker:
         dice = self.dice
         for _ in range(count):
             kind = dice.choice((b"application/json", b"application/msgpack"))
-            bodies = (dice.randbytes(200), b"[" * 20_000, b'{"messages":[{"body_base64":"!"}]}', b"\xdd\xff\xff\xff\xff")
+            bodies = (
+                dice.randbytes(200),
+                b"[" * 20_000,
+                b'{"messages":[{"body_base64":"!"}]}',
+                b"\xdd\xff\xff\xff\xff",
+            )
             self.post(dice.choice(bodies), kind)
         self.post(b"", length=1 << 40)
         self.http(dice.randbytes(5000), 0.2)

@@ -1,4 +1,4 @@
-"""Daemons in processes of their own, each on an address of loopback with the standard ports, that tests stop and kill."""
+"""Daemons in processes of their own, each on an address of loopback with the standard ports, to stop and to kill."""
 
 import json
 import os

@@ -11,11 +11,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Final, Self
 
 from tests.crash.attacks import Attacker, deaf_queue_manager
 from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback, patience, start_all
@@ -51,7 +50,7 @@ class Neighbour:
         self.sent = 0
         self.slowest = 0.0
 
-    def __enter__(self) -> "Neighbour":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -84,8 +83,8 @@ class HostileCampaign:
             place,
             "beta",
             loopback(32),
-            *SHORT_TIMERS,
             "transfer.ping=true",
+            "transfer.order_ack_timeout_ms=50",
             "transfer.session_init_timeout_s=5",
             # Mutated packets are to be looked at, not turned away.
             "transfer.refusals_per_minute=4000000000",
@@ -157,8 +156,9 @@ class HostileCampaign:
         yield "datagrams", lambda: attacker.flood_pings(amounts.packets)
         yield "bad requests", lambda: attacker.send_bad_requests(amounts.forged // 10)
         yield "huge bodies", lambda: attacker.send_huge_bodies(amounts.megabytes)
-        yield f"{amounts.http_idle:,} idle on HTTP", lambda: attacker.be_idle_on_http(
-            amounts.http_idle, amounts.seconds
+        yield (
+            f"{amounts.http_idle:,} idle on HTTP",
+            lambda: attacker.be_idle_on_http(amounts.http_idle, amounts.seconds),
         )
 
     def _send_to_the_deaf(self, megabytes: int) -> None:

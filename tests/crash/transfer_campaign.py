@@ -1,10 +1,10 @@
 """Kill daemons that send to each other, and check what arrives: `python -m tests.crash.transfer_campaign [--rounds N]`.
 
 Three daemons run, with applications in processes of their own (tests/crash/application.py). Alpha and beta send to each
-other directly, and alpha and gamma send to each other by way of beta. A round lets them work for a moment, kills one of them or
-two with SIGKILL, and starts them again; now and then one is killed again while it starts, or is asked to stop. In the
-end all of them run until nothing is left in any queue, and tests/crash/transfer_history.py checks what was told. The
-seed decides who is killed when, but not how the processes interleave: the same seed need not fail twice.
+other directly, and alpha and gamma send to each other by way of beta. A round lets them work for a moment, kills one of
+them or two with SIGKILL, and starts them again; now and then one is killed again while it starts, or is asked to stop.
+In the end all of them run until nothing is left in any queue, and tests/crash/transfer_history.py checks what was told.
+The seed decides who is killed when, but not how the processes interleave: the same seed need not fail twice.
 """
 
 import argparse
@@ -82,13 +82,14 @@ class Report:
     def summary(self) -> str:
         counts = self.counts
         lines = [
-            f"{counts['rounds']} rounds, {counts['kills']} kills, {counts['kills while starting']} of them while it started, "
-            f"and {counts['stops']} stops; {counts['reads in doubt']} receives in doubt at a kill"
+            f"{counts['rounds']} rounds, {counts['kills']} kills, {counts['kills while starting']} of them while it "
+            f"started, and {counts['stops']} stops; {counts['reads in doubt']} receives in doubt at a kill"
         ]
         lines += [
             f"{kind}: {counts[f'{kind} done']:,} accepted, {counts[f'{kind} undone']:,} aborted, "
-            f"{counts[f'{kind} open']:,} in doubt; {counts[f'{kind} arrived']:,} arrived, {counts[f'{kind} lost']:,} lost, "
-            f"{counts[f'{kind} again']:,} came again, {counts[f'{kind} late']:,} came late"
+            f"{counts[f'{kind} open']:,} in doubt; {counts[f'{kind} arrived']:,} arrived, "
+            f"{counts[f'{kind} lost']:,} lost, {counts[f'{kind} again']:,} came again, "
+            f"{counts[f'{kind} late']:,} came late"
             for kind in (TRANSACTIONAL, RECOVERABLE, EXPRESS)
         ]
         return "\n".join(lines)
@@ -151,7 +152,7 @@ class TransferCampaign:
         alpha, beta, gamma = self._daemons
         to_alpha, to_beta = self._near(alpha), self._near(beta)
         far_alpha, far_gamma = self._far(alpha), self._far(gamma)
-        sending = {
+        sending: dict[Daemon, Duties] = {
             alpha: [
                 *_senders("alpha", to_beta),
                 [TRANSACTIONAL, "alpha-both", to_beta["orders"], far_gamma["far"]],
@@ -221,7 +222,9 @@ class TransferCampaign:
                         if not any(info.message_count for info in waiting):
                             break
         except AssertionError as error:
-            left = [f"{info.format_name}: {info.message_count} {info.state or ''}" for info in waiting if info.message_count]
+            left = [
+                f"{info.format_name}: {info.message_count} {info.state or ''}" for info in waiting if info.message_count
+            ]
             self.report.problems.append(f"{error}: {left}")
 
     def _check(self, applications: list[Application]) -> None:
@@ -243,7 +246,7 @@ def _senders(name: str, queues: Queues) -> Duties:
     """One for every kind, and one whose transactions go to all queues that take them."""
     kinds = {queue: label[0].partition(" ")[0] for queue, label in queues.items()}
     transactional = [queues[queue] for queue, kind in kinds.items() if kind == TRANSACTIONAL]
-    plain = [
+    plain: Duties = [
         [kind, f"{name}-{queue}", queues[queue]] for queue, kind in kinds.items() if kind != TRANSACTIONAL
     ]  # fmt: skip
     return [[TRANSACTIONAL, f"{name}-1", *transactional], [TRANSACTIONAL, f"{name}-2", transactional[0]], *plain]
@@ -269,7 +272,8 @@ def main() -> int:
         print(f"BROKEN; seed {seed}; see {place}", *report.problems[:50], sep="\n")
         return 1
     shutil.rmtree(place)
-    print(f"every transaction came whole, once and in order, and nothing recoverable was lost ({time.monotonic() - started:.0f} s)")
+    seconds = time.monotonic() - started
+    print(f"every transaction came whole, once and in order, and nothing recoverable was lost ({seconds:.0f} s)")
     return 0
 
 

@@ -6,7 +6,7 @@ nothing that it took came again. A sender numbers its messages, and the numbers 
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ class TransferHistory:
         for label, names in arrived.items():
             yield from self._order(label, names)
 
-    def _received(self, label: str, reads: list[Operation]) -> "_Names":
+    def _received(self, label: str, reads: list[Operation]) -> Generator[str, None, list[str]]:
         """The messages that left the queue, in their order. The same place in a queue is given to one message, once."""
         last = {place: index for index, read in enumerate(reads) for _, place in read.took}
         names: list[str] = []
@@ -72,7 +72,7 @@ class TransferHistory:
             if read.outcome == "done" and again:
                 yield f"{label}: {read.name} was committed, and what it took came again: {again}"
             if read.outcome == "undone" and len(again) < len(read.took) and not label.startswith(EXPRESS):
-                yield f"{label}: {read.name} was aborted, and not all of what it took came again: {again} of {read.took}"
+                yield f"{label}: {read.name} was aborted, and only {again} of {read.took} came again"
             if read.outcome == "open":
                 self.counts["reads in doubt"] += 1
                 if again and len(again) < len(read.took):
@@ -118,6 +118,3 @@ class TransferHistory:
                 if kind == TRANSACTIONAL:
                     yield f"{label}: {name} came after {sender}/{before[sender]}"
             before[sender] = int(number)
-
-
-_Names = Any

@@ -222,6 +222,28 @@ def test_a_connection_that_does_not_come_about_is_given_up(loop: Any, monkeypatc
     run(loop, work)
 
 
+def test_only_so_many_connections_are_made_at_a_time(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_CONNECTING", 2)
+
+    async def work() -> None:
+        begun: list[int] = []
+
+        async def never(*place: Any, **_: Any) -> None:
+            begun.append(place[2])
+            await asyncio.sleep(60)
+
+        async with rig(timeout=30) as here:
+            monkeypatch.setattr(here.tcp, "_loop", Endless(asyncio.get_running_loop(), never))
+            for number in (1, 2, 3):
+                here.tcp.connect(Connect(number, "127.0.0.1", number))
+            await until(lambda: len(begun) == 2)
+            here.tcp.close(Close(1))
+            await until(lambda: begun == [1, 2, 3])
+            here.tcp.abort()
+
+    run(loop, work)
+
+
 class Endless:
     """A loop whose connections take for ever."""
 

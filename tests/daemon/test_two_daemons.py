@@ -16,6 +16,7 @@ NOWHERE: Final = "deadbeef-0000-4000-8000-000000000001"
 SECONDS: Final = 20
 ADMIN: Final = "admin"
 
+
 class Place:
     """Three daemons with an application each. From alpha the way to gamma is by way of beta, and back."""
 
@@ -188,7 +189,9 @@ def test_a_message_that_is_never_received_is_told_with_the_reason(
 ) -> None:
     queue = place.queue(transactional=is_transactional)
     name = place.name(queue)
-    limit = {"time_to_be_received": 2} if expected is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT else {}
+    limit: dict[str, Any] = (
+        {"time_to_be_received": 2} if expected is MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT else {}
+    )
     sent = place.send(name, transactional=is_transactional, **limit)
     assert place.acknowledgment(sent) is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
     # A deleted queue acknowledges no more, and what is sent again is refused then.
@@ -214,7 +217,7 @@ def dead_letter(manager: waypost.Manager, name: str, sent: waypost.Message) -> M
 def test_a_message_that_expires_at_its_source_is_a_dead_letter_there(place: Place) -> None:
     nobody = rf"DIRECT=TCP:{loopback(97)}\private$\nobody"
     timeout = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
-    wishes = {"dead_letter": True, "time_to_reach_queue": 1, "acknowledge": ""}
+    wishes: dict[str, Any] = {"dead_letter": True, "time_to_reach_queue": 1, "acknowledge": ""}
     plain = place.send(nobody, **wishes)
     assert dead_letter(place.alpha, "system$;deadletter", plain) is timeout
     transactional = place.send(nobody, transactional=True, **wishes)
@@ -226,7 +229,7 @@ def test_a_message_that_expires_at_its_destination_is_a_dead_letter_there_unless
 ) -> None:
     plain, orders = place.queue(), place.queue(transactional=True)
     timeout = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
-    wishes = {"dead_letter": True, "time_to_be_received": 2, "acknowledge": "pos-arrival"}
+    wishes: dict[str, Any] = {"dead_letter": True, "time_to_be_received": 2, "acknowledge": "pos-arrival"}
     sent = place.send(place.name(plain), **wishes)
     assert place.acknowledgment(sent) is MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
     assert dead_letter(place.beta, "system$;deadletter", sent) is timeout

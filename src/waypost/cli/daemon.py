@@ -119,5 +119,7 @@ def request(manager: "Manager", method: str, path: str, body: object = None) -> 
 
 def _sentence(error: WaypostError) -> str:
     text = str(error) or type(error).__doc__ or type(error).__name__
-    text = text[0].upper() + text[1:]
+    if text.partition(" ")[0].isalpha():
+        # Another first word is the name of something, and stays as it is.
+        text = text[0].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."

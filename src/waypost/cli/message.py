@@ -20,7 +20,9 @@ from waypost.wire.user_message import UserMessage
 if TYPE_CHECKING:
     from waypost import Manager, Queue
 
-app = typer.Typer(help="Move, export, import, resend and delete single messages.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Move, export, import, resend and delete single messages.", add_completion=False, rich_markup_mode=None
+)
 
 Identifier = Annotated[
     str, typer.Argument(metavar="MESSAGE", help="Its id, {guid}\\number, or its lookup_id.", show_default=False)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 SYSTEM_QUEUES: Final = ("system$;deadletter", "system$;deadxact", "system$;journal")
 
-app = typer.Typer(help="Make queues, look at them, change them, empty and delete them.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Make queues, look at them, change them, empty and delete them.", add_completion=False, rich_markup_mode=None
+)
 
 
 NAME_HELP: Final = "orders, 'orders;retry', 'system$;deadletter', a path name or a format name."

@@ -17,7 +17,7 @@ from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import standard_log
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreInUse, WaypostError
+from waypost.errors import StoreError, StoreInUse, WaypostError
 from waypost.http.app import Application, create_app
 from waypost.http.settings import HttpSettings, Listener
 
@@ -37,7 +37,8 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
     except WaypostError as error:
-        raise Failure(f"{str(error)[:1].upper()}{str(error)[1:]}.", _hint(error)) from None
+        # What it begins with may be the name of a file, which stays as it is.
+        raise Failure(f"{error}.", _hint(error)) from None
 
 
 def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
@@ -71,5 +72,7 @@ def _hint(error: WaypostError) -> str:
             return "choose another --bind or port; port 0 takes a free one."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
+        case StoreError():
+            return "name another folder with --data."
         case _:
             return "waypost serve --help tells the usage."

@@ -1,20 +1,14 @@
 """Tables and JSON on standard output: drawn for a terminal, plain columns for everything else."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
-from typing import Final
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from importlib import import_module
 
 from waypost.cli.program import Output, printable
 
 Row = Sequence[object]
-
-_NAME_WIDTH: Final = 32
 
 
 def write_json(out: Output, value: object) -> None:
@@ -26,8 +20,10 @@ def write_table(out: Output, columns: Sequence[str], rows: Sequence[Row]) -> Non
     if not rows:
         return
     texts = [[_text(value) for value in row] for row in rows]
-    console = Console(file=sys.stdout)
-    out.write(_drawn(console, columns, texts) if console.is_terminal else _plain(columns, texts))
+    if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
+        out.write(import_module("waypost.cli.drawing").drawn_table(columns, texts))
+    else:
+        out.write(_plain(columns, texts))
 
 
 def write_pairs(out: Output, pairs: Sequence[tuple[str, object]]) -> None:
@@ -46,19 +42,6 @@ def _text(value: object) -> str:
         case list() | tuple():
             return ", ".join(map(_text, value))
     return printable(str(value))
-
-
-def _drawn(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    # The first column names the thing: it is the last to be broken into lines.
-    table.add_column(columns[0], overflow="fold", min_width=min(max(len(row[0]) for row in rows), _NAME_WIDTH))
-    for column in columns[1:]:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(text) for text in row))
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
 
 
 def _plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -19,7 +19,7 @@ from waypost.core.message import Message
 from waypost.core.ports import ReadEnded
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, START, PositionState
-from waypost.core.queues import OpenQueueDescriptor, Queue, ReadRequest, WaitingMessageReadOperation
+from waypost.core.queues import OpenQueueDescriptor, OutgoingQueue, Queue, ReadRequest, WaitingMessageReadOperation
 from waypost.core.timers import Timers
 from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.core.transactions import Transactions
@@ -82,6 +82,8 @@ class Reading:
             return Read(HResult.MQ_ERROR_ACCESS_DENIED)
         if not self._is_possible(request):
             return Read(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        if _may_come_back(queue, request):
+            return Read(HResult.MQ_ERROR_TRANSACTION_USAGE)
         if request.cursor is not None:
             found = request.cursor.get_next_message_for_dequeue(no_wait=request.timeout_ms == 0)
             if found is Found.SUCCEEDED:
@@ -102,6 +104,8 @@ class Reading:
         """
         queue = descriptor.queue
         if queue is None or not descriptor.access_type.can_receive or not self._is_possible(request):
+            return []
+        if _may_come_back(queue, request):
             return []
         lookup_ids = queue.positions.first_available(count)
         if request.transaction is None:
@@ -172,6 +176,8 @@ class Reading:
             return Read(HResult.MQ_ERROR_ACCESS_DENIED)
         if request is not None and not self._is_possible(request):
             return Read(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        if request is not None and _may_come_back(queue, request):
+            return Read(HResult.MQ_ERROR_TRANSACTION_USAGE)
         status, found = _seek(descriptor, queue, lookup_id, action, is_peek=request is None)
         if status is not HResult.MQ_OK:
             return Read(status)
@@ -322,6 +328,14 @@ def _seek(
         case MessageSeekAction.SEEK_PREVIOUS:
             found = preceding(lookup_id)
     return HResult.MQ_ERROR_MESSAGE_NOT_FOUND if found in (START, END) else HResult.MQ_OK, found
+
+
+def _may_come_back(queue: Queue, request: ReadRequest) -> bool:
+    """Whether a message of an outgoing queue could return to it: those behind it would have been sent by then.
+
+    An administrator takes messages out of such a queue for good, or looks at them.
+    """
+    return isinstance(queue, OutgoingQueue) and (request.two_phase_read or request.transaction is not None)
 
 
 def _seek_current(descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, *, is_peek: bool) -> HResult:

@@ -13,7 +13,7 @@ from waypost.core.message import Message
 from waypost.core.ports import PurgePendingChanged
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, SEQUENCE_MASK, START, PositionState
-from waypost.core.queues import Queue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.core.transactions import Transactions, move
@@ -133,7 +133,8 @@ class Writing:
         if transaction is None:
             move(self._positions, source, lookup_id, target, now.wall)
             return HResult.MQ_OK
-        if target.queue_type is QueueKind.SYSTEM:
+        if target.queue_type is QueueKind.SYSTEM or isinstance(source, OutgoingQueue):
+            # A message that comes back to an outgoing queue would be behind what was sent meanwhile.
             return HResult.MQ_ERROR_TRANSACTION_USAGE
         if not self._transactions.is_open(transaction):
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE

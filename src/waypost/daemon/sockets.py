@@ -8,13 +8,14 @@ from contextlib import suppress
 from typing import Final
 
 from waypost.errors import InvalidParameter
+from waypost.limits import MAX_CONNECTING
 
 if sys.platform != "win32":
     import resource
 
 _BACKLOG: Final = 1024
 # The store, the log, listeners and connections that go out.
-_RESERVED_FILES: Final = 64
+_RESERVED_FILES: Final = 64 + MAX_CONNECTING
 
 
 class CannotListen(InvalidParameter):

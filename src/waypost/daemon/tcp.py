@@ -1,8 +1,9 @@
 """TCP connections with other queue managers, both ways.
 
 A connection has the number that the queue manager gave it. Bytes go in as they come, and those of one turn of the loop
-become one batch. Two things are bounded here: what waits for a peer that reads slowly, because the queue manager hears
-of it and a peer that takes nothing is cut off; and what waits for the disk, because then nothing more is read.
+become one batch. Three things are bounded here: what waits for a peer that reads slowly, because the queue manager
+hears of it and a peer that takes nothing is cut off; what waits for the disk, because then nothing more is read; and
+how many connections are being made, because others may name any number of hosts.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from waypost.daemon.facts import Facts, Shell
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
 from waypost.daemon.sockets import reason
-from waypost.limits import MAX_UNWRITTEN_BYTES
+from waypost.limits import MAX_CONNECTING, MAX_UNWRITTEN_BYTES
 from waypost.node.effects import Close, Connect, Write
 
 # What may wait in a connection before the queue manager writes no more into it, and when it may again.
@@ -55,6 +56,7 @@ class TcpConnections:
         self._loop: Final = asyncio.get_running_loop()
         self._by_number: dict[int, Connection] = {}
         self._attempts: dict[int, asyncio.Task[None]] = {}
+        self._connecting: Final = asyncio.Semaphore(MAX_CONNECTING)
         self._all: set[Connection] = set()
         self._waiting_for_disk: set[Connection] = set()
 
@@ -125,7 +127,7 @@ class TcpConnections:
         # One family cannot connect from an address of the other.
         local = (source, 0) if source and (":" in source) == (":" in effect.address) else None
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_s):
+            async with self._connecting, asyncio.timeout(self._settings.connect_timeout_s):
                 await self._loop.create_connection(
                     partial(Connection, self, effect.connection), effect.address, effect.port, local_addr=local
                 )

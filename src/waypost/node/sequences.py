@@ -14,6 +14,7 @@ from waypost.core.positions import END, lookup_identifier
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import set_sequence
+from waypost.limits import MAX_INCOMING_SEQUENCES
 from waypost.node import transfer_store
 from waypost.node.stored_messages import StoredMessages
 from waypost.store.port import Reader
@@ -118,9 +119,22 @@ class Sequences:
             if not _NOTHING_YET.is_next(header):
                 # Nothing is kept of sources that were never listened to.
                 return False
+            if len(self.incoming) >= MAX_INCOMING_SEQUENCES:
+                self._forget_some()
             sequence = self.incoming[key] = IncomingSequence()
         self._changed[key] = queue, packet.user
         return sequence.accept(header, now.wall)
+
+    def _forget_some(self) -> None:
+        """Anybody can send under a new name: those that were silent for the longest time make room."""
+        by_age = sorted(self.incoming, key=lambda key: self.incoming[key].last_access_time)
+        for key in by_age[: MAX_INCOMING_SEQUENCES // 10]:
+            del self.incoming[key]
+            self._changed.pop(key, None)
+            transfer_store.delete_incoming(self._messages.batch, key)
+            queue = self._manager.collection.by_number.get(key[1])
+            if queue is not None:
+                queue.incoming_transactional_transfer_info.pop(key[0], None)
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted, and the records of its sequences with it."""

@@ -7,20 +7,19 @@ is needed to reach it is kept with the message, as it may be received after a re
 from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue
 from waypost.core.stored_message import stored_message
+from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID
-from waypost.transfer.sequences import IncomingSequence, final_ack_body
-from waypost.wire.direct_names import Protocol
+from waypost.transfer.sequences import final_ack_body
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier
-from waypost.wire.path_names import QueueKind
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.remote_trailers import HostAddress
@@ -28,6 +27,7 @@ from waypost.wire.transactional_acks import (
     ORDER_QUEUE_NUMBER,
     FinalAck,
     OrderAck,
+    OrderAckBody,
     OrderQueue,
     final_ack,
     local_order_queue,
@@ -37,13 +37,17 @@ from waypost.wire.transactional_acks import (
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
-_ORDER_QUEUE: Final = "order_queue$"
-
 
 def origin_of(source: bytes, address: str) -> Origin:
     """Where a message came from, as it is kept."""
     host, _, zone = address.partition("%")
     return Origin(source, HostAddress(ip_address(host).packed, int(zone) if zone.isdecimal() else 0))
+
+
+class LeadsTo(Protocol):
+    """The outgoing queue for acknowledgments to a queue manager, if there is a way to it."""
+
+    def __call__(self, name: PrivateFormatName, now: Now, *, has_address: bool) -> OutgoingQueue | None: ...
 
 
 class TransactionalAcks:
@@ -54,16 +58,12 @@ class TransactionalAcks:
     def __init__(self, manager: QueueManager, time_to_reach_queue: int) -> None:
         self._manager: Final = manager
         self._time_to_reach_queue: Final = time_to_reach_queue
-        # The outgoing queue for a queue of the queue manager with this GUID, if there is a way to it.
-        self.leads_to: Callable[[FormatName, bytes, Now], OutgoingQueue | None] = self._outgoing_queue
+        # Whoever transfers takes this place.
+        self.leads_to: LeadsTo = self._outgoing_queue
 
-    def order_ack(self, origin: Origin, sequence: IncomingSequence, now: Now, *, is_direct: bool) -> bool:
-        """MS-MQQB 3.1.6.9. What it tells is durable. False if there is nothing to tell."""
-        body = sequence.order_ack_body()
-        if body is None:
-            return False
-        self._send(origin, lambda user, queue: order_ack(user, queue, body), now, is_direct=is_direct)
-        return True
+    def order_ack(self, origin: Origin, body: OrderAckBody, now: Now, *, is_direct: bool) -> bool:
+        """MS-MQQB 3.1.6.9. What it tells is durable. False if it cannot be sent."""
+        return self._send(origin, lambda user, queue: order_ack(user, queue, body), now, is_direct=is_direct)
 
     def final_ack(self, message: Message, message_class: int, now: Now) -> bool:
         """MS-MQQB 3.1.7.2.2: a message that has an origin left its queue, or never came into it.
@@ -73,15 +73,15 @@ class TransactionalAcks:
         origin = message.origin
         if origin is None or not message.is_transactional:
             return False
-        self.send_final_ack(UserMessage.decode(message.packet), origin, message_class, now)
-        return True
+        return self.send_final_ack(UserMessage.decode(message.packet), origin, message_class, now)
 
-    def send_final_ack(self, packet: UserMessage, origin: Origin, message_class: int, now: Now) -> None:
+    def send_final_ack(self, packet: UserMessage, origin: Origin, message_class: int, now: Now) -> bool:
+        """False if it cannot be sent."""
         assert packet.transaction is not None
         identifier = MessageIdentifier(packet.user.source_queue_manager, packet.user.message_id)
         body = final_ack_body(packet.transaction, identifier)
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
-        self._send(
+        return self._send(
             origin, lambda user, queue: final_ack(user, queue, message_class, body), now, is_direct=is_direct
         )  # fmt: skip
 
@@ -92,8 +92,12 @@ class TransactionalAcks:
         now: Now,
         *,
         is_direct: bool,
-    ) -> None:
-        """MS-MQQB 3.1.7.17: what cannot be sent is discarded."""
+    ) -> bool:
+        """MS-MQQB 3.1.7.17: what cannot be sent is discarded.
+
+        The outgoing queue has the GUID of the other queue manager, also where the packet names it by its address: there
+        may be several behind one address.
+        """
         address = _address_of(origin)
         identity = self._manager.identity
         identifier = self._manager.message_identifier()
@@ -103,22 +107,18 @@ class TransactionalAcks:
             sent_time=int(now.wall),
             message_id=identifier.ordinal,
         )
-        name = _order_queue(origin, address, is_direct=is_direct)
         ack = form(user, order_queue_of_address(address) if is_direct else local_order_queue())
         ack.message.base.time_to_reach_queue = self._time_to_reach_queue
+        name = PrivateFormatName(origin.queue_manager, ORDER_QUEUE_NUMBER)
         with suppress(WaypostError):
-            outgoing = self.leads_to(name, origin.queue_manager, now)
+            outgoing = self.leads_to(name, now, has_address=is_direct)
             if outgoing is not None:
-                self._manager.writing.enqueue_message(outgoing, stored_message(ack.encode()), None, now)
+                status = self._manager.writing.enqueue_message(outgoing, stored_message(ack.encode()), None, now)
+                return status is EnqueueStatus.ACCEPTED
+        return False
 
-    def _outgoing_queue(self, name: FormatName, _guid: bytes, now: Now) -> OutgoingQueue:
+    def _outgoing_queue(self, name: PrivateFormatName, now: Now, *, has_address: bool) -> OutgoingQueue:  # noqa: ARG002
         return self._manager.collection.outgoing.get(name) or self._manager.outgoing.create(name, now)
-
-
-def _order_queue(origin: Origin, address: str, *, is_direct: bool) -> FormatName:
-    if is_direct:
-        return DirectFormatName(Protocol.TCP, address, QueueKind.PRIVATE, _ORDER_QUEUE)
-    return PrivateFormatName(origin.queue_manager, ORDER_QUEUE_NUMBER)
 
 
 def _address_of(origin: Origin) -> str:
@@ -128,9 +128,12 @@ def _address_of(origin: Origin) -> str:
 
 def is_for_acks(name: FormatName) -> bool:
     """Whether a queue with this name gets transactional acknowledgments alone."""
-    match name:
-        case DirectFormatName(kind=QueueKind.PRIVATE, queue=queue):
-            return queue.lower() == _ORDER_QUEUE
-        case PrivateFormatName(number=number):
-            return number == ORDER_QUEUE_NUMBER
-    return False
+    return isinstance(name, PrivateFormatName) and name.number == ORDER_QUEUE_NUMBER
+
+
+def address_in(packet: bytes) -> str:
+    """The address that a transactional acknowledgment names its queue manager by; empty if it names it otherwise."""
+    name = UserMessage.decode(packet).user.destination_queue
+    if not isinstance(name, DirectQueueFormatName):
+        return ""
+    return DirectFormatName.parse_direct(name.direct_format_name).host

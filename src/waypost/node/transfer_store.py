@@ -29,6 +29,11 @@ def write_incoming(batch: Batch, key: SequenceKey, sequence: IncomingSequence) -
     batch.put(Table.SEQUENCES, keys.incoming_sequence_key(queue, source), record.encode())
 
 
+def delete_incoming(batch: Batch, key: SequenceKey) -> None:
+    source, queue = key
+    batch.delete(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
+
+
 def read_sequences(reader: Reader) -> tuple[dict[int, OutgoingSequence], dict[SequenceKey, IncomingSequence]]:
     """Those of all queues: what goes out by the number of the queue, what comes in also by its source."""
     outgoing: dict[int, OutgoingSequence] = {}

@@ -34,12 +34,16 @@ from waypost.store.port import Action, Batch, Table
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`mistake` completes the sentence "the engine ...". It shows in worlds of so many `nodes`."""
+    """`mistake` completes the sentence "the engine ...". It shows in worlds of so many `nodes`.
+
+    `is_slow`: it takes many seeds, or long ones, to find it.
+    """
 
     name: str
     mistake: str
     patches: tuple[Patch, ...]
     nodes: int = 1
+    is_slow: bool = False
 
 
 def instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:

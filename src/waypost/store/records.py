@@ -257,14 +257,14 @@ class TransactionRecord:
 
 
 _DUPLICATES: Final = Struct("<BI")
-_IDENTIFIER_SIZE: Final = 20
+_IDENTIFIER_SIZE: Final = 28
 
 
 @dataclass(slots=True)
 class DuplicatesRecord:
     """Entries of MessageIDHistoryTable (MS-MQQB 3.1.1.3): the messages that came at `time_stamp`, seconds since 1970.
 
-    Their identifiers, 20 bytes each as in the packet, stand one behind the other.
+    Their identifiers, 28 bytes each (that of the packet, and eight for the destination), stand one behind the other.
     """
 
     time_stamp: int

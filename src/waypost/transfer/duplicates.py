@@ -12,13 +12,15 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Final
 
-IDENTIFIER_SIZE: Final = 20
+# A message identifier (MS-MQMQ 2.2.18.1.3), and eight bytes that tell its destination: a message to several queues has
+# one identifier.
+IDENTIFIER_SIZE: Final = 28
 MAX_SIZE: Final = 0x1_0000_0000
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Message identifiers (MS-MQMQ 2.2.18.1.3), one behind the other, and when they were received."""
+    """Identifiers, one behind the other, and when they were received."""
 
     number: int
     identifiers: bytes
@@ -53,11 +55,14 @@ class MessageHistory:
 
         So it belongs to the next block. It may be an express one: there are too few of them to tell them apart.
         """
-        if identifier not in self._entries:
+        known = self._entries.get(identifier)
+        if known is None:
             return False
         self._entries[identifier] = time
         self._entries.move_to_end(identifier)
-        self._new.append(identifier)
+        if time - known > self.period / 2:
+            # On disk it is as old as it was; what comes again and again must not push out the others there.
+            self._new.append(identifier)
         return True
 
     def add(self, identifier: bytes, time: float) -> None:

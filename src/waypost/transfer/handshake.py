@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from waypost.clock import Now
 from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.internal_packets import OS, SE, EstablishConnection
 from waypost.wire.ping import RC, Ping
@@ -76,6 +77,10 @@ def why_refused(response: EstablishConnection, own_guid: bytes, expected_guid: b
 def recoverable_ack_send_timeout(uptime_ms: int, time_stamp: int) -> int:
     """MS-MQQB 3.1.5.3.2: RecoverableAckSendTimeout from the TimeStamp that the other side has echoed."""
     return in_recoverable_ack_range(8 * (uptime_ms - time_stamp & _UINT32))
+
+
+def uptime_ms(now: Now) -> int:
+    return int(now.monotonic * 1000)
 
 
 def in_recoverable_ack_range(timeout: int) -> int:

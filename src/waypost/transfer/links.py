@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, Protocol
 
-from waypost.guid import NULL_GUID
 from waypost.transfer.outbox import Outbox
 from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.transfer.session import Session
@@ -52,13 +51,6 @@ LINK: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
 }
 
 
-class LinkTimer(Enum):
-    """MS-MQQB 3.1.2.3 and 3.1.2.6."""
-
-    RETRY_CONNECT = auto()
-    TRANSACTIONAL_ACK_WAIT = auto()
-
-
 class NextHop(Protocol):
     """MS-MQQB 3.1.1.3.1.3: one address of one queue manager that takes messages on. A direct name knows no GUID."""
 
@@ -74,8 +66,9 @@ class NextHop(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """`queue` is the outgoing queue, OutgoingQueueReference of the session; `peer` is the GUID of the queue manager
-    behind it where that is known by other means than its name. `is_for_acks`: transactional acknowledgments go here.
+    """`queue` is the outgoing queue, OutgoingQueueReference of the session.
+
+    `is_for_acks`: it takes transactional acknowledgments.
     """
 
     queue: Any
@@ -83,7 +76,6 @@ class Link:
     sequence: TxOutgoingSequence
     is_for_acks: bool = False
     state: LinkState = LinkState.IDLE
-    peer: bytes = NULL_GUID
     next_hops: list[NextHop] = field(default_factory=list)
     next_hop_indexer: int = 0
     # The hops whose addresses are still asked for.
@@ -93,6 +85,8 @@ class Link:
     # The monotonic time of the next attempt, and why the last one came to nothing.
     next_retry: float | None = None
     last_error: str = ""
+    # How often in a row no session came to be.
+    failures: int = 0
     # MS-MQQB 3.1.5.2.2: no ping precedes what the Session Retry Connect Timer begins.
     is_retrying: bool = False
 
@@ -114,3 +108,24 @@ class Link:
         """The session is over: whatever was sent on it and is still in the queue is sent again on the next."""
         self.session = None
         self.outbox.start_again()
+
+
+class ReadyLinks:
+    """The links of one session that have something to send, in turn. Acknowledgments go before everything else."""
+
+    __slots__ = ("_acks", "_others")
+
+    def __init__(self) -> None:
+        self._acks: dict[Link, None] = {}
+        self._others: dict[Link, None] = {}
+
+    def add(self, link: Link) -> None:
+        """At the end, unless it waits for its turn already."""
+        (self._acks if link.is_for_acks else self._others)[link] = None
+
+    def remove(self, link: Link) -> None:
+        self._acks.pop(link, None)
+        self._others.pop(link, None)
+
+    def first(self) -> Link | None:
+        return next(iter(self._acks), None) or next(iter(self._others), None)

@@ -46,8 +46,7 @@ _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 class Session:
     """`accept_policy` gives a reason to refuse a request, or None. `error` says why the session is closed.
 
-    `just_granted` and `just_opened` are for the owner, who clears them. `was_refused`: one side did not want the other;
-    `is_twin`: because it has the same identifier.
+    `just_granted` and `just_opened` are for the owner, who clears them. `was_refused`: one side did not want the other.
     """
 
     def __init__(
@@ -78,11 +77,9 @@ class Session:
         self.ack_wait_timeout_ms = handshake.in_ack_range(settings.ack_wait_timeout_ms + settings.round_trip_delay_ms)
         self.recoverable_ack_send_timeout_ms = 0xFFFF_FFFF
         self.counts = SessionCounts()
-        self.session_active = False
-        self.transport_paused = False
+        self.session_active = self.transport_paused = False
         self.error: str | None = None
-        self.was_refused = self.is_twin = False
-        self.just_granted = self.just_opened = False
+        self.was_refused = self.just_granted = self.just_opened = False
         self.accept_policy = accept_policy
         self._identity = identity
         self._timers = SessionTimers(self, timers, settings)
@@ -117,6 +114,11 @@ class Session:
         """Whether the numbers of this session are used up, so that another one has to follow it."""
         return self.counts.message_sent_count >= LAST_NUMBER
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """Of a packet that has come in part."""
+        return self._splitter.pending
+
     def in_flight(self) -> list[Sent]:
         """What was sent and not acknowledged, in order."""
         return self._unacknowledged.entries()
@@ -135,7 +137,7 @@ class Session:
 
     def connected(self, now: Now) -> None:
         """MS-MQQB 3.1.5.2.3: the connection that the initiator wanted is there."""
-        request = self._identity.establish_request(self.remote_qm_guid, self._ping, _uptime_ms(now))
+        request = self._identity.establish_request(self.remote_qm_guid, self._ping, handshake.uptime_ms(now))
         self._output.append(request.encode())
         self._enter(SessionState.WAITING_ECR_MSG)
         self._timers.start_initialization(now)
@@ -286,8 +288,7 @@ class Session:
             self._send_ack(self.window_size)
 
     def _is_window_used(self) -> bool:
-        window = min(self.window_size, self.received_window_size)
-        return self.counts.unacked_received_msg_count >= max(window // 2, 1)
+        return self.counts.unacked_received_msg_count >= max(min(self.window_size, self.received_window_size) // 2, 1)
 
     def _session_header_received(self, header: SessionHeader, received: Received, now: Now) -> None:
         """MS-MQQB 3.1.5.5."""
@@ -305,7 +306,6 @@ class Session:
         """MS-MQQB 3.1.5.3.1."""
         own_guid = self._identity.identifier
         self.remote_qm_guid = request.client_guid
-        self.is_twin = request.client_guid == own_guid
         reason = handshake.why_refuse(request, own_guid) or self.accept_policy(request)
         if reason is None:
             self._output.append(request.accepted(own_guid).encode())
@@ -315,15 +315,13 @@ class Session:
 
     def _granted(self, response: EstablishConnection, now: Now) -> None:
         """MS-MQQB 3.1.5.3.2."""
-        own_guid = self._identity.identifier
-        self.is_twin = response.server_guid == own_guid
-        reason = handshake.why_refused(response, own_guid, self.remote_qm_guid)
+        expected_guid, self.remote_qm_guid = self.remote_qm_guid, response.server_guid
+        reason = handshake.why_refused(response, self._identity.identifier, expected_guid)
         if reason is not None:
             self._refused(reason)
             return
         self.just_granted = True
-        self.remote_qm_guid = response.server_guid
-        timeout = handshake.recoverable_ack_send_timeout(_uptime_ms(now), response.time_stamp)
+        timeout = handshake.recoverable_ack_send_timeout(handshake.uptime_ms(now), response.time_stamp)
         self.recoverable_ack_send_timeout_ms = timeout
         packet = ConnectionParameters(
             recoverable_ack_timeout=timeout, ack_timeout=self.ack_wait_timeout_ms, window_size=self.window_size
@@ -400,7 +398,3 @@ class Session:
         if self.counts.is_ack_owed:
             self._send_ack(self.window_size)
             self._timers.start_ack_send(now)
-
-
-def _uptime_ms(now: Now) -> int:
-    return int(now.monotonic * 1000)

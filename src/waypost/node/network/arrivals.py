@@ -6,6 +6,8 @@ that acknowledges them, when the batch is durable; so do those that were not tak
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -25,11 +27,12 @@ from waypost.security.access import may_write, sender_of
 from waypost.transfer.order_acks import OrderAcks, SequenceKey
 from waypost.transfer.session import Incoming, Session
 from waypost.wire import base_header, user_header
+from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
-from waypost.wire.transactional_acks import FinalAck, OrderAck
+from waypost.wire.transactional_acks import FinalAck, OrderAck, OrderAckBody
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -84,10 +87,12 @@ class Arrivals:
                 run = None if key is None else self._begin(key, session, packet, data, now)
                 if run is not None:
                     continue
-            elif self._is_for_us(packet.message):
-                self._transactional_ack(packet, now)
-                continue
             else:
+                self._end(run, now)
+                run = None
+                if self._is_for_us(packet.message):
+                    self._transactional_ack(packet, now)
+                    continue
                 # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
                 packet = packet.message
             if not self._receive(session, packet, data, now):
@@ -109,10 +114,12 @@ class Arrivals:
         queue = None if name is None else self._node.manager.find_queue(name)
         if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
             return None
-        run = Run(key, queue)
+        run = Run(key, queue, _destination(packet))
+        if not self._joins(run, packet, data, now):
+            return None
         if packet.transaction is not None:
             self._note_origin(session, packet, queue)
-        return run if self._joins(run, packet, data, now) else None
+        return run
 
     def _joins(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
         """Add a message to a run if nothing speaks against it. If not, nothing has happened."""
@@ -120,7 +127,7 @@ class Arrivals:
         if not manager.writing.has_room(size) or not manager.positions.fits(queue, size):
             return False
         if packet.transaction is None:
-            identifier = data[_SOURCE] + data[_MESSAGE_ID]
+            identifier = data[_SOURCE] + data[_MESSAGE_ID] + run.destination
             if self._history.is_known(identifier):
                 return False
             self._remember(packet, identifier, now)
@@ -155,9 +162,10 @@ class Arrivals:
     def tick(self, now: Now) -> None:
         """MS-MQQB 3.1.6.7 and 3.1.6.9."""
         self._history.clean_up(now.monotonic)
-        due = list(self._order_acks.due(now.monotonic))
+        incoming = self._node.sequences.incoming
+        due = [(key, incoming[key].order_ack_body()) for key in self._order_acks.due(now.monotonic) if key in incoming]
         if due:
-            # What an OrderAck tells has to be durable.
+            # What they tell has to be durable, and no more than that may be told.
             self._node.when_durable(lambda now: self._acknowledge(due, now))
 
     def next_deadline(self) -> float | None:
@@ -170,14 +178,13 @@ class Arrivals:
             del self._origins[key]
             self._order_acks.forget(key)
 
-    def _acknowledge(self, due: Sequence[SequenceKey], now: Now) -> None:
-        for key in due:
-            sequence = self._node.sequences.incoming.get(key)
-            if sequence is None or key not in self._origins:
+    def _acknowledge(self, due: Sequence[tuple[SequenceKey, OrderAckBody | None]], now: Now) -> None:
+        for key, body in due:
+            if body is None or key not in self._origins:
                 continue
             origin, is_direct = self._origins[key]
-            if self._node.transactional_acks.order_ack(origin, sequence, now, is_direct=is_direct):
-                self._network.statistics.order_acks_sent += 1
+            sent = self._node.transactional_acks.order_ack(origin, body, now, is_direct=is_direct)
+            self._network.statistics.order_acks_sent += sent
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
@@ -185,7 +192,7 @@ class Arrivals:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
             self._discard(session, "it claims to be from here")
             return True
-        identifier = data[_SOURCE] + data[_MESSAGE_ID]
+        identifier = data[_SOURCE] + data[_MESSAGE_ID] + _destination(packet)
         if packet.transaction is None and self._history.is_duplicate(identifier, now.monotonic):
             self._network.statistics.duplicates_discarded += 1
             return True
@@ -223,6 +230,8 @@ class Arrivals:
         if not self._is_for_us(packet):
             return self._forward(session, packet, message, data, now=now)
         queue = self._node.manager.find_queue(name)
+        if queue is not None and self._came_before(session, packet, queue, now):
+            return True
         refusal = _Class.MQMSG_CLASS_NACK_BAD_DST_Q if queue is None else self._refusal(queue, packet, message)
         if queue is None or refusal is not None:
             self._reject(session, packet, message, refusal or _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
@@ -238,27 +247,44 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.6."""
         header, user = packet.transaction, packet.user
         assert header is not None
-        key = user.source_queue_manager, queue.number
-        origin = self._note_origin(session, packet, queue)
-        self._order_acks.received(key, now.monotonic)
         writing = self._node.manager.writing
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
+        key = user.source_queue_manager, queue.number
         if not self._node.sequences.accept(key, queue, packet, now):
+            # Nothing is kept of sources that were never listened to.
             self._network.statistics.messages_rejected += 1
             return True
+        origin = self._note_origin(session, packet, queue)
+        self._order_acks.received(key, now.monotonic)
         if user.flags & _JOURNALED or header.wants_final_ack:
             message.origin = origin
         status = writing.enqueue_message(queue, message, None, now)
         return self._put_with(status, session, packet, message, now)
 
+    def _came_before(self, session: Session, packet: UserMessage, queue: Queue, now: Now) -> bool:
+        """Whether a transactional message is not the next one of a sequence that is known: it is not looked at again.
+
+        MS-MQQB 3.1.5.8.6: it leads to an OrderAck all the same, because the one before may be lost.
+        """
+        key = packet.user.source_queue_manager, queue.number
+        sequences = self._node.sequences
+        if packet.transaction is None or key not in sequences.incoming:
+            return False
+        if sequences.would_accept(key, packet.transaction):
+            return False
+        sequences.accept(key, queue, packet, now)
+        self._note_origin(session, packet, queue)
+        self._order_acks.received(key, now.monotonic)
+        self._network.statistics.messages_rejected += 1
+        return True
+
     def _note_origin(self, session: Session, packet: UserMessage, queue: Queue) -> Origin:
         """Where OrderAcks for this sequence go."""
-        user = packet.user
-        origin = origin_of(user.source_queue_manager, session.remote_qm_address)
-        is_direct = isinstance(user.destination_queue, DirectQueueFormatName)
-        self._origins[user.source_queue_manager, queue.number] = origin, is_direct
+        origin = _origin(session, packet)
+        is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
+        self._origins[packet.user.source_queue_manager, queue.number] = origin, is_direct
         return origin
 
     def _put_with(
@@ -300,7 +326,7 @@ class Arrivals:
             return True
         queue = manager.collection.outgoing.get(name)
         if queue is None:
-            if not self._network.connecting.leads_to(name):
+            if not self._forwards(name):
                 self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
                 return True
             try:
@@ -313,6 +339,12 @@ class Arrivals:
         status = manager.writing.enqueue_message(queue, message, None, now)
         self._network.statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
         return self._put_with(status, session, packet, message, now)
+
+    def _forwards(self, name: FormatName) -> bool:
+        """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
+        if isinstance(name, DirectFormatName) and not self._network.settings.is_routing_server:
+            return False
+        return self._network.connecting.leads_to(name)
 
     def _reject(
         self, session: Session, packet: UserMessage, message: Message, message_class: MessageClass, now: Now
@@ -327,10 +359,29 @@ class Arrivals:
         )
         self._node.delivery.rejected(message, message_class, now)
         if packet.transaction is not None:
-            origin = origin_of(packet.user.source_queue_manager, session.remote_qm_address)
-            self._node.transactional_acks.send_final_ack(packet, origin, message_class, now)
-            self._network.statistics.final_acks_sent += 1
+            send = self._node.transactional_acks.send_final_ack
+            self._network.statistics.final_acks_sent += send(packet, _origin(session, packet), message_class, now)
 
     def _discard(self, session: Session, reason: str) -> None:
         self._network.statistics.messages_rejected += 1
         self._network.notice("message discarded", peer=session.remote_qm_address, reason=reason)
+
+
+def _origin(session: Session, packet: UserMessage) -> Origin:
+    """MS-MQQB 3.1.7.17: what came for a direct name is of the other end of the session, the rest of its source."""
+    is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
+    source = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
+    return origin_of(source, session.remote_qm_address)
+
+
+def _destination(packet: UserMessage) -> bytes:
+    """What tells copies of one message to several queues apart, which have the same identifier."""
+    name = packet.user.destination_queue
+    if isinstance(name, DirectQueueFormatName):
+        return _digest(name.direct_format_name)
+    return _digest(repr(name))
+
+
+@lru_cache(maxsize=1024)
+def _digest(name: str) -> bytes:
+    return blake2b(name.lower().encode("utf-16-le", "surrogatepass"), digest_size=8).digest()

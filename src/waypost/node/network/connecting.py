@@ -3,22 +3,24 @@
 What is told to an operator on the way, the State and the ConnectionHistory of the queue, is written here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
-from waypost.core.management import record_connection
 from waypost.core.outgoing import Transport
+from waypost.core.positions import END, START
 from waypost.guid import NULL_GUID
-from waypost.hresult import HResult
 from waypost.node.effects import Connect, Resolve, SendDatagram
+from waypost.node.network.connection_history import hop_text, record, record_failure
+from waypost.node.transactional_acks import address_in
 from waypost.routing.routing import Hop, Routing
-from waypost.transfer.links import Link, LinkEvent, LinkState
+from waypost.transfer.links import Link, LinkEvent, LinkState, NextHop
 from waypost.transfer.session import Role, Session
 from waypost.transfer.timers import Timers
-from waypost.wire.format_names import DirectFormatName, FormatName
+from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.management import ConnectionStatus
+from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
 if TYPE_CHECKING:
     from waypost.core.queues import OutgoingQueue
@@ -74,7 +76,7 @@ class Connecting:
         return destination is not None and any(hop.host_name for hop in self.routing.next_hops(destination))
 
     def is_connected_with(self, guid: bytes) -> bool:
-        return self._session_with(guid) is not None
+        return self._session_with(guid, _EITHER) is not None
 
     def want(self, link: Link, now: Now) -> None:
         """There is something to send, and no session for it (MS-MQQB 3.1.7.12, readings MQQB 3.9)."""
@@ -86,7 +88,7 @@ class Connecting:
         """MS-MQQB 3.1.7.14: the queue goes on."""
         if link.session is not None and link.is_open:
             link.session.resume(now)
-            self._node.manager.outgoing.connected(link.queue, _hop_text(link.session.remote_qm_address))
+            self._node.manager.outgoing.connected(link.queue, hop_text(link.session.remote_qm_address))
             self._network.touch(link.session)
         elif link.state is not LinkState.IDLE:
             self._node.manager.outgoing.connection_attempt_begun(link.queue)
@@ -134,13 +136,13 @@ class Connecting:
         link = self._opening.get(session)
         if link is not None:
             self._established.add(session)
-            self._record(link, _Status.IN_PROGRESS, now)
+            record(link, _Status.IN_PROGRESS, now)
 
     def granted(self, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.3.2: the other side has answered to the EstablishConnection Packet."""
         link = self._opening.get(session)
         if link is not None:
-            self._record(link, _Status.ESTABLISH_PACKET_RECEIVED, now)
+            record(link, _Status.ESTABLISH_PACKET_RECEIVED, now)
 
     def opened(self, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.4.2."""
@@ -150,6 +152,21 @@ class Connecting:
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
             self._network.close(session, "its queue was deleted", now)
+            return
+        self._attach_acks(session, now)
+
+    def _attach_acks(self, session: Session, now: Now) -> None:
+        """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1)."""
+        name = PrivateFormatName(session.remote_qm_guid, ORDER_QUEUE_NUMBER)
+        queue = self._node.manager.collection.outgoing.get(name)
+        link: Link | None = None if queue is None else queue.link
+        if link is None or link.is_open or not self._may_connect(link):
+            return
+        pending, link.session = link.session, None
+        if pending is not None:
+            self._opening.pop(pending, None)
+            self._network.close(pending, "another session has opened", now)
+        self._attach(link, session, now)
 
     def closing(self, session: Session) -> None:
         """MS-MQQB 3.1.5.9: the connection is about to be closed."""
@@ -165,6 +182,7 @@ class Connecting:
         self._established.discard(session)
         for link in self._links.pop(session, ()):
             self._detach(link, session, now)
+        self._network.departures.session_closed(session)
 
     def _may_connect(self, link: Link) -> bool:
         manager = self._node.manager
@@ -178,13 +196,15 @@ class Connecting:
         queue = link.queue
         self._node.manager.outgoing.connection_attempt_begun(queue)
         destination = self.routing.destination(queue.destination_format_name)
-        peer = link.peer if destination is None or link.peer != NULL_GUID else destination.queue_manager
-        session = self._session_with(peer)
-        if session is not None:
-            self._attach(link, session, now)
-            return
+        if destination is not None:
+            # A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs.
+            roles = _EITHER if link.is_for_acks else _OPENED_HERE
+            session = self._session_with(destination.queue_manager, roles)
+            if session is not None:
+                self._attach(link, session, now)
+                return
         hops = [] if destination is None else self.routing.next_hops(destination)
-        link.unresolved = [hop for hop in hops if hop.host_name]
+        link.unresolved = [hop for hop in hops if hop.host_name] or self._return_address(link)
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
             self._node.manager.outgoing.address_not_resolved(queue)
@@ -192,11 +212,20 @@ class Connecting:
             return
         self._resolve(link, now)
 
+    def _return_address(self, link: Link) -> list[Hop]:
+        """Where transactional acknowledgments go that name their queue manager by its address."""
+        name = link.queue.destination_format_name
+        lookup_id = link.queue.positions.next_available(START)
+        if not link.is_for_acks or lookup_id == END:
+            return []
+        address = address_in(self._node.messages.get(link.queue.number, lookup_id).packet)
+        return [Hop(name.computer_guid, address)] if address else []
+
     def _resolve(self, link: Link, now: Now) -> None:
         """One host after the other; readings MQQB 3.11: that of the hop."""
         while link.unresolved:
             hop: Hop = link.unresolved[0]
-            if not _is_address(hop.host_name):
+            if not is_address(hop.host_name):
                 self._last_request += 1
                 self._requests[self._last_request] = link
                 self._node.do(Resolve(self._last_request, hop.host_name))
@@ -207,7 +236,7 @@ class Connecting:
             self._node.manager.outgoing.address_not_resolved(link.queue)
             self._fail(link, _Status.DNS_FAILURE, "no address is known for the name of the host", now)
             return
-        hops = tuple(dict.fromkeys(_hop_text(hop.address) for hop in link.next_hops))
+        hops = tuple(dict.fromkeys(hop_text(hop.address) for hop in link.next_hops))
         self._node.manager.outgoing.address_resolved(link.queue, hops)
         link.go(LinkEvent.HOPS_FOUND)
         self._reach(link, now, may_ping=self._network.settings.ping and not link.is_retrying)
@@ -216,7 +245,7 @@ class Connecting:
         """Go to the host of the next hop: on a session that is there, or on a new one."""
         hop = link.next_hop
         assert hop is not None
-        session = self._session_with(hop.qm_guid) or self._session_to(hop.address)
+        session = self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
         if session is not None:
             self._attach(link, session, now)
         elif may_ping:
@@ -243,19 +272,19 @@ class Connecting:
         link.last_error = ""
         link.session = session
         link.outbox.start_again()
-        leaving = link.sequence.reset(now)
+        link.failures = 0
         link.go(LinkEvent.ATTACHED)
         self._links.setdefault(session, {})[link] = None
-        self._record(link, _Status.READY, now)
-        self._node.manager.outgoing.connected(link.queue, _hop_text(session.remote_qm_address))
-        self._network.departures.attached(link, leaving)
+        record(link, _Status.READY, now)
+        self._node.manager.outgoing.connected(link.queue, hop_text(session.remote_qm_address))
+        self._network.departures.attached(link)
 
     def _detach(self, link: Link, session: Session, now: Now) -> None:
         if link.session is not session:
             return
         self._node.manager.outgoing.disconnected(link.queue)
         link.leave_session()
-        self._network.departures.detached(link)
+        self._network.departures.detached(link, session, now)
         link.last_error = session.error or ""
         if session.role is Role.ACCEPTOR:
             # It has no address of its own to try next.
@@ -271,7 +300,9 @@ class Connecting:
         """MS-MQQB 3.1.5.2."""
         link.session = None
         link.last_error = reason
-        self._record(link, status, now, _ERRORS.get(status, HResult.MQ_ERROR))
+        record_failure(link, status, now)
+        address = link.next_hop.address if link.next_hop else ""
+        self._network.notice("connection failed", queue=str(link.queue), address=address, reason=reason)
         if link.state is not LinkState.RESOLVING:
             self._node.manager.outgoing.disconnected(link.queue)
         self._wait(link, now)
@@ -283,7 +314,12 @@ class Connecting:
             return
         settings = self._network.settings
         link.go(LinkEvent.FAILED)
-        link.next_retry = now.monotonic + settings.retry_connect_s + settings.round_trip_delay_ms / 1000
+        delay = settings.retry_connect_s + settings.round_trip_delay_ms / 1000
+        if link.is_for_acks:
+            # Others can make us want to connect to them, so that becomes rarer (MS-MQQB 3.1.2.3 allows it).
+            delay *= min(1 << link.failures, _MAX_PATIENCE)
+            link.failures = min(link.failures + 1, _MAX_PATIENCE)
+        link.next_retry = now.monotonic + delay
         self._timers.start(link, link.next_retry)
 
     def _rest(self, link: Link) -> None:
@@ -315,54 +351,37 @@ class Connecting:
         is_connected = session in self._established
         return _Status.NOT_READY_FAILURE if is_connected else _Status.CONNECT_SOCKET_FAILURE
 
-    def _session_with(self, guid: bytes) -> Session | None:
-        """MS-MQQB 1.3.5.1: any session that is open with this queue manager."""
+    def _session_with(self, guid: bytes, roles: Container[Role]) -> Session | None:
+        """MS-MQQB 1.3.5.1: a session that is open with this queue manager."""
         if guid == NULL_GUID:
             return None
-        return _first(session for session in self._network.open_sessions if session.remote_qm_guid == guid)
+        sessions = self._network.open_sessions
+        return _first(session for session in sessions if session.remote_qm_guid == guid and session.role in roles)
 
-    def _session_to(self, address: str) -> Session | None:
+    def _session_to(self, hop: NextHop) -> Session | None:
         """A session that was opened to this address: it is the host that a direct name means."""
+        if hop.qm_guid != NULL_GUID:
+            return None
         return _first(
             session
             for session in self._network.open_sessions
-            if session.role is Role.INITIATOR and session.remote_qm_address == address
+            if session.role is Role.INITIATOR and session.remote_qm_address == hop.address
         )
 
-    def _record(
-        self, link: Link, status: ConnectionStatus, now: Now, error: HResult = HResult.MQ_OK
-    ) -> None:  # fmt: skip
-        hop = link.next_hop
-        address = link.session.remote_qm_address if link.session is not None else hop.address if hop else ""
-        addresses = (_hop_text(address),) if address else ()
-        record_connection(link.queue, status, error, addresses, now.wall)
-        if error is not HResult.MQ_OK:
-            self._network.notice(
-                "connection failed", queue=str(link.queue), address=address, reason=link.last_error
-            )  # fmt: skip
 
-
-_ERRORS: Final = {
-    _Status.DNS_FAILURE: HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE,
-    _Status.NO_ROUTING_DATA: HResult.MQ_ERROR_NO_DS,
-    _Status.CONNECT_SOCKET_FAILURE: HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE,
-    _Status.PING_FAILURE: HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE,
-    _Status.CONNECTION_REFUSED: HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE,
-}
+_EITHER: Final = (Role.INITIATOR, Role.ACCEPTOR)
+_OPENED_HERE: Final = (Role.INITIATOR,)
+# How many times as long as usual a link for acknowledgments waits at most.
+_MAX_PATIENCE: Final = 12
 
 
 def _first(sessions: Iterable[Session]) -> Session | None:
     return next((session for session in sessions if not session.wants_recycling), None)
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
         return False
     return True
-
-
-def _hop_text(address: str) -> str:
-    """MS-MQMQ 2.3.12.12."""
-    return f"IPv6={address}" if ":" in address else f"IP={address}"

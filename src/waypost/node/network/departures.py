@@ -5,7 +5,7 @@ queue when it is acknowledged: an express or recoverable one by the session, one
 as well. Then it may have to wait for its FinalAck in another place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -15,18 +15,18 @@ from waypost.core.outgoing import is_http
 from waypost.core.positions import END, START, PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.core.stored_message import sequence_of, with_previous
-from waypost.limits import MAX_WRITTEN_AT_ONCE
+from waypost.limits import MAX_WAITING_ACKS, MAX_WRITTEN_AT_ONCE
 from waypost.node.network.tracing import report_sent
 from waypost.node.network.transfer_info import tell
 from waypost.node.transactional_acks import is_for_acks
-from waypost.transfer.links import Link
+from waypost.transfer.links import Link, ReadyLinks
 from waypost.transfer.outbox import Outbox
-from waypost.transfer.sequences import SentEntry, TxOutgoingSequence
+from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.transfer.session import Sent, Session
 from waypost.transfer.timers import Timers
 from waypost.wire import base_header, user_header
 from waypost.wire.expiry import has_expired
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
 from waypost.wire.transactional_acks import FinalAck, OrderAck
@@ -40,12 +40,14 @@ _HEADERS: Final = Struct("<2xH8xI16s20xI4xI")
 _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 _JOURNALED: Final = user_header.JN | user_header.JP
 _AVAILABLE: Final = PositionState.AVAILABLE
+# A link sends a part of the window before another one has its turn.
+_TURNS: Final = 4
 
 
 class Departures:
     """The links of all outgoing queues. `queue.link` is that of a queue, once it has something to send."""
 
-    __slots__ = ("_more", "_network", "_node", "_own_guid", "_timers", "_wanted")
+    __slots__ = ("_more", "_network", "_node", "_own_guid", "_ready", "_timers", "_wanted")
 
     def __init__(self, node: "Node", network: "Network") -> None:
         self._node: Final = node
@@ -55,8 +57,10 @@ class Departures:
         self._timers: Final[Timers[Link]] = Timers()
         # Links that have something to send when what was done so far is durable.
         self._wanted: dict[Link, None] = {}
-        # Those that go on when what they wrote so far is with the transport.
-        self._more: dict[Link, None] = {}
+        # Those of each session that have more to send than there was room for.
+        self._ready: dict[Session, ReadyLinks] = {}
+        # The sessions that go on when what they wrote so far is with the transport.
+        self._more: dict[Session, None] = {}
 
     def available(self, queue: OutgoingQueue, lookup_id: int) -> None:
         """MS-MQQB 3.1.7.12."""
@@ -73,20 +77,18 @@ class Departures:
         if _is_sent_here(queue):
             self._wanted[queue.link or self._new_link(queue)] = None
 
-    def leads_to(self, name: FormatName, guid: bytes, now: Now) -> OutgoingQueue | None:
-        """The outgoing queue for a queue of the queue manager with this GUID, if there is a way to it.
+    def leads_to(self, name: PrivateFormatName, now: Now, *, has_address: bool) -> OutgoingQueue | None:
+        """The outgoing queue for acknowledgments to a queue manager, if there is a way to it and room for one more.
 
         Who acknowledges to names that nobody has would be made to keep a queue for each.
         """
         manager, connecting = self._node.manager, self._network.connecting
         queue = manager.collection.outgoing.get(name)
-        if queue is None:
-            if not connecting.is_connected_with(guid) and not connecting.leads_to(name):
-                return None
-            queue = manager.outgoing.create(name, now)
-        link = queue.link or self._new_link(queue)
-        link.peer = guid
-        return queue
+        if queue is not None:
+            return queue if len(queue.positions) < MAX_WAITING_ACKS else None
+        if has_address or connecting.is_connected_with(name.computer_guid) or connecting.leads_to(name):
+            return manager.outgoing.create(name, now)
+        return None
 
     def removed(self, queue: OutgoingQueue, message: Message) -> None:
         """A message has left its queue, for whatever reason."""
@@ -99,19 +101,21 @@ class Departures:
             link.sequence.removed(sequence_of(message.packet)[1])
             self._mind(link)
 
-    def attached(self, link: Link, leaving: Sequence[SentEntry]) -> None:
-        """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9).
-
-        Those that the destination has acknowledged, and only the session before has not, are gone.
-        """
+    def attached(self, link: Link) -> None:
+        """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9)."""
         self._timers.stop(link)
-        self._leave(link, [entry.lookup_id for entry in leaving])
         self._wanted[link] = None
 
-    def detached(self, link: Link) -> None:
+    def detached(self, link: Link, session: Session, now: Now) -> None:
+        """The session is over. What the destination has acknowledged, and only the session has not, is gone."""
         self._timers.stop(link)
         self._wanted.pop(link, None)
-        self._more.pop(link, None)
+        self._unready(link, session)
+        self._leave(link, [entry.lookup_id for entry in link.sequence.reset(now)])
+
+    def session_closed(self, session: Session) -> None:
+        self._ready.pop(session, None)
+        self._more.pop(session, None)
 
     def paused(self, queue: OutgoingQueue, now: Now) -> None:
         """MS-MQQB 3.1.7.13."""
@@ -120,6 +124,8 @@ class Departures:
 
     def resumed(self, queue: OutgoingQueue, now: Now) -> None:
         """MS-MQQB 3.1.7.14."""
+        if not _is_sent_here(queue):
+            return
         link = queue.link or self._new_link(queue)
         self._network.connecting.resume(link, now)
         self._wanted[link] = None
@@ -129,7 +135,8 @@ class Departures:
         if link is not None:
             self._timers.stop(link)
             self._wanted.pop(link, None)
-            self._more.pop(link, None)
+            if link.session is not None:
+                self._unready(link, link.session)
             self._network.connecting.forget(link)
             queue.link = None
 
@@ -142,40 +149,66 @@ class Departures:
         return True
 
     def _go_on(self, links: Iterable[Link], now: Now) -> None:
+        sessions: dict[Session, None] = {}
         for link in links:
             if link.is_open and link.session is not None:
-                self._pump_link(link, link.session, now)
+                self._ready.setdefault(link.session, ReadyLinks()).add(link)
+                sessions[link.session] = None
             elif not link.queue.is_deleted:
                 self._network.connecting.want(link, now)
+        for session in sessions:
+            self.pump(session, now)
+
+    def _unready(self, link: Link, session: Session) -> None:
+        ready = self._ready.get(session)
+        if ready is not None:
+            ready.remove(link)
 
     def pump(self, session: Session, now: Now) -> None:
-        """The session has room in its window: MS-MQQB 3.1.7.16."""
-        for link in tuple(self._network.connecting.links_of(session)):
-            if not session.can_send:
-                return
-            self._pump_link(link, session, now)
+        """The session may have room in its window: MS-MQQB 3.1.7.16. Its links take turns.
 
-    def _pump_link(self, link: Link, session: Session, now: Now) -> None:
-        queue: OutgoingQueue = link.queue
-        if not queue.may_send:
-            return
-        outbox, is_pending = link.outbox, self._node.messages.is_pending
-        room = MAX_WRITTEN_AT_ONCE
-        while session.can_send:
-            if room <= 0:
-                self._more[link] = None
-                break
-            lookup_id = outbox.next()
-            if lookup_id == END or is_pending(queue.number, lookup_id):
-                break
-            size = self._send(link, session, lookup_id, now)
-            if size is None:
-                break
-            room -= size
-        self._network.touch(session)
-        self._mind(link)
+        An express message goes at once, a recoverable one when it is durable.
+        """
         if session.wants_recycling and not session.in_flight():
             self._network.close(session, "the numbers of the session are used up", now)
+            return
+        ready = self._ready.get(session)
+        if ready is None:
+            return
+        room = MAX_WRITTEN_AT_ONCE
+        turn = max(session.window_size // _TURNS, 1)
+        while session.can_send and (link := ready.first()) is not None:
+            if room <= 0:
+                self._more[session] = None
+                break
+            ready.remove(link)
+            size, has_more = self._pump_link(link, session, turn, now)
+            room -= size
+            if has_more and link.is_open:
+                ready.add(link)
+        self._network.touch(session)
+
+    def _pump_link(self, link: Link, session: Session, turn: int, now: Now) -> tuple[int, bool]:
+        """Send up to so many messages. How many bytes they are, and whether there may be more to send."""
+        queue: OutgoingQueue = link.queue
+        if not queue.may_send:
+            return 0, False
+        outbox, is_pending = link.outbox, self._node.messages.is_pending
+        written = 0
+        has_more = True
+        for _ in range(turn):
+            if not session.can_send:
+                break
+            lookup_id = outbox.next()
+            size = None
+            if lookup_id != END and not is_pending(queue.number, lookup_id):
+                size = self._send(link, session, lookup_id, now)
+            if size is None:
+                has_more = False
+                break
+            written += size
+        self._mind(link)
+        return written, has_more
 
     def _send(self, link: Link, session: Session, lookup_id: int, now: Now) -> int | None:
         """MS-MQQB 3.1.7.1. The bytes that went out, or None if the message has to wait for others."""
@@ -277,8 +310,9 @@ class Departures:
 
     def tick(self, now: Now) -> None:
         """MS-MQQB 3.1.6.5, and what there was no room for in one write."""
-        self._wanted.update(self._more)
-        self._more.clear()
+        more, self._more = self._more, {}
+        for session in more:
+            self.pump(session, now)
         for link in self._timers.expired(now.monotonic):
             again = link.sequence.timed_out()
             self._network.statistics.messages_resent += len(again)

@@ -12,9 +12,10 @@ from waypost.clock import Now
 from waypost.core.outgoing import Transport
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
+from waypost.limits import MAX_UNFINISHED_BYTES
 from waypost.node.effects import Close, Notice, SendDatagram, Write
 from waypost.node.network.arrivals import Arrivals
-from waypost.node.network.connecting import Connecting
+from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.routing.routing import Routing
@@ -43,6 +44,7 @@ class Network:
         "_sessions",
         "_timers",
         "_touched",
+        "_unfinished",
         "connecting",
         "departures",
         "initiator",
@@ -61,6 +63,8 @@ class Network:
         self._sessions: dict[int, Session] = {}
         self._open: dict[Session, None] = {}
         self._last_connection = 0
+        # The bytes of packets that have come in part, on all sessions.
+        self._unfinished = 0
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
@@ -73,11 +77,14 @@ class Network:
     # What the shell tells.
 
     def start(self, now: Now) -> None:
-        """MS-MQQB 3.1.4.1: every outgoing queue with messages gets a session."""
+        """MS-MQQB 3.1.4.1: every outgoing queue with messages gets a session. The others are of no use any more."""
+        collection = self._node.manager.collection
         with self._node.operation(now):
-            for queue in self._node.manager.collection.outgoing.values():
+            for queue in tuple(collection.outgoing.values()):
                 if len(queue.positions):
                     self.departures.want(queue)
+                elif queue.may_send:
+                    collection.remove(queue)
 
     def stop(self, now: Now) -> None:
         """MS-MQQB 3.1.4.2."""
@@ -90,7 +97,7 @@ class Network:
 
         Who cannot have a session is told so when it asks for one (MS-MQQB 2.2.1).
         """
-        if self._node.failure is not None:
+        if self._node.failure is not None or not is_address(address):
             self.statistics.connections_refused += 1
             return None
         self.statistics.connections_accepted += 1
@@ -120,7 +127,12 @@ class Network:
         if session is None:
             return
         with self._node.operation(now):
-            self._take(session, session.data_received(data, now), now)
+            self._unfinished -= session.unfinished_bytes
+            received = session.data_received(data, now)
+            self._unfinished += session.unfinished_bytes
+            if self._unfinished > MAX_UNFINISHED_BYTES and session.unfinished_bytes:
+                session.close("there are too many unfinished packets")
+            self._take(session, received, now)
 
     def connection_lost(self, connection: int, now: Now) -> None:
         """MS-MQQB 3.1.7.3."""
@@ -277,13 +289,14 @@ class Network:
         self.touch(session)
         if session.state is SessionState.CLOSED:
             self._forget(session, now)
-        elif received.acknowledged:
+        else:
             self.departures.pump(session, now)
 
     def _forget(self, session: Session, now: Now) -> None:
         """A session is closed: its connection goes, and its links look for another."""
         if self._sessions.pop(session.connection, None) is None:
             return
+        self._unfinished -= session.unfinished_bytes
         self._write(session)
         self._touched.pop(session, None)
         self.connecting.closing(session)
@@ -291,7 +304,7 @@ class Network:
         event = "session closed" if session in self._open else "session failed"
         self._open.pop(session, None)
         self.notice(event, peer=session.remote_qm_address, reason=session.error)
-        if session.is_twin:
+        if session.remote_qm_guid == self.initiator.identifier:
             hint = "another computer has the identifier of this queue manager"
             self.notice("own identifier", peer=session.remote_qm_address, hint=hint)
         self.connecting.closed(session, now)

@@ -57,13 +57,17 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
 
 
 class Run:
-    """The messages so far. They are all accepted; whoever ends the run puts them into the queue."""
+    """The messages so far. They are all accepted; whoever ends the run puts them into the queue.
 
-    __slots__ = ("key", "packets", "queue", "size")
+    `destination` is what the identifiers of its messages are told apart by from those of other queues.
+    """
 
-    def __init__(self, key: Key, queue: Queue) -> None:
+    __slots__ = ("destination", "key", "packets", "queue", "size")
+
+    def __init__(self, key: Key, queue: Queue, destination: bytes) -> None:
         self.key: Final = key
         self.queue: Final = queue
+        self.destination: Final = destination
         self.packets: list[bytes] = []
         self.size = 0
 

@@ -193,13 +193,18 @@ def _mutant(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
     return Mutant(name, mistake, patches, _NODES)
 
 
+def _slow(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
+    """One that shows when healing does not end, or seldom."""
+    return Mutant(name, mistake, patches, _NODES, is_slow=True)
+
+
 NET_MUTANTS: Final = (
     _mutant(
         "session-ack-before-commit",
         "acknowledges recoverable messages before they are durable",
         instead(Arrivals, "take", _at_once),
     ),
-    _mutant(
+    _slow(
         "session-ack-too-far",
         "acknowledges one recoverable message more than is durable",
         instead(SessionCounts, "take_header", _one_too_many),
@@ -240,7 +245,7 @@ NET_MUTANTS: Final = (
         "does not write how far an incoming sequence is",
         instead(transfer_store, "write_incoming", nothing),
     ),
-    _mutant(
+    _slow(
         "outgoing-not-written",
         "does not write how far an outgoing sequence is",
         instead(transfer_store, "write_outgoing", nothing),
@@ -250,7 +255,7 @@ NET_MUTANTS: Final = (
         "gives two messages the same place",
         instead(OutgoingSequence, "number", _numbers_given_again),
     ),
-    _mutant(
+    _slow(
         "never-bridged", "waits for messages that are gone", instead(TxOutgoingSequence, "previous_of", _never_bridged)
     ),
     _mutant(
@@ -263,18 +268,18 @@ NET_MUTANTS: Final = (
         "tells that messages are in order before they are durable",
         (*instead(Arrivals, "tick", _at_once), *instead(Departures, "settle", _at_once)),
     ),
-    _mutant("no-order-acks", "never sends an OrderAck", instead(OrderAcks, "received", nothing)),
-    _mutant("order-acks-ignored", "never reads an OrderAck", instead(Departures, "order_ack", nothing)),
+    _slow("no-order-acks", "never sends an OrderAck", instead(OrderAcks, "received", nothing)),
+    _slow("order-acks-ignored", "never reads an OrderAck", instead(Departures, "order_ack", nothing)),
     _mutant(
         "order-ack-too-far", "reads an OrderAck for one message too many", instead(Departures, "order_ack", _beyond)
     ),
-    _mutant(
+    _slow(
         "order-ack-of-another",
         "takes the OrderAck of an earlier sequence for that of the present one",
         instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
     ),
-    _mutant("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", nothing)),
-    _mutant("final-acks-ignored", "never reads a FinalAck", instead(Departures, "final_ack", nothing)),
+    _slow("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", nothing)),
+    _slow("final-acks-ignored", "never reads a FinalAck", instead(Departures, "final_ack", nothing)),
     _mutant("journaled-twice", "keeps two copies of what was delivered", instead(SourceJournal, "keep", _twice)),
     _mutant(
         "final-ack-not-looked-at",
@@ -286,20 +291,20 @@ NET_MUTANTS: Final = (
         "does not wait for the FinalAck of a message that has arrived",
         instead(FinalAcks, "await_final_ack", _delivered_instead),
     ),
-    _mutant("origin-forgotten", "forgets where to send a FinalAck", instead(StoredMessages, "put", _origin_forgotten)),
-    _mutant("lost-retry-timer", "does not try to connect again", instead(Connecting, "_wait", _wait_without_timer)),
-    _mutant("lost-resend-timer", "does not send again", instead(TxOutgoingSequence, "_start_timer", nothing)),
-    _mutant("lost-ack-timer", "never sends a SessionAck in time", instead(SessionTimers, "_start_ack_send", nothing)),
-    _mutant(
+    _slow("origin-forgotten", "forgets where to send a FinalAck", instead(StoredMessages, "put", _origin_forgotten)),
+    _slow("lost-retry-timer", "does not try to connect again", instead(Connecting, "_wait", _wait_without_timer)),
+    _slow("lost-resend-timer", "does not send again", instead(TxOutgoingSequence, "_start_timer", nothing)),
+    _slow("lost-ack-timer", "never sends a SessionAck in time", instead(SessionTimers, "_start_ack_send", nothing)),
+    _slow(
         "lost-ack-wait-timer", "waits for ever on a silent session", instead(SessionTimers, "start_ack_wait", nothing)
     ),
     _mutant("lost-idle-timer", "never closes a session", instead(SessionTimers, "start_cleanup", nothing)),
     _mutant("window-ignored", "sends beyond the window", instead(Session, "can_send", _window_ignored)),
     _mutant("dead-session-used", "sends on sessions that are closed", instead(Network, "_forget", _dead_session_kept)),
-    _mutant(
+    _slow(
         "not-sent-again",
         "takes what was sent on a lost session for delivered",
         instead(Outbox, "start_again", nothing),
     ),
-    _mutant("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
+    _slow("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
 )

@@ -79,7 +79,7 @@ def draw(rng: Random, nodes: int) -> NetSwarm:
         page=rng.choice((2, 10_000)),
         crash=rng.choice((0.0, 0.01, 0.03)),
         crash_after_answer=rng.choice((0.0, 0.0, 0.01)),
-        crash_unreported=rng.choice((0.0, 0.0, 0.02)),
+        crash_unreported=rng.choice((0.0, 0.02, 0.05)),
         stop=rng.choice((0.0, 0.008)),
         full=rng.choice((0.0, 0.0, 0.02)),
         jump=rng.choice((0.0, 0.0, 0.02)),

@@ -64,9 +64,9 @@ class NetWorld(Stage[Host]):
         host = self._by_name[plan.host]
         form = self.rng.random()
         queue = host.node.manager.queues.get(plan.path)
-        if form < 0.4 and queue is not None and source != plan.host:
+        if form < 0.5 and queue is not None and source != plan.host:
             return f"PRIVATE={guid_text(host.guid)}\\{queue.private_queue_number:08x}"
-        if form < 0.6:
+        if form < 0.7:
             return f"DIRECT=TCP:{host.address}\\PRIVATE$\\{plan.key}"
         return self.own_name(plan)
 

@@ -1,0 +1,62 @@
+"""The commands of `waypost`, each imported when it is asked for: none waits for the libraries of the others."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from waypost.cli.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """`home` is MODULE:NAME of its function, or of the Typer with the commands below it."""
+
+    home: str
+    help: str
+
+    def load(self, name: str) -> Any:
+        """The command itself."""
+        module, _, attribute = self.home.partition(":")
+        found = getattr(import_module(module), attribute)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(name)(found)
+            found = alone
+        command = get_command(found)
+        command.name = name
+        return command
+
+
+# In the order of the help.
+VERBS: Final = {
+    "queue": Verb("waypost.cli.queue:app", "Make queues, look at them, change, empty and delete them."),
+    "send": Verb("waypost.cli.send:send", "Send a message, here or to another computer."),
+    "receive": Verb("waypost.cli.receive:receive", "Take messages out of a queue."),
+    "peek": Verb("waypost.cli.receive:peek", "Look at messages, and leave them in their queue."),
+    "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
+    "status": Verb("waypost.cli.status:status", "Show the queue manager."),
+    "explain": Verb("waypost.cli.status:explain", "Say why a message does not move."),
+    "doctor": Verb("waypost.cli.status:doctor", "Look for what is wrong."),
+    "demo": Verb("waypost.cli.demo:demo", "See two queue managers at work, in under a minute."),
+    "bench": Verb("waypost.cli.bench:bench", "Measure how fast the queue manager is."),
+    "serve": Verb("waypost.cli.serve:serve", "Run a queue manager in the foreground."),
+    "decode": Verb("waypost.cli.decode:decode", "Show the packets in captures and files, field by field."),
+    "sim": Verb("waypost.cli.sim:sim", "Simulate queue managers with crashes and check that their promises hold."),
+}
+
+
+class Waypost(Program):
+    """The program with these commands. What its help lists only stands for them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, verb in VERBS.items():
+            self.add_command(TyperCommand(name, short_help=verb.help, rich_markup_mode=None))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, VERBS[name].load(name) if name in VERBS else command, rest
