@@ -36,13 +36,14 @@ from bench.servers import Server, cpu_seconds
 ROUNDS: Final = 9
 QUICK_ROUNDS: Final = 3
 SECONDS_OF_ONE_STRETCH: Final = 1.5
+SECONDS_OF_ROUND_TRIPS: Final = 0.7
 SECONDS_AT_MOST: Final = 120.0
 
 WINDOW: Final = 1000
 BATCH: Final = 250
 THREADS: Final = 2
 WARM_UP: Final = 4000
-ROUND_TRIPS: Final = 250
+FEWEST_ROUND_TRIPS: Final = 100
 
 KINDS: Final = ("express", "recoverable", "transactional")
 
@@ -226,39 +227,50 @@ def waypost_setups(daemons: tuple[Server, Server]) -> dict[Contender, Setup]:
 def measure(rounds: int, folder: Path) -> dict[Contender, Measured]:
     with contenders(folder) as pairs:
         measured = {contender: Measured() for contender in pairs}
-        sizes = {contender: warm_up(pair) for contender, pair in pairs.items()}
+        streams = {contender: warm_up(pair) for contender, pair in pairs.items()}
+        trips = {contender: warm_up_trips(pair) for contender, pair in pairs.items() if has_trips(contender)}
         print(f"warmed up {len(pairs)} contenders", file=sys.stderr, flush=True)
         order = list(pairs)
         for number in range(rounds):
             turn = number % len(order)
             for contender in order[turn:] + order[:turn]:
-                stream(pairs[contender], sizes[contender], measured[contender])
-                if contender.kind == "recoverable":
-                    round_trips(pairs[contender], measured[contender])
+                stream(pairs[contender], streams[contender], measured[contender])
+                if contender in trips:
+                    round_trips(pairs[contender], trips[contender], measured[contender])
             line = ", ".join(f"{contender} {found.rates[-1]:,.0f}/s" for contender, found in measured.items())
             print(f"round {number + 1} of {rounds}: {line}", file=sys.stderr, flush=True)
     return measured
 
 
-def warm_up(pair: Pair) -> int:
-    """How many messages make a stretch of the length that is wanted."""
+def has_trips(contender: Contender) -> bool:
+    return contender.kind == "recoverable"
+
+
+def warm_up(pair: Pair) -> Stretch:
+    """As many messages as make a stretch of the length that is wanted."""
     pair.run(Stretch(WARM_UP, WINDOW, BATCH, THREADS))
     times = pair.run(Stretch(WARM_UP, WINDOW, BATCH, THREADS))
-    rate = WARM_UP / (times[-1] - times[0])
-    return max(int(rate * SECONDS_OF_ONE_STRETCH) // WINDOW, 1) * WINDOW
+    wanted = int(WARM_UP / (times[-1] - times[0]) * SECONDS_OF_ONE_STRETCH)
+    return Stretch(max(wanted // WINDOW, 1) * WINDOW, WINDOW, BATCH, THREADS)
 
 
-def stream(pair: Pair, messages: int, measured: Measured) -> None:
+def warm_up_trips(pair: Pair) -> Stretch:
+    times = pair.run(Stretch(FEWEST_ROUND_TRIPS, window=1, batch=1, threads=1))
+    wanted = int(FEWEST_ROUND_TRIPS / (times[-1] - times[0]) * SECONDS_OF_ROUND_TRIPS)
+    return Stretch(max(wanted, FEWEST_ROUND_TRIPS), window=1, batch=1, threads=1)
+
+
+def stream(pair: Pair, stretch: Stretch, measured: Measured) -> None:
     before = pair.cpu()
-    times = pair.run(Stretch(messages, WINDOW, BATCH, THREADS))
+    times = pair.run(stretch)
     for process, seconds in pair.cpu().items():
         measured.cpu[process] += seconds - before[process]
-    measured.messages += messages
-    measured.rates.append(messages / (times[-1] - times[0]))
+    measured.messages += stretch.messages
+    measured.rates.append(stretch.messages / (times[-1] - times[0]))
 
 
-def round_trips(pair: Pair, measured: Measured) -> None:
-    times = pair.run(Stretch(ROUND_TRIPS, window=1, batch=1, threads=1))
+def round_trips(pair: Pair, stretch: Stretch, measured: Measured) -> None:
+    times = pair.run(stretch)
     percentiles = quantiles([(later - earlier) * 1000 for earlier, later in pairwise(times)], n=100)
     measured.p50_ms.append(percentiles[49])
     measured.p99_ms.append(percentiles[98])

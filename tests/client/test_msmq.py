@@ -289,7 +289,7 @@ def test_a_host_that_nothing_listens_at_is_unreachable() -> None:
     ):
         host.send("orders", b"m")
     assert not caught.value.is_outcome_unknown
-    assert f"127.0.0.1:{port} cannot be reached" in str(caught.value)
+    assert f"127.0.0.1:{port} cannot be reached: Connection refused;" in str(caught.value)
 
 
 def test_a_host_that_nobody_knows_is_unreachable() -> None:

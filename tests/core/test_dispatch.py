@@ -112,16 +112,18 @@ def test_a_message_that_is_told_again_keeps_its_place(rig: Rig) -> None:
 
 @pytest.mark.spec("MQDMPR-3.1.7.3.9-02")
 def test_what_is_deleted_is_passed_over_and_so_is_a_queue_that_is_not_active(rig: Rig) -> None:
-    far, near = outgoing(rig), outgoing(rig, NEAR)
+    far, near = outgoing(rig, base_priority=5), outgoing(rig, NEAR)
     blocker = add(rig, near, put(rig, near, "blocker"))
-    gone, held = put(rig, near, "gone", priority=7), put(rig, far, "held", priority=6)
-    for queue, lookup_id in ((near, gone), (far, held), (near, put(rig, near, "last", priority=0))):
-        add(rig, queue, lookup_id)
+    # What no transaction has committed makes no queue active.
+    held = rig.message("held", priority=0)
+    assert rig.enqueue(held, far, rig.start()) is EnqueueStatus.ACCEPTED
+    gone = put(rig, near, "gone", priority=7)
+    add(rig, far, held.lookup_identifier)
+    for lookup_id in (gone, put(rig, near, "last", priority=0)):
+        add(rig, near, lookup_id)
     reader = rig.open(AccessType.RECEIVE_ADMIN, name=NEAR)
     assert rig.seek(reader, MessageSeekAction.SEEK_FIRST, 0) == "gone"
     assert rig.receive(reader) == "gone"
-    transaction = rig.start()
-    assert rig.manager.writing.move_message(far, held, near, transaction, rig.now) == 0
     assert sent(rig, blocker) == ["blocker", "last"]
     assert len(rig.manager.dispatch) == 1
     assert not far.is_active

@@ -12,6 +12,7 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import (
     AccessDenied,
     IllegalFormatName,
+    InsufficientResources,
     QueueNotFound,
     UnsupportedFormatName,
     WaypostError,
@@ -258,6 +259,17 @@ def test_administrators_read_and_purge_outgoing_queues_and_nobody_else_does(rig:
     assert len(queue.positions) == 0
     with pytest.raises(QueueNotFound):
         rig.open(AccessType.RECEIVE_ADMIN, name="DIRECT=OS:other\\q")
+
+
+def test_there_are_only_so_many_outgoing_queues(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 2)
+    names = [f"DIRECT=OS:far{number}\\q" for number in range(3)]
+    for name in names[:2]:
+        outgoing(rig, name)
+    with pytest.raises(InsufficientResources, match="2 outgoing queues"):
+        rig.open(AccessType.SEND, name=names[2])
+    # Those that are there can be used.
+    outgoing(rig, names[0])
 
 
 @pytest.mark.spec("MQDMPR-3.1.1.3-06", "MQDMPR-3.1.1.3-07")

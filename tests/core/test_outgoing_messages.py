@@ -11,8 +11,10 @@ from waypost.core.message_values import Acknowledgements, DeliveryGuarantee
 from waypost.core.ports import MessageArrived, MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import PositionState
 from waypost.core.queues import AccessType, OutgoingQueue, ReadRequest
+from waypost.core.reading import MessageSeekAction
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import sequence_of, set_sequence
+from waypost.hresult import HResult
 from waypost.limits import EXPIRY_PART
 from waypost.wire.codec import INFINITE
 from waypost.wire.identifiers import TxSequenceId
@@ -174,17 +176,25 @@ def test_what_was_delivered_is_journaled_if_it_asked_for_it_and_is_in_no_transac
     assert far.total_bytes == sum(len(packet_of(message)) for message in office.contents(far))
 
 
-def test_what_was_delivered_while_somebody_held_it_is_gone_for_him_too(office: Office, far: OutgoingQueue) -> None:
-    office.deliver(office.letter(time_to_reach_queue=5), far)
+def test_no_message_of_an_outgoing_queue_is_held_only_to_come_back_to_it(office: Office, far: OutgoingQueue) -> None:
+    """Those behind it would have been sent by then."""
+    lookup_id = office.deliver(office.letter(label="first"), far)
     handle = office.open(AccessType.RECEIVE_ADMIN, name=FAR)
     office.start(TX)
-    office.receive(handle, ReadRequest(0, transaction=TX))
-    office.advance(6)
-    office.manager.positions.delivered_all(far, office.contents(far))
-    office.manager.take_events()
-    office.abort()
-    assert office.manager.take_events() == []
-    assert (office.contents(far), far.total_bytes) == ([], 0)
+    for request in (ReadRequest(0, transaction=TX), ReadRequest(0, two_phase_read=True)):
+        assert office.receive(handle, request) == HResult.MQ_ERROR_TRANSACTION_USAGE
+        sought = office.seek(handle, MessageSeekAction.SEEK_CURRENT, lookup_id, request)
+        assert sought == HResult.MQ_ERROR_TRANSACTION_USAGE
+        assert office.manager.reading.dequeue_messages(handle, 1, request) == []
+    move = office.manager.writing.move_message
+    assert move(far, lookup_id, office.orders, TX, office.now) == HResult.MQ_ERROR_TRANSACTION_USAGE
+    assert far.positions.state(lookup_id) is PositionState.AVAILABLE
+    # For good, it can be taken.
+    office.deliver(office.letter(label="second"), far)
+    assert office.receive(handle) == "first"
+    (second,) = far.positions
+    assert move(far, second, office.orders, None, office.now) == HResult.MQ_OK
+    assert (office.labels(far), office.labels()) == ([], ["second"])
 
 
 @pytest.mark.spec("MQQB-1.3.4-01")

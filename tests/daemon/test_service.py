@@ -10,6 +10,7 @@ import pytest
 
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import hello, loopback, running
+from waypost.client.remote.packing import info_of, queue_object
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreFull, StoreInUse, Timeout, WaypostError
@@ -70,6 +71,26 @@ def test_a_message_waits_for_a_daemon_that_is_not_there_yet_even_over_a_restart(
                 await orders.receive(timeout=0)
             async with running(tmp_path / "alpha", one):
                 assert (await soon(orders.receive(timeout=5))).text == "42 bolts"
+
+    run(UVLOOP, work)
+
+
+def test_an_outgoing_queue_tells_why_it_is_not_connected(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with running(tmp_path / "alpha", loopback(2)) as alpha:
+            await alpha.manager.send(remote(loopback(3)), "anybody there?")
+            (queue,) = await alpha.manager.outgoing_queues()
+            async with asyncio.timeout(10):
+                while not (info := await queue.info()).last_error:
+                    await asyncio.sleep(0.05)
+            assert info.last_error == "Connection refused"
+            assert info.connections is not None
+            assert info.connections[-1].status == "connect_socket_failure"
+            assert info.connections[-1].addresses == info.next_hops == (f"IP={loopback(3)}",)
+            assert (info.unacknowledged, info.unread) == (0, 0)
+            # The same at the other end of HTTP, and in JSON.
+            assert info_of(queue_object(info)) == info
+            assert json.loads(json.dumps(info.to_dict()))["connections"][-1]["time"].endswith("Z")
 
     run(UVLOOP, work)
 

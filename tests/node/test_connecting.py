@@ -452,7 +452,7 @@ def test_a_peer_with_our_identifier_is_refused(net: Net, a: Host, peer: Peer) ->
     (answer,) = peer.of(EstablishConnection)
     assert answer.internal.is_refused
     assert a.network.sessions == []
-    (notice,) = told(a, "own identifier")
+    (notice,) = told(a, "identifier conflict")
     assert notice.facts["peer"] == peer.address
 
 
@@ -467,7 +467,7 @@ def test_a_peer_that_answers_with_our_identifier_gets_nothing(net: Net, a: Host,
     a.send(P, "m")
     assert a.network.sessions == []
     assert history(a.outgoing(P)) == [Status.IN_PROGRESS, Status.CONNECTION_REFUSED]
-    (notice,) = told(a, "own identifier")
+    (notice,) = told(a, "identifier conflict")
     assert notice.facts["peer"] == peer.address
     assert a.bodies(P) == ["m"]
 

@@ -115,10 +115,11 @@ def test_an_administration_ack_uses_a_session_with_the_queue_manager_that_its_na
     net: Net, a: Host, b: Host
 ) -> None:  # fmt: skip
     admin = FormatName.parse(a.name_of("admin"))
+    b.send(r"DIRECT=OS:a\private$\admin", "before")
     a.send(Q, letter("m", administration_queue_format_name=admin, acknowledgements_requested=ALL))
     net.advance(2)
-    assert a.classes("admin") == [0x0002]
-    assert len(net.packets(EstablishConnection)) == 2
+    assert a.classes("admin") == [0x0000, 0x0002]
+    assert len(net.packets(EstablishConnection)) == 4
 
 
 @pytest.mark.spec("MQQB-1.3.5.2-01")

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.transfer.duplicates import Block, MessageHistory
+from waypost.transfer.duplicates import IDENTIFIER_SIZE, Block, MessageHistory
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.identifiers import MessageIdentifier
 
 PERIOD = 1800.0
 
 
-def identifier(ordinal: int, source: bytes = b"\x05" * 16) -> bytes:
-    return MessageIdentifier(source, ordinal).encode()
+def identifier(ordinal: int, source: bytes = b"\x05" * 16, destination: bytes = bytes(8)) -> bytes:
+    return MessageIdentifier(source, ordinal).encode() + destination
 
 
 def history(size: int = 10_000) -> MessageHistory:
@@ -30,6 +30,7 @@ def test_a_message_is_known_by_its_source_and_its_ordinal() -> None:
     assert table.is_duplicate(identifier(1), 11.0)
     assert not table.is_duplicate(identifier(2), 11.0)
     assert not table.is_duplicate(identifier(1, source=b"\x06" * 16), 11.0)
+    assert not table.is_duplicate(identifier(1, destination=b"\x07" * 8), 11.0), "a copy for another queue is another"
 
 
 @pytest.mark.spec("MQQB-3.1.1.3-05", "MQQB-3.1.6.7-01")
@@ -122,8 +123,23 @@ def test_a_block_has_the_recoverable_messages_since_the_last_one() -> None:
     table.add_recoverable(identifier(3), 1.0)
     assert table.take_block(2.0) == Block(0, identifier(1) + identifier(3), 2.0)
     assert table.take_block(2.0) is None
-    assert table.is_duplicate(identifier(3), 3.0)
-    assert table.take_block(4.0) == Block(1, identifier(3), 4.0), "it has a later time now"
+    assert table.is_duplicate(identifier(3), PERIOD)
+    assert table.take_block(PERIOD) == Block(1, identifier(3), PERIOD), "it has a later time now"
+
+
+def test_a_duplicate_that_comes_again_and_again_pushes_no_other_off_the_disk() -> None:
+    table, disk = history(10), list[Block]()
+    for ordinal in range(5):
+        table.add_recoverable(identifier(ordinal), 0.0)
+    for second in range(20):
+        block = table.take_block(float(second))
+        disk += [] if block is None else [block]
+        assert table.is_duplicate(identifier(0), float(second))
+    assert not table.take_obsolete()
+    again = history(10)
+    for block in disk:
+        again.restore(block)
+    assert [knows(again, ordinal) for ordinal in range(5)] == [True] * 5
 
 
 def test_a_block_is_obsolete_when_those_behind_it_fill_the_table() -> None:
@@ -197,7 +213,7 @@ def test_the_blocks_that_are_left_give_back_every_recoverable_entry(
                 express.add(key)
         assert len(table) <= size
         assert list(table._entries.values()) == sorted(table._entries.values())
-    assert sum(len(block.identifiers) // 20 for block in list(disk.values())[1:]) < size
+    assert sum(len(block.identifiers) // IDENTIFIER_SIZE for block in list(disk.values())[1:]) < size
     again = history(100)
     for _, block in sorted(disk.items()):
         again.restore(block)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from waypost.core.queues import OutgoingQueueState
 from waypost.http.service import Service
 from waypost.http.settings import Listener
+from waypost.node.network.network import Network
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
@@ -107,6 +108,7 @@ def _network(service: Service) -> Iterator[Check]:
         yield Check("addresses", False, sentence, "start it with --bind and an address of the network")
     else:
         yield Check("addresses", True, f"this queue manager is at {', '.join(addresses)}")
+    yield _identifier(service.node.network)
     stuck = [
         queue
         for queue in service.node.manager.collection.outgoing.values()
@@ -118,6 +120,14 @@ def _network(service: Service) -> Iterator[Check]:
         yield Check("outgoing", False, sentence, "ask explain for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
+
+
+def _identifier(network: Network) -> Check:
+    if not network.twins:
+        return Check("identifier", True, "no other queue manager was seen with the identifier of this one")
+    sentence = f"a queue manager with the identifier of this one is at {', '.join(network.twins)}"
+    hint = "one of them was copied: start the copy on a new data folder, so that it gets an identifier of its own"
+    return Check("identifier", False, sentence, hint)
 
 
 async def _port(listener: Listener) -> Check:

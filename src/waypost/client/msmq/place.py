@@ -1,5 +1,6 @@
 """Where a host is, how its queues are named, and how it is said that it did not take a message."""
 
+import os
 import socket
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -120,5 +121,6 @@ def reason_of(error: Exception) -> str:
     """Of a connection that cannot be made, in words."""
     if isinstance(error, socket.gaierror):
         return "is not known by that name"
-    text = error.strerror if isinstance(error, OSError) else None
-    return f"cannot be reached: {text or error}"
+    # asyncio puts words of its own into the error.
+    number = error.errno if isinstance(error, OSError) else None
+    return f"cannot be reached: {os.strerror(number) if number else error}"

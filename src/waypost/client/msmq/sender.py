@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         self._do(partial(self._line.data_received, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._line.lost("the connection is lost" if exc is None else reason_of(exc))
+        self._line.lost("the connection is lost" if exc is None else f"the connection is lost, {exc}")
         self._flush()
         _finish(self._ended)
 

@@ -12,7 +12,7 @@ from waypost.clock import Now
 from waypost.core.outgoing import Transport
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_UNFINISHED_BYTES
+from waypost.limits import MAX_IDENTIFIER_CONFLICTS, MAX_UNFINISHED_BYTES
 from waypost.node.effects import Close, Notice, SendDatagram, Write
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
@@ -51,6 +51,7 @@ class Network:
         "pings",
         "settings",
         "statistics",
+        "twins",
     )
 
     def __init__(self, node: "Node", settings: "Settings") -> None:
@@ -65,6 +66,8 @@ class Network:
         self._last_connection = 0
         # The bytes of packets that have come in part, on all sessions.
         self._unfinished = 0
+        # The addresses at which a queue manager with our identifier was seen, and when.
+        self.twins: dict[str, int] = {}
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
@@ -306,7 +309,10 @@ class Network:
         self.notice(event, peer=session.remote_qm_address, reason=session.error)
         if session.remote_qm_guid == self.initiator.identifier:
             hint = "another computer has the identifier of this queue manager"
-            self.notice("own identifier", peer=session.remote_qm_address, hint=hint)
+            self.notice("identifier conflict", peer=session.remote_qm_address, hint=hint)
+            self.twins[session.remote_qm_address] = int(now.wall)
+            if len(self.twins) > MAX_IDENTIFIER_CONFLICTS:
+                del self.twins[next(iter(self.twins))]
         self.connecting.closed(session, now)
 
     def _flush(self) -> None:

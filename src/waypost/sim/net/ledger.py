@@ -219,10 +219,10 @@ class Ledger:
             facts = books.pending.popleft()
             for put in facts.puts:
                 self._put(host, books, put)
+            journaled = [books.places[put.place][1] for put in facts.puts if put.role == JOURNAL]
             self._gone(host, books, facts)
-            for put in facts.puts:
-                if put.role == JOURNAL:
-                    self._journaled(host, books.places[put.place][1])
+            for letter in filter(None, journaled):
+                self._journaled(host, letter)
             self._advance(host, books, facts)
 
     def _put(self, host: str, books: Books, put: Put) -> None:
@@ -287,9 +287,7 @@ class Ledger:
         else:
             self._marks.sometimes("a duplicate that nobody could know")
 
-    def _journaled(self, host: str, letter: Letter | None) -> None:
-        if letter is None:
-            return
+    def _journaled(self, host: str, letter: Letter) -> None:
         letter.journaled += 1
         if letter.journaled > 1 or host != letter.source:
             raise Violation(f"{letter} is {letter.journaled} times in source journals, now in that of {host}")
