@@ -56,7 +56,7 @@ CONDITIONS = {
     0xC00E0020: "UnsupportedFormatName",
     0xC00E0021: "IllegalSecurityDescriptor",
     0xC00E0025: "AccessDenied",
-    0xC00E0027: "InsufficientResources StoreFull",
+    0xC00E0027: "InsufficientResources LimitReached StoreFull",
     # A message could not be stored.
     0xC00E002A: "StoreError StoreReadOnly StoreInUse StoreDamaged StoreTooNew NotAStore",
     # A cryptographic function failed.

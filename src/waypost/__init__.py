@@ -20,9 +20,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.client.bodies import xml_body
-    from waypost.client.manager import Manager, Transaction, open  # noqa: A004, the name that people look for
+    from waypost.client.manager import Manager, Transaction
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
+    from waypost.client.opening import open  # noqa: A004, the name that people look for
     from waypost.client.queue import Cursor, Queue
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
@@ -53,7 +54,7 @@ _HOMES: Final = {
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
     "msmq": "waypost.client.msmq.host",
-    "open": "waypost.client.manager",
+    "open": "waypost.client.opening",
     "xml_body": "waypost.client.bodies",
 }
 

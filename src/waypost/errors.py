@@ -330,6 +330,10 @@ class InsufficientResources(StoreError):
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
+class LimitReached(InsufficientResources):
+    """There are as many of something, such as transactions, as are allowed."""
+
+
 class StoreFull(StoreError):
     """The disk has no room, or the store has reached the size it may have. What waits is written when there is room."""
 

@@ -16,7 +16,7 @@ from waypost import errors
 from waypost.client.remote import blocking
 from waypost.client.remote.packing import error_of
 from waypost.client.remote.schema import ErrorObject, SentIds, Status
-from waypost.errors import AccessDenied, CannotConnect, ConnectionLost, DecodeError, ServiceNotAvailable, WaypostError
+from waypost.errors import AccessDenied, CannotConnect, ConnectionLost, ServiceNotAvailable, WaypostError
 from waypost.http.problems import problem
 
 STATUS = Status(name="HOST", guid="12345678-9abc-def0-1234-56789abcdef0", version="1", max_wait_s=5, max_batch=100)
@@ -135,8 +135,19 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("first", [b"SSH-2.0-OpenSSH_9\r\n\r\n", ok({"hello": "world"}), ok([])])
 def test_something_else_that_answers_is_no_daemon(first: bytes) -> None:
-    with Fake(first=first) as fake, pytest.raises(DecodeError, match="Waypost daemon"):
+    with Fake(first=first) as fake, pytest.raises(CannotConnect, match=f"what answers at {fake.url} is no"):
         waypost.connect(fake.url)
+
+
+def test_something_that_hangs_up_is_no_daemon() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            listener.accept()[0].close()
+
+        Thread(target=hang_up, daemon=True).start()
+        with pytest.raises(CannotConnect, match="is no Waypost daemon, or one that is stopping"):
+            waypost.connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,8 @@ class Attacker:
             for number in range(count):
                 with suppress(OSError):
                     peers.append(stack.enter_context(self.connect(number)))
+            time.sleep(0.5)
+            let_in = sum(_is_open(peer) for peer in peers)
             deadline = time.monotonic() + seconds
             for number in range(len(request)):
                 for peer in peers[::4]:
@@ -156,7 +158,7 @@ class Attacker:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(1)
-            return sum(_is_open(peer) for peer in peers)
+        return let_in
 
     def drip(self, count: int, seconds: float) -> None:
         """Sessions that are open and get a message byte by byte."""

@@ -132,12 +132,8 @@ class Daemon:
 
     @property
     def memory(self) -> int:
-        """Bytes of it that are in memory now."""
-        return self._status("VmRSS") * 1024
-
-    @property
-    def peak_memory(self) -> int:
-        return self._status("VmHWM") * 1024
+        """Bytes of it that are in memory now, without the pages of its store, which the system takes back at will."""
+        return self._status("RssAnon") * 1024
 
     @property
     def files(self) -> int:

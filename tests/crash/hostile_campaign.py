@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -90,6 +91,7 @@ class HostileCampaign:
             "transfer.refusals_per_minute=4000000000",
         )
         self._attacker = Attacker(self._beta, "orders", "transactions", seed)
+        self._most_memory = 0
 
     def run(self) -> None:
         with self._alpha, self._beta:
@@ -111,9 +113,9 @@ class HostileCampaign:
             log = len(self._beta.log)
             self._tell(
                 f"{neighbour.sent:,} messages of the neighbour, the slowest in {neighbour.slowest:.1f} s; at most "
-                f"{self._beta.peak_memory >> 20} MB; {self._beta.files} files, {files} at first; {log >> 10} kB of log"
+                f"{self._most_memory >> 20} MB; {self._beta.files} files, {files} at first; {log >> 10} kB of log"
             )
-            assert self._beta.peak_memory < MAX_MEMORY
+            assert self._most_memory < MAX_MEMORY
             assert log < MAX_LOG
             assert "unexpected error" not in self._beta.log
             assert self._beta.stop() == 0
@@ -121,7 +123,8 @@ class HostileCampaign:
 
     def _bear(self, name: str, attack: Callable[[], object], neighbour: Neighbour) -> None:
         started, before = time.monotonic(), neighbour.sent
-        figure = attack()
+        with self._watched() as peaks:
+            figure = attack()
         assert self._beta.is_up, f"{name}: it is down\n{self._beta.log[-5000:]}"
         with self._beta.connect() as manager:
             # Make room for the next one.
@@ -131,9 +134,27 @@ class HostileCampaign:
         self._wait_for(neighbour, before + 1)
         self._tell(
             f"{name}{'' if figure is None else f' ({figure:,})'}: {time.monotonic() - started:.1f} s, "
-            f"{self._beta.memory >> 20} MB, {self._beta.files} files, {outgoing} outgoing queues, "
-            f"{neighbour.sent - before} messages of the neighbour"
+            f"{self._beta.memory >> 20} MB (up to {peaks[0] >> 20} MB and {peaks[1]} files), "
+            f"{outgoing} outgoing queues, {neighbour.sent - before} messages of the neighbour"
         )
+        self._most_memory = max(self._most_memory, peaks[0])
+
+    @contextmanager
+    def _watched(self) -> Iterator[list[int]]:
+        """The most memory and the most files that it has meanwhile."""
+        peaks, stop = [0, 0], Event()
+
+        def watch() -> None:
+            while self._beta.is_up and not stop.wait(0.05):
+                peaks[:] = max(peaks[0], self._beta.memory), max(peaks[1], self._beta.files)
+
+        thread = Thread(target=watch)
+        thread.start()
+        try:
+            yield peaks
+        finally:
+            stop.set()
+            thread.join()
 
     def _wait_for(self, neighbour: Neighbour, count: int) -> None:
         with patience(SECONDS, "the neighbour is harmed") as turns:

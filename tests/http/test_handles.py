@@ -70,7 +70,8 @@ async def test_a_transaction_that_nobody_uses_is_aborted(api: Api) -> None:
 async def test_transactions_are_bounded(api: Api) -> None:
     begun = [await api.post("/api/transactions", {}) for _ in range(3)]
     assert [each.status_code for each in begun] == [201, 201, 507]
-    assert begun[2].json()["error"] == "InsufficientResources"
+    assert begun[2].json()["error"] == "LimitReached"
+    assert "wait until it expires" in begun[2].json()["hint"]
     await api.post(f"/api/transactions/{begun[0].json()['id']}/abort")
     assert (await api.post("/api/transactions", {})).status_code == 201
 

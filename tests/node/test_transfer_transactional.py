@@ -262,28 +262,6 @@ def test_a_message_of_a_transaction_expires_as_long_as_it_has_not_arrived(
     assert (a.bodies(P), a.bodies(";deadxact")) == ([], ["m"])
 
 
-def test_a_message_of_a_transaction_is_durable_before_any_ack_of_it(net: Net, a: Host, peer: Peer) -> None:
-    peer.connect(a)
-    a.hold_disk()
-    peer.send(peer.message(HERE, "m", tx=(5, 1, 0)))
-    net.advance(15)
-    assert peer.of(OrderAck) == []
-    assert {ack.session.recoverable_msg_ack_flags for ack in peer.of(SessionAck)} <= {0}
-    a.release_disk()
-    net.advance(15)
-    assert [ack.body.tx_sequence_number for ack in peer.of(OrderAck)] == [1]
-    assert sum(ack.session.recoverable_msg_ack_flags for ack in peer.of(SessionAck)) == 1
-    a.crash_and_start()
-    assert a.bodies("t") == ["m"]
-
-
-def test_no_order_ack_follows_what_its_queue_did_not_take(net: Net, a: Host, peer: Peer) -> None:
-    peer.connect(a)
-    peer.send(peer.message(r"DIRECT=OS:a\private$\nowhere", "m", tx=(5, 1, 0)))
-    net.advance(15)
-    assert peer.of(OrderAck) == []
-
-
 @pytest.mark.spec("MQQB-3.1.1.6.2-02")
 def test_one_order_ack_covers_all_that_came_in_order(net: Net, a: Host, peer: Peer) -> None:
     peer.connect(a)

@@ -13,9 +13,13 @@ from waypost.errors import (
     AccessDenied,
     CannotConnect,
     ConnectionLost,
-    DecodeError,
+    EncodeError,
+    IllegalFormatName,
+    IllegalPathName,
     InsufficientResources,
     InvalidParameter,
+    LabelTooLong,
+    LimitReached,
     MessageError,
     QueueExists,
     QueueNotFound,
@@ -24,6 +28,7 @@ from waypost.errors import (
     StoreError,
     Timeout,
     TransactionUsage,
+    UnsupportedFormatName,
     WaypostError,
 )
 
@@ -49,11 +54,21 @@ class Unreachable(Failure):
     exit_code: ClassVar = 3
 
 
+class WrongUsage(Failure):
+    """What was given on the command line cannot be."""
+
+    exit_code: ClassVar = 2
+
+
 class TimedOut(Failure):
     """What was waited for did not come."""
 
     exit_code: ClassVar = 4
 
+
+_USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName, IllegalPathName)
+_GIVEN: Final = "--help tells what can be given."
+_NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[tuple[tuple[type[WaypostError], str], ...]] = (
@@ -65,12 +80,17 @@ _HINTS: Final[tuple[tuple[type[WaypostError], str], ...]] = (
     (SharingViolation, "wait until the other reader has closed the queue."),
     (AccessDenied, "give the token of the daemon with --token or WAYPOST_TOKEN."),
     (TransactionUsage, "send to a transactional queue with --transactional, and to others without."),
+    (LimitReached, "end or delete what is not needed any more, or wait until it expires."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
     (StoreError, "`waypost doctor` looks at the store."),
     (Timeout, "wait longer with --timeout."),
+    (LabelTooLong, _GIVEN),
     (MessageError, "`waypost peek NAME --all` shows the messages of a queue."),
-    (DecodeError, "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."),
-    (InvalidParameter, "--help tells what can be given."),
+    (IllegalFormatName, _NAMES),
+    (IllegalPathName, _NAMES),
+    (UnsupportedFormatName, "send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders' on another computer."),
+    (InvalidParameter, _GIVEN),
+    (EncodeError, _GIVEN),
     (WaypostError, "`waypost doctor` tells whether the queue manager is well."),
 )
 
@@ -96,6 +116,8 @@ def failure(error: WaypostError) -> Failure:
     hint = next(hint for kind, hint in _HINTS if isinstance(error, kind))
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(_sentence(error), hint)
+    if isinstance(error, _USAGE):
+        return WrongUsage(_sentence(error), hint)
     if isinstance(error, Timeout):
         return TimedOut(_sentence(error), hint)
     return Failure(_sentence(error), hint)

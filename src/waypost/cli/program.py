@@ -10,6 +10,8 @@ from typer.core import TyperGroup
 
 # What shells say of a program that SIGINT has ended.
 INTERRUPTED: Final = 130
+# Options that stand before the verb, and that people put behind it.
+_OF_THE_PROGRAM: Final = ("--url", "--token")
 
 
 def printable(text: str) -> str:
@@ -88,4 +90,8 @@ def _wrong_usage(error: typer.TyperException, program: str) -> Failure:
     sentence = error.format_message().replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else program
-    return Failure(sentence if sentence.endswith((".", "?")) else f"{sentence}.", f"{command} --help tells the usage.")
+    hint = f"{command} --help tells the usage."
+    option = getattr(error, "option_name", "")
+    if option in _OF_THE_PROGRAM:
+        hint = f"put {option} before the verb: {program} {option} ... {command.removeprefix(program).strip()}"
+    return Failure(sentence if sentence.endswith((".", "?")) else f"{sentence}.", hint)

@@ -116,7 +116,7 @@ def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
 
 
 def _nothing_came(name: str, received: int, timeout: float | None) -> TimedOut:
-    waited = f" for {timeout:g} seconds" if timeout else ""
+    waited = f" for {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
     messages = "1 message" if received == 1 else f"{received} messages"
     what = f"Only {messages} came to" if received else "There is no message in"
     return TimedOut(f"{what} {name}{waited}.", "--timeout waits longer, and `waypost explain` tells why none comes.")

@@ -8,10 +8,10 @@ from waypost.client.aio_queue import Queue
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
-from waypost.client.engine import new_guid
 from waypost.client.looping import Looping
 from waypost.client.message import Message
 from waypost.client.names import Name
+from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.settings import check_store, settings

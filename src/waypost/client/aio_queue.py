@@ -10,7 +10,6 @@ from waypost.client import queue
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
-from waypost.client.engine import Operation
 from waypost.client.looping import Looping
 from waypost.client.message import Message
 from waypost.client.names import Name, journal_name, subqueue_name
@@ -19,7 +18,7 @@ from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
-from waypost.node.application import ReadOptions
+from waypost.node.application import Operation, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:

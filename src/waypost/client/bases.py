@@ -6,15 +6,14 @@ from typing import Any, Final
 
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.calls import Calls, Seek, milliseconds, sought
-from waypost.client.engine import Operation
 from waypost.client.excerpt import excerpt
 from waypost.client.message import Message
-from waypost.client.names import Name, short_name
+from waypost.client.names import Name, check_can_be_sent_to, short_name
 from waypost.core.message import Message as CoreMessage
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidParameter, QueueNotFound, TransactionSequence
 from waypost.guid import guid_text
-from waypost.node.application import Call, ReadOptions
+from waypost.node.application import Call, Operation, ReadOptions
 from waypost.wire.format_names import FormatName
 
 # What a call is made of: an operation on the queue manager, and what it gets behind the handle.
@@ -101,6 +100,8 @@ class BaseQueue:
             del self._calls.used[self._name]
 
     def _open_request(self, access: AccessType) -> tuple[FormatName, AccessType, ShareMode]:
+        if access is AccessType.SEND:
+            check_can_be_sent_to(self._name)
         share = self._share if access is self._receive_access else ShareMode.DENY_NONE
         return self._name, access, share
 

@@ -7,8 +7,8 @@ the BinaryMessageFormatter of .NET writes stays bytes; nothing here ever makes o
 """
 
 from collections.abc import Iterable
+from html import escape
 from typing import Final, TypeAlias
-from xml.sax.saxutils import escape
 
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.limits import MAX_PACKET_SIZE
@@ -78,7 +78,7 @@ def xml_body(text: str) -> bytes:
     """Text as the XmlMessageFormatter of .NET writes and reads a string; send it with `body_type=0`."""
     if not isinstance(text, str):
         raise InvalidParameter(f"the body is made of text, not of {type(text).__name__}")
-    return _encoded(f'<?xml version="1.0"?>\r\n<string>{escape(text)}</string>', "utf-8")
+    return _encoded(f'<?xml version="1.0"?>\r\n<string>{escape(text, quote=False)}</string>', "utf-8")
 
 
 def _encoded(text: str, encoding: str) -> bytes:

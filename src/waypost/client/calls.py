@@ -6,9 +6,8 @@ Everything here is done while nobody else uses the engine, and nothing here wait
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from waypost.client.engine import Engine
 from waypost.client.excerpt import excerpt
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
@@ -21,6 +20,9 @@ from waypost.guid import guid_text
 from waypost.node.application import Call
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
 from waypost.wire.path_names import QueueKind
+
+if TYPE_CHECKING:
+    from waypost.client.engine import Engine
 
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
 
@@ -41,7 +43,7 @@ class Calls:
 
     __slots__ = ("_engine", "_manager", "application", "computer", "guid", "used")
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: "Engine") -> None:
         self._engine: Final = engine
         self._manager: Final = engine.node.manager
         self.application: Final = engine.application

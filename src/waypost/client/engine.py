@@ -8,19 +8,19 @@ When anything but a WaypostError interrupts the queue manager in the middle of i
 what is half done. Then nothing more is written, and it has to be opened anew: what was answered is durable.
 """
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
+from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.clock import Now
 from waypost.errors import InvalidHandle, ServiceNotAvailable, StoreError, WaypostError
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.application import Application, Call
+from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
@@ -34,10 +34,6 @@ _OPEN_OUTCOME: Final = (
     "; what was asked for is kept in memory and stored when there is room, unless the process ends before, "
     "so do not ask again"
 )
-
-
-# It gets a Call and its arguments, and leads to one Reply or Failure.
-Operation: TypeAlias = Callable[..., None]
 
 R = TypeVar("R")
 
@@ -374,14 +370,6 @@ class Engine:
         for request in tuple(self._answers):
             self._end(request, _again(error))
         self._outside.broken(error)
-
-
-def new_guid() -> bytes:
-    """A random GUID (RFC 4122 version 4), in packet form."""
-    data = bytearray(os.urandom(16))
-    data[7] = data[7] & 0x0F | 0x40
-    data[8] = data[8] & 0x3F | 0x80
-    return bytes(data)
 
 
 def _now() -> Now:

@@ -9,10 +9,11 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from waypost.client.engine import Answer, Engine, Operation
+from waypost.client.engine import Answer, Engine
 from waypost.client.outside import Outside
 from waypost.clock import Now
 from waypost.errors import InvalidParameter
+from waypost.node.application import Operation
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")

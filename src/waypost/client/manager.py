@@ -1,42 +1,21 @@
-"""Manager, Transaction and open, for programs that wait in threads. waypost.aio has the same as coroutines."""
+"""Manager and Transaction, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
-from pathlib import Path
-from typing import Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from waypost.client.bases import BaseTransaction
-from waypost.client.blocking import Blocking
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
-from waypost.client.engine import new_guid
 from waypost.client.message import Message
 from waypost.client.names import Name
+from waypost.client.new_guid import new_guid
 from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.settings import check_store, settings
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def open(  # noqa: A001, the name that people look for
-    path: str | Path, *, name: str | None = None, quota_kb: int | None = None, max_size: int | None = None
-) -> "Manager":
-    """Open the queue manager in the folder `path`, or make a new one there, and start it in this process.
-
-        with waypost.open("./data") as manager:
-            orders = manager.create_queue("orders")
-            orders.send("42 bolts", label="order")
-            print(orders.receive().text)
-
-    The folder belongs to one process at a time. Every thread of it can use the manager.
-
-    `name` is the name of this computer in format names and paths, that of the host unless given. `quota_kb` bounds
-    what all queues may hold together, in kilobytes; a new queue manager has a quota of 1 GiB, and an old one keeps what
-    it had. `max_size` bounds the file of the store, in bytes.
-
-    Raises StoreInUse if another process has the folder open, StoreReadOnly, StoreDamaged, StoreTooNew if a newer
-    Waypost has written it, and NotAStore if it holds something else.
-    """
-    check_store(path, max_size)
-    return Manager(Blocking(path, settings(name, quota_kb), max_size=max_size), Path(path))
+    from waypost.client.blocking import Blocking
 
 
 class Manager:
@@ -50,7 +29,7 @@ class Manager:
 
     __slots__ = ("_calls", "_shell", "path")
 
-    def __init__(self, shell: Blocking, path: Path) -> None:
+    def __init__(self, shell: "Blocking", path: "Path") -> None:
         self._shell: Final = shell
         self._calls: Final = Calls(shell.engine)
         self.path: Final = path
@@ -177,7 +156,7 @@ class Transaction(BaseTransaction):
 
     __slots__ = ("_shell",)
 
-    def __init__(self, shell: Blocking, calls: Calls, identifier: bytes) -> None:
+    def __init__(self, shell: "Blocking", calls: Calls, identifier: bytes) -> None:
         super().__init__(calls, identifier)
         self._shell: Final = shell
 

@@ -13,8 +13,14 @@ from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
 from waypost.client.excerpt import excerpt
-from waypost.errors import IllegalFormatName, InvalidParameter
-from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
+from waypost.errors import IllegalFormatName, InvalidParameter, UnsupportedFormatName
+from waypost.wire.format_names import (
+    DirectFormatName,
+    FormatName,
+    MulticastFormatName,
+    MultipleElementFormatName,
+    Suffix,
+)
 from waypost.wire.path_names import PathName, QueueKind
 
 _FORMAT_NAME: Final = re.compile("(?:direct|public|private|dl|machine|connector|multicast)=", re.IGNORECASE)
@@ -70,6 +76,13 @@ def subqueue_name(name: FormatName, subqueue: str) -> FormatName:
     if isinstance(name, DirectFormatName) and name.suffix is Suffix.NONE and isinstance(subqueue, str):
         return FormatName.parse(f"{name};{subqueue}")
     raise InvalidParameter(f"{name} has no subqueue {excerpt(subqueue)}")
+
+
+def check_can_be_sent_to(name: FormatName) -> None:
+    """Raises UnsupportedFormatName for a multicast address: nobody transfers what is sent to one."""
+    for each in name.elements if isinstance(name, MultipleElementFormatName) else (name,):
+        if isinstance(each, MulticastFormatName):
+            raise UnsupportedFormatName(f"{each} cannot be sent to: multicast is not offered yet")
 
 
 # Programs use few names, again and again, and to parse one takes longer than to send a message.

@@ -7,20 +7,19 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.client.bases import BaseQueue, identify
-from waypost.client.blocking import Blocking
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
-from waypost.client.engine import Operation
 from waypost.client.message import Message
 from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
-from waypost.node.application import ReadOptions
+from waypost.node.application import Operation, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from waypost.client.blocking import Blocking
     from waypost.client.manager import Manager, Transaction
 
 
@@ -39,7 +38,7 @@ class Queue(BaseQueue):
     def __init__(
         self,
         manager: "Manager",
-        shell: Blocking,
+        shell: "Blocking",
         calls: Calls,
         name: FormatName,
         *,
@@ -294,7 +293,7 @@ class Cursor:
 
     __slots__ = ("_calls", "_open", "_place", "_shell")
 
-    def __init__(self, shell: Blocking, calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, shell: "Blocking", calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
         self._shell: Final = shell
         self._calls: Final = calls
         self._open: Final = open_cursor

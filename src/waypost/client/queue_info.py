@@ -115,7 +115,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInf
     attributes, journal = queue.attributes, queue.journal
     number = queue.private_queue_number
     return QueueInfo(
-        path=str(queue.pathname),
+        path=f"{queue.pathname};journal" if queue.is_journal else str(queue.pathname),
         format_name=str(name),
         private_format_name=str(PrivateFormatName(queue_manager, number)) if number else None,
         kind=_kind(queue),

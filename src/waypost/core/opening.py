@@ -124,7 +124,7 @@ class Opening:
         if access is not AccessType.SEND and _is_only_for_sending(name):
             raise UnsupportedFormatName(f"{name} can only be sent to")
         if access is AccessType.SEND and name.is_read_only:
-            raise UnsupportedFormatName(f"{name} cannot be sent to")
+            raise UnsupportedFormatName(f"{name} cannot be sent to: it can only be read")
         queue = self._find(name, access, now)
         if queue.is_internal:
             raise AccessDenied(f"{queue} is for the queue manager alone")

@@ -15,7 +15,7 @@ from waypost.core.ports import Directory, PublicQueue, QueuePaused, QueueResumed
 from waypost.core.position_events import PositionEvents
 from waypost.core.queue_collection import QueueCollection
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, QueueAttributes
-from waypost.errors import InsufficientResources, QueueNotFound, UnsupportedFormatName
+from waypost.errors import LimitReached, QueueNotFound, UnsupportedFormatName
 from waypost.guid import guid_text
 from waypost.limits import MAX_OUTGOING_QUEUES
 from waypost.wire.direct_names import DEFAULT_PORTS
@@ -123,10 +123,10 @@ class OutgoingQueues:
         """The end of MS-MQDMPR 3.1.7.1.5: the queue for a name that no queue has yet.
 
         Raises QueueNotFound if the name is of this computer, UnsupportedFormatName if nothing can be sent to it,
-        InsufficientResources if there are too many.
+        LimitReached if there are too many.
         """
         if len(self._queues.outgoing) >= MAX_OUTGOING_QUEUES:
-            raise InsufficientResources(f"there are {MAX_OUTGOING_QUEUES} outgoing queues already")
+            raise LimitReached(f"there are {MAX_OUTGOING_QUEUES} outgoing queues already")
         base_priority = self._base_priority(name)
         attributes = QueueAttributes(destination_path(name), label=str(name), base_priority=base_priority)
         queue = self._queues.new_outgoing_queue(name, attributes, now)

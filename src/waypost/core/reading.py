@@ -109,7 +109,9 @@ class Reading:
             return []
         lookup_ids = queue.positions.first_available(count)
         if request.transaction is None:
-            return [self._take(descriptor, queue, lookup_id, request) for lookup_id in lookup_ids]
+            messages = self._positions.messages.get_all(queue.number, lookup_ids)
+            self._positions.received_all(queue, messages)
+            return messages
         messages = self._positions.lock_all(queue, lookup_ids)
         for message in messages:
             lookup_id = message.lookup_identifier

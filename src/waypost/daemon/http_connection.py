@@ -1,7 +1,7 @@
-"""One HTTP connection: uvicorn's, with a bound on the head of a request and on the time that it may take.
+"""One HTTP connection: uvicorn's, with a bound on the head of a request and on the time that a client may take.
 
-uvicorn has neither, and a token is not asked for before the head is there: headers without end would fill the memory,
-and silent connections would keep everybody else out.
+uvicorn has neither. A token is not asked for before the head is there: headers without end would fill the memory. And
+whoever is silent, sends a body byte by byte or does not read the answer would keep everybody else out.
 """
 
 import asyncio
@@ -12,16 +12,23 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from waypost.limits import MAX_HTTP_HEAD
 
 _HEAD_SECONDS: Final = 20.0
+# So many bytes of a body have to come, and of an answer to go, in so many seconds.
+_PACE_SECONDS: Final = 30.0
+_PACE_BYTES: Final = 0x4_0000
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A head that comes in pieces counts from the piece behind the one that it begins in."""
+    """A head or a body that comes in pieces counts from the piece behind the one that it begins in."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._is_in_head = False
-        self._head_size = 0
+        self._is_in_body = False
+        # What came of the head, or of the body since it was looked at.
+        self._size = 0
         self._patience: asyncio.TimerHandle | None = None
+        # Runs while an answer is written that the client does not take.
+        self._pace: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -29,33 +36,62 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_patience()
+        self._end_pace()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._head_size += len(data)
+        self._size += len(data)
         super().data_received(data)
-        if self._is_in_head and self._head_size > MAX_HTTP_HEAD:
+        if self._is_in_head and self._size > MAX_HTTP_HEAD:
             self.send_400_response("The head of the request is too long.")
-        elif self._patience is None and (self._is_in_head or self._is_answered):
+        elif self._patience is None and (self._is_in_head or self._is_in_body or self._is_answered):
             # uvicorn counts the time of a resting connection only until something comes, be it an empty line.
             self._be_patient()
+        if self.transport.is_closing():
+            self._watch_pace()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_in_head = True
-        self._head_size = 0
+        self._size = 0
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
+        self._is_in_body = True
+        self._size = 0
         self._end_patience()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_body = False
+        self._end_patience()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._watch_pace()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_pace()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._end_pace()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._watch_pace()
 
     @property
     def _is_answered(self) -> bool:
         return self.cycle is not None and self.cycle.response_complete
 
     def _be_patient(self) -> None:
-        self._patience = self.loop.call_later(_HEAD_SECONDS, self._lose_patience)
+        seconds = _PACE_SECONDS if self._is_in_body else _HEAD_SECONDS
+        self._patience = self.loop.call_later(seconds, self._lose_patience)
 
     def _end_patience(self) -> None:
         if self._patience is not None:
@@ -63,8 +99,30 @@ class HttpConnection(HttpToolsProtocol):
             self._patience = None
 
     def _lose_patience(self) -> None:
-        if self.cycle is None or self._is_answered:
-            self.transport.close()
-        else:
-            # It is we who make the client wait.
+        # It may be we who make the client wait.
+        is_our_turn = self.flow.read_paused or not (self._is_in_body or self.cycle is None or self._is_answered)
+        if is_our_turn or (self._is_in_body and self._size >= _PACE_BYTES):
+            if self._is_in_body:
+                self._size = 0
             self._be_patient()
+        else:
+            self.transport.close()
+            self._watch_pace()
+
+    def _watch_pace(self) -> None:
+        """A transport that is closing waits for the client, too, until all is written."""
+        if self._pace is None:
+            self._pace = self.loop.call_later(_PACE_SECONDS, self._look, self.transport.get_write_buffer_size())
+
+    def _look(self, before: int) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        self._pace = None
+        if before - unsent >= _PACE_BYTES:
+            self._watch_pace()
+        else:
+            self.transport.abort()
+
+    def _end_pace(self) -> None:
+        if self._pace is not None:
+            self._pace.cancel()
+            self._pace = None

@@ -196,8 +196,13 @@ def _token(http: Http) -> str:
         raise ConfigError("http.token and http.token_file are both given.", "keep one of them.")
     try:
         token = Path(http.token_file).expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The token cannot be read: {error}.", "http.token_file names a file with it.") from None
+    except OSError as error:
+        raise ConfigError(
+            f"{http.token_file} cannot be read: {error.strerror or error}.",
+            "http.token_file names a file with the token.",
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{http.token_file} is no text.", "http.token_file names a file with the token.") from None
     if not token:
         raise ConfigError(f"{http.token_file} holds no token.", "write one line with a secret into it.")
     return token

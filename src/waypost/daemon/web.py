@@ -61,7 +61,8 @@ class Web:
             config.load()
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"HTTP cannot have TLS: {error}.", "http.tls_cert and http.tls_key name files in PEM that go together."
+                f"HTTP cannot have TLS: {error.strerror or error}.",
+                "http.tls_cert and http.tls_key name files in PEM that go together.",
             ) from None
         self._server: Final = _Server(config)
         self._task: asyncio.Task[None] | None = None

@@ -14,6 +14,7 @@ from waypost.errors import OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import events, handles, health, metrics, problems, queues, reading, sending, status
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
+from waypost.http.quick import Quick
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 
@@ -75,11 +76,14 @@ def create_app(manager: Manager, settings: HttpSettings) -> Application:
     service = Service(manager, settings)
     numbers = metrics.Metrics(service)
 
-    def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
+    def refine(error: WaypostError) -> WaypostError:
         if service.is_stopping and isinstance(error, OperationCancelled):
             # Nobody closed the queue: whoever waits shall ask again when the daemon is back.
-            error = ServiceNotAvailable("the queue manager is stopping")
-        return problems.refuse(request, error)
+            return ServiceNotAvailable("the queue manager is stopping")
+        return error
+
+    def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
+        return problems.refuse(request, refine(error))
 
     app = Litestar(
         route_handlers=_ROUTES,
@@ -106,4 +110,4 @@ def create_app(manager: Manager, settings: HttpSettings) -> Application:
         logging_config=None,
         debug=False,
     )
-    return Application(Guard(app, settings, manager.name), service)
+    return Application(Guard(Quick(app, service, refine), settings, manager.name), service)

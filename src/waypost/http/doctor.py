@@ -6,7 +6,7 @@ import shutil
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Final
@@ -80,6 +80,8 @@ def _clock(service: Service) -> Check:
 async def _name(service: Service) -> Check:
     identity = service.node.manager.identity
     name = identity.qualified_computer_name
+    if _is_loopback(identity.addresses):
+        return Check("name", True, f"only this computer can reach this queue manager, so no other has to find {name}")
     found: set[str] = set()
     with suppress(OSError, UnicodeError):
         async with asyncio.timeout(_RESOLVE_SECONDS):
@@ -102,12 +104,11 @@ def _network(service: Service) -> Iterator[Check]:
     if service.node.network is None:
         yield Check("network", True, "this queue manager is by itself, without a network")
         return
-    addresses = sorted(service.node.manager.identity.addresses)
-    if all(ip_address(address.partition("%")[0]).is_loopback for address in addresses):
-        sentence = "this queue manager has only loopback addresses, so other computers cannot reach it"
-        yield Check("addresses", False, sentence, "start it with --bind and an address of the network")
-    else:
-        yield Check("addresses", True, f"this queue manager is at {', '.join(addresses)}")
+    addresses = service.node.manager.identity.addresses
+    sentence = f"this queue manager is at {', '.join(sorted(addresses))}"
+    if _is_loopback(addresses):
+        sentence = "only this computer can reach this queue manager; --bind ADDRESS opens it to a network"
+    yield Check("addresses", True, sentence)
     yield _identifier(service.node.network)
     stuck = [
         queue
@@ -120,6 +121,10 @@ def _network(service: Service) -> Iterator[Check]:
         yield Check("outgoing", False, sentence, "ask explain for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
+
+
+def _is_loopback(addresses: Iterable[str]) -> bool:
+    return all(ip_address(address.partition("%")[0]).is_loopback for address in addresses)
 
 
 def _identifier(network: Network) -> Check:
@@ -140,6 +145,8 @@ async def _port(listener: Listener) -> Check:
             _, writer = await asyncio.open_connection(address, listener.port)
     except OSError as error:
         hint = "look whether a firewall or another program has the port"
-        return Check(f"port {listener.name}", False, f"{where} cannot be reached: {error or 'no answer'}", hint)
+        return Check(
+            f"port {listener.name}", False, f"{where} cannot be reached: {error.strerror or 'no answer'}", hint
+        )
     writer.close()
     return Check(f"port {listener.name}", True, f"{where} answers")

@@ -16,7 +16,7 @@ from waypost.client.message import Message
 from waypost.client.remote.packing import message_object
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
-from waypost.errors import InsufficientResources, InvalidParameter, QueueNotFound, ServiceNotAvailable
+from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
 from waypost.http.media import ApiRequest
 from waypost.http.operations import Follower, find_queue
 from waypost.http.parameters import Name, Served, decoded
@@ -38,7 +38,7 @@ _encode: Final = msgspec.json.Encoder().encode
 async def events(name: Name, request: ApiRequest, service: Served, since: FromQuery[str] = "") -> Stream:
     """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
     if service.streams >= service.settings.max_streams:
-        raise InsufficientResources(f"{service.streams} clients follow queues, and no more are allowed")
+        raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
     format_name = service.name(decoded(name))
     find_queue(service.node, format_name)
     follower = Follower(service.node, format_name, _start(service, request.headers.get("last-event-id") or since))

@@ -19,7 +19,7 @@ from waypost.client.remote.schema import (
     TransactionObject,
 )
 from waypost.errors import InvalidHandle, InvalidParameter, Timeout
-from waypost.http.media import ApiRequest
+from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Served
 from waypost.http.results import answer
 from waypost.http.routing import delete, post
@@ -139,7 +139,7 @@ async def _read(
         raise InvalidHandle("the cursor is not open")
     with service.cursors.using(identifier) as opened, service.keeping(opened.handle):
         messages = await _waiting(service, request, opened, data, verb)
-    return answer(request, messages, data.form)
+    return answer(messages, data.form, packed=is_message_pack(request.scope, b"accept"))
 
 
 async def _waiting(
@@ -152,7 +152,7 @@ async def _waiting(
         try:
             if not wait:
                 return [await read]
-            async with Presence(request) as client:
+            async with Presence(request.receive) as client:
                 message = await client.wait(read)
         except Timeout:
             return []

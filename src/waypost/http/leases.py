@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 
-from waypost.client.engine import new_guid
-from waypost.errors import InsufficientResources, InvalidHandle, ServiceNotAvailable
+from waypost.client.new_guid import new_guid
+from waypost.errors import InvalidHandle, LimitReached, ServiceNotAvailable
 from waypost.guid import guid_text
 
 T = TypeVar("T")
@@ -44,9 +44,9 @@ class Leases(Generic[T]):
         return key in self._leases
 
     def check_room(self) -> None:
-        """Raises InsufficientResources if no more may be opened."""
+        """Raises LimitReached if no more may be opened."""
         if len(self._leases) >= self._max_count:
-            raise InsufficientResources(
+            raise LimitReached(
                 f"{self._max_count} {self._what} are open, and no more are allowed; end some, or wait until they expire"
             )
 

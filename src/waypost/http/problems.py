@@ -37,6 +37,8 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.TransactionSequence: "POST /api/transactions begins another",
     errors.InvalidHandle: "what is not used for its lease is closed; open it again",
     errors.SharingViolation: "wait until the other reader has closed the queue",
+    errors.UnsupportedFormatName: "name a queue like orders, or DIRECT=OS:host\\private$\\orders on another computer",
+    errors.LimitReached: "end or delete what is not needed any more, or wait until it expires",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
     errors.StoreFull: "make room on the disk; what waits is written then",
 }

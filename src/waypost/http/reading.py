@@ -1,8 +1,8 @@
 """Receive, peek, browse, move and delete: what is read under /api/queues/NAME.
 
-A receive that has to wait takes its message in a transaction of the server, and commits it when the client is still
-there to get the answer; so a client that goes away while it waits loses nothing. A receive with a lease is left open
-instead, and the client commits it.
+A client that goes away while its receive waits takes nothing. A message that was taken in that very moment, or whose
+answer does not reach the client, is gone, unless it was received in a transaction or with a lease, which is a
+transaction of the server that the client commits.
 """
 
 from collections.abc import Callable, Coroutine
@@ -16,12 +16,12 @@ from waypost.client.aio_queue import Queue
 from waypost.client.message import Message
 from waypost.client.remote.schema import Form, Messages, Move, Packets, Read
 from waypost.errors import InvalidParameter, Timeout
-from waypost.http.media import ApiRequest
+from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.operations import Browse, Page
 from waypost.http.parameters import Name, Outgoing, Served, decoded, lookup_id
 from waypost.http.results import answer
 from waypost.http.routing import delete, get, post
-from waypost.http.service import Presence, Service
+from waypost.http.service import Presence, Receive, Service
 from waypost.limits import MAX_HTTP_ANSWER
 
 Take = Callable[[float, Transaction | None], Coroutine[Any, Any, list[Message]]]
@@ -32,13 +32,21 @@ async def receive(
     name: Name, data: JSONBody[Read], request: ApiRequest, service: Served, outgoing: Outgoing = False
 ) -> Messages | Packets:
     """Take messages out of the queue: those that are there, up to `count`, or the first that comes in time."""
+    packed = is_message_pack(request.scope, b"accept")
+    return await received(service, request.receive, decoded(name), data, packed=packed, outgoing=outgoing)
+
+
+async def received(
+    service: Service, receive: Receive, name: str, data: Read, *, packed: bool, outgoing: bool = False
+) -> Messages | Packets:
+    """The answer to a Read that takes. `packed` if it is going to be MessagePack."""
     if data.lease_s is not UNSET and data.transaction is not UNSET:
         raise InvalidParameter("a receive has a lease or a transaction, not both")
-    async with service.queue(decoded(name), outgoing=outgoing, handle=data.handle) as queue:
+    async with service.queue(name, outgoing=outgoing, handle=data.handle) as queue:
         # If one of them fails, nothing is taken that the answer could not bring.
         _, refused = await service.transactions.acknowledge(data.acknowledge)
-        messages, receipt = await _receive(service, request, data, _take(service, queue, data))
-    result = answer(request, messages, data.form)
+        messages, receipt = await _receive(service, receive, data, _take(service, queue, data))
+    result = answer(messages, data.form, packed=packed)
     result.receipt = receipt
     result.refused = refused
     return result
@@ -57,8 +65,8 @@ async def peek(
         elif data.count > 1 and (found := await _browse(service, name, None, data.count)).messages:
             messages = [Message(core) for core in found.messages]
         else:
-            messages = await _peek_waiting(service, request, queue, data.timeout_s)
-    return answer(request, messages, data.form)
+            messages = await _peek_waiting(service, request.receive, queue, data.timeout_s)
+    return answer(messages, data.form, packed=is_message_pack(request.scope, b"accept"))
 
 
 @get("/api/queues/{name:str}/browse")
@@ -74,7 +82,8 @@ async def browse(
     if limit < 1:
         raise InvalidParameter("limit is how many messages a page has at most, and 1 at least")
     page = await _browse(service, name, lookup_id(after) if after else None, limit)
-    result = answer(request, [Message(core) for core in page.messages], form)
+    packed = is_message_pack(request.scope, b"accept")
+    result = answer([Message(core) for core in page.messages], form, packed=packed)
     if not page.is_last:
         result.next = str(page.messages[-1].lookup_identifier)
     return result
@@ -109,58 +118,48 @@ def _take(service: Service, queue: Queue, data: Read) -> Take:
     return take
 
 
-async def _receive(service: Service, request: ApiRequest, data: Read, take: Take) -> tuple[list[Message], str]:
+async def _receive(service: Service, receive: Receive, data: Read, take: Take) -> tuple[list[Message], str]:
     """The messages, and the receipt of a lease."""
     wait = min(data.timeout_s, service.settings.max_wait_s)
-    if data.transaction is not UNSET or data.begin_s is not UNSET:
-        with service.in_transaction(data.transaction, data.begin_s) as transaction:
-            messages = await take(0, transaction)
-            if messages or not wait:
-                return messages, ""
-            async with Presence(request) as client:
-                return await client.wait(take(wait, transaction)) or [], ""
     if data.lease_s is not UNSET:
         service.transactions.check_room()
-    else:
-        messages = await take(0, None)
-        if messages or not wait:
-            return messages, ""
-    transaction, messages = await _lock(service, request, take, wait)
-    if transaction is None:
-        return [], ""
-    if data.lease_s is not UNSET:
-        return messages, await service.transactions.adopt(transaction, data.lease_s)
-    await transaction.commit()
-    return messages, ""
+        return await _lease(service, receive, data.lease_s, take, wait)
+    with service.in_transaction(data.transaction, data.begin_s) as transaction:
+        return await _take_or_wait(receive, take, wait, transaction), ""
 
 
-async def _lock(
-    service: Service, request: ApiRequest, take: Take, wait: float
-) -> tuple[Transaction | None, list[Message]]:  # fmt: skip
-    """Messages, and the transaction that holds them; None if there are none, or the client has gone."""
+async def _take_or_wait(receive: Receive, take: Take, wait: float, transaction: Transaction | None) -> list[Message]:
+    """What is there, or what comes while the client is there."""
+    messages = await take(0, transaction)
+    if messages or not wait:
+        return messages
+    async with Presence(receive) as client:
+        return await client.wait(take(wait, transaction)) or []
+
+
+async def _lease(
+    service: Service, receive: Receive, seconds: float, take: Take, wait: float
+) -> tuple[list[Message], str]:  # fmt: skip
+    """Messages in a transaction that is left to the client, with its receipt; it is over if there are none."""
     transaction = service.manager.transaction()
     is_kept = False
     try:
-        messages = await take(0, transaction)
+        messages = await _take_or_wait(receive, take, wait, transaction)
         is_kept = bool(messages)
-        if not messages and wait:
-            async with Presence(request) as client:
-                messages = await client.wait(take(wait, transaction)) or []
-                is_kept = bool(messages) and not client.is_gone
     finally:
         if not is_kept and transaction.is_open:
             await transaction.abort()
-    return (transaction, messages) if is_kept else (None, [])
+    return (messages, await service.transactions.adopt(transaction, seconds)) if is_kept else ([], "")
 
 
-async def _peek_waiting(service: Service, request: ApiRequest, queue: Queue, timeout_s: float) -> list[Message]:
+async def _peek_waiting(service: Service, receive: Receive, queue: Queue, timeout_s: float) -> list[Message]:
     wait = min(timeout_s, service.settings.max_wait_s)
     try:
         return [await queue.peek(0)]
     except Timeout:
         if not wait:
             return []
-    async with Presence(request) as client:
+    async with Presence(receive) as client:
         try:
             message = await client.wait(queue.peek(wait))
         except Timeout:

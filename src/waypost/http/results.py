@@ -7,7 +7,6 @@ from msgspec import UNSET
 from waypost.client.message import Message
 from waypost.client.remote.packing import message_object, packet_row
 from waypost.client.remote.schema import Form, MessageObject, Messages, Packets
-from waypost.http.media import ApiRequest, is_message_pack
 
 
 def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]:
@@ -19,7 +18,7 @@ def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]
     return found
 
 
-def answer(request: ApiRequest, messages: Sequence[Message], form: Form) -> Messages | Packets:
+def answer(messages: Sequence[Message], form: Form, *, packed: bool) -> Messages | Packets:
     if form == "packet":
         return Packets(rows=[packet_row(message) for message in messages])
-    return Messages(messages=objects(messages, packed=is_message_pack(request.scope, b"accept")))
+    return Messages(messages=objects(messages, packed=packed))

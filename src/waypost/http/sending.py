@@ -17,6 +17,7 @@ from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.results import objects
 from waypost.http.routing import post
+from waypost.http.service import Service
 
 _BODIES = ("body", "body_base64", "body_text")
 
@@ -24,18 +25,20 @@ _BODIES = ("body", "body_base64", "body_text")
 @post("/api/queues/{name:str}/messages", status_code=200)
 async def send(name: Name, data: JSONBody[Send], request: ApiRequest, service: Served) -> Sent | SentIds:
     """Send messages, and answer when they are safe: recoverable ones on disk, those of a transaction at its commit."""
+    return await sent(service, decoded(name), data, packed=is_message_pack(request.scope, b"accept"))
+
+
+async def sent(service: Service, name: str, data: Send, *, packed: bool) -> Sent | SentIds:
+    """The answer to a Send. `packed` if it is going to be MessagePack."""
     if (data.like is UNSET) == (not data.messages) or bool(data.bodies) == bool(data.messages):
         raise InvalidParameter("give either `messages`, or `like` and `bodies`, and one message at least")
     if data.answer == "ids" and data.messages:
         raise InvalidParameter('the answer "ids" is for `like` and `bodies`')
-    queue = service.manager.queue(decoded(name))
+    queue = service.manager.queue(name)
     with service.in_transaction(data.transaction, data.begin_s) as transaction:
-        sent = await (_send_alike(queue, data, transaction) if data.bodies else _send_each(queue, data, transaction))
-    return (
-        sent_ids(sent)
-        if data.answer == "ids"
-        else Sent(objects(sent, packed=is_message_pack(request.scope, b"accept")))
-    )
+        send_all = _send_alike if data.bodies else _send_each
+        messages = await send_all(queue, data, transaction)
+    return sent_ids(messages) if data.answer == "ids" else Sent(objects(messages, packed=packed))
 
 
 async def _send_alike(queue: Queue, data: Send, transaction: Transaction | None) -> list[Message]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Self, TypeVar
 
@@ -14,13 +14,16 @@ from waypost.client.excerpt import excerpt
 from waypost.client.names import format_name
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotFound
 from waypost.http.leases import Leases
-from waypost.http.media import ApiRequest
 from waypost.http.settings import HttpSettings
 from waypost.http.transactions import Transactions
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 
 T = TypeVar("T")
+
+
+# What ASGI calls receive: the next part of a request, or that the client is gone.
+Receive = Callable[[], Awaitable[Any]]
 
 
 class Service:
@@ -140,9 +143,9 @@ async def _close_cursor(_: str, cursor: OpenCursor) -> None:
     await cursor.close()
 
 
-async def client_gone(request: ApiRequest) -> None:
+async def client_gone(receive: Receive) -> None:
     """Comes back when the client has closed the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
+    while (await receive())["type"] != "http.disconnect":
         pass
 
 
@@ -151,8 +154,8 @@ class Presence:
 
     __slots__ = ("_gone",)
 
-    def __init__(self, request: ApiRequest) -> None:
-        self._gone: Final = asyncio.get_running_loop().create_task(client_gone(request))
+    def __init__(self, receive: Receive) -> None:
+        self._gone: Final = asyncio.get_running_loop().create_task(client_gone(receive))
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from waypost.client.aio_manager import Manager, Transaction
-from waypost.client.engine import new_guid
 from waypost.client.excerpt import excerpt
-from waypost.errors import DecodeError, InsufficientResources, InvalidParameter, TransactionSequence, WaypostError
+from waypost.client.new_guid import new_guid
+from waypost.errors import DecodeError, InvalidParameter, LimitReached, TransactionSequence, WaypostError
 from waypost.guid import guid_text, parse_guid
 from waypost.http.leases import Leases
 from waypost.http.settings import HttpSettings
@@ -53,14 +53,14 @@ class Transactions:
         return self._open.add(self._manager.transaction(), self._limit(seconds), key)
 
     def check_room(self) -> None:
-        """Raises InsufficientResources if no more may be under way."""
+        """Raises LimitReached if no more may be under way."""
         self._open.check_room()
 
     async def adopt(self, transaction: Transaction, seconds: float) -> str:
         """Leave a transaction to the client, under the id that is returned."""
         try:
             return self._open.add(transaction, self._limit(seconds), transaction.id)
-        except InsufficientResources:
+        except LimitReached:
             await transaction.abort()
             raise
 

@@ -7,7 +7,7 @@ nothing unless the operation says so.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
@@ -19,10 +19,15 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, refused
-from waypost.node.node import Node
 from waypost.node.sending import messages_like, new_message
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from waypost.node.node import Node
+
+# It gets a Call and its arguments, and leads to one Reply or Failure.
+Operation: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Application:
 
     __slots__ = ("_handles", "_node")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: "Node") -> None:
         self._node: Final = node
         self._handles: dict[int, OpenQueueDescriptor] = {}
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.plain_packets import plain_packets
-from waypost.core.queue_manager import QueueManager
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.guid import NULL_GUID
 from waypost.wire.identifiers import MessageIdentifier
+
+if TYPE_CHECKING:
+    from waypost.core.queue_manager import QueueManager
 
 
 def new_message(message: Message) -> Message:
@@ -34,7 +37,7 @@ def new_message(message: Message) -> Message:
     )
 
 
-def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager) -> list[Message]:
+def messages_like(like: Message, bodies: Sequence[bytes], manager: "QueueManager") -> list[Message]:
     """Messages with packets and identifiers of their own, for these bodies."""
     ordinal = manager.first_ordinal(len(bodies))
     like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)

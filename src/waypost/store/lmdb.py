@@ -385,15 +385,16 @@ def _flush_folder(folder: Path) -> None:
 def _store_error(error: Exception, folder: Path) -> StoreError:
     """What an error of LMDB or the operating system means to the one who opened the folder."""
     code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
+    reason = (error.strerror if isinstance(error, OSError) else None) or error
     if isinstance(error, lmdb.MapFullError):
         return StoreFull(f"{folder} has reached the size it may have")
     # LMDB says EIO when only a part of the data found room.
     if code in _FULL or (code == errno.EIO and disk_usage(folder).free < _LITTLE):
         return StoreFull(f"{folder}: the disk is full")
     if code in _READ_ONLY or isinstance(error, lmdb.ReadonlyError):
-        return StoreReadOnly(f"{folder} cannot be written to: {error}")
+        return StoreReadOnly(f"{folder} cannot be written to: {reason}")
     if isinstance(error, lmdb.VersionMismatchError):
         return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
     if isinstance(error, _DAMAGE):
         return StoreDamaged(f"{folder} is damaged: {error}")
-    return StoreError(f"{folder}: {error}")
+    return StoreError(f"{folder} cannot be used: {reason}")

@@ -30,12 +30,25 @@ class Block:
 class MessageHistory:
     """At most `size` entries. Once in `period` seconds those that are older than that are removed."""
 
-    __slots__ = ("_blocks", "_deadline", "_entries", "_in_blocks", "_new", "_next_block", "_obsolete", "period", "size")
+    __slots__ = (
+        "_blocks",
+        "_deadline",
+        "_entries",
+        "_in_blocks",
+        "_new",
+        "_next_block",
+        "_obsolete",
+        "_written",
+        "period",
+        "size",
+    )
 
     def __init__(self, size: int, period: float) -> None:
         self.size: Final = min(size, MAX_SIZE)
         self.period: Final = period
         self._entries: OrderedDict[bytes, float] = OrderedDict()
+        # When a recoverable one was written last.
+        self._written: dict[bytes, float] = {}
         self._deadline: float | None = None
         self._new: list[bytes] = []
         # Of each block how many identifiers it has, and their time. The last one is before `_next_block`.
@@ -53,16 +66,16 @@ class MessageHistory:
     def is_duplicate(self, identifier: bytes, time: float) -> bool:
         """MS-MQQB 3.1.5.8.1. A message that is known is as fresh as if it had come now.
 
-        So it belongs to the next block. It may be an express one: there are too few of them to tell them apart.
+        On disk it gets fresh before it is too old, and not each time: what comes again and again must not push out the
+        others there.
         """
-        known = self._entries.get(identifier)
-        if known is None:
+        if identifier not in self._entries:
             return False
         self._entries[identifier] = time
         self._entries.move_to_end(identifier)
-        if time - known > self.period / 2:
-            # On disk it is as old as it was; what comes again and again must not push out the others there.
-            self._new.append(identifier)
+        written = self._written.get(identifier)
+        if written is not None and time - written > self.period / 2:
+            self._write(identifier, time)
         return True
 
     def add(self, identifier: bytes, time: float) -> None:
@@ -71,11 +84,19 @@ class MessageHistory:
             self._deadline = time + self.period
         self._entries[identifier] = time
         if len(self._entries) > self.size:
-            self._entries.popitem(last=False)
+            self._forget_oldest()
 
     def add_recoverable(self, identifier: bytes, time: float) -> None:
         self.add(identifier, time)
+        self._write(identifier, time)
+
+    def _write(self, identifier: bytes, time: float) -> None:
+        self._written[identifier] = time
         self._new.append(identifier)
+
+    def _forget_oldest(self) -> None:
+        identifier, _ = self._entries.popitem(last=False)
+        self._written.pop(identifier, None)
 
     def next_deadline(self) -> float | None:
         """When the MessageIDHistory Cleanup Timer expires (MS-MQQB 3.1.2.8). It runs while there are entries."""
@@ -88,7 +109,7 @@ class MessageHistory:
         oldest = time - self.period
         entries = self._entries
         while entries and entries[next(iter(entries))] < oldest:
-            entries.popitem(last=False)
+            self._forget_oldest()
         while self._blocks and (not entries or self._blocks[0][1] < oldest):
             self._drop_block()
         self._deadline = time + self.period if entries else None
@@ -118,6 +139,7 @@ class MessageHistory:
             identifier = identifiers[at : at + IDENTIFIER_SIZE]
             self._entries.pop(identifier, None)
             self.add(identifier, block.time)
+            self._written[identifier] = block.time
         self._append_block(block.number, len(identifiers) // IDENTIFIER_SIZE, block.time)
 
     def _append_block(self, number: int, count: int, time: float) -> None:

@@ -12,6 +12,9 @@ from waypost.transfer.timers import Timers
 # The GUID of the source queue manager, and the number of the local queue.
 SequenceKey = tuple[bytes, int]
 
+# Beyond these many sequences, those that are at rest are forgotten.
+_MANY: Final = 10_000
+
 
 class OrderAcks:
     """The OrderAcks that are to be sent. Both times are in seconds."""
@@ -36,6 +39,8 @@ class OrderAcks:
         for key in self._timers.expired(time):
             self._last_sent[key] = time
             yield key
+        if len(self._last_sent) > _MANY:
+            self._last_sent = {key: sent for key, sent in self._last_sent.items() if self._timers.is_running(key)}
 
     def next_deadline(self) -> float | None:
         return self._timers.next_deadline()

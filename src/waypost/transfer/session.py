@@ -116,7 +116,7 @@ class Session:
 
     @property
     def unfinished_bytes(self) -> int:
-        """Of a packet that has come in part."""
+        """Of a packet that has come in part. A closed session still tells it, so that whoever adds them up can."""
         return self._splitter.pending
 
     def in_flight(self) -> list[Sent]:
@@ -357,7 +357,6 @@ class Session:
         self._enter(_CLOSED)
         self.error = reason
         self._output.clear()
-        self._splitter = Splitter()
         self._timers.stop_all()
 
     # Timers

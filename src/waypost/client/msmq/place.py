@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Final
 
-from waypost.client.engine import new_guid
 from waypost.client.excerpt import excerpt
 from waypost.client.names import Name, format_name
+from waypost.client.new_guid import new_guid
 from waypost.errors import DecodeError, HostError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import parse_guid
 from waypost.transfer.settings import SESSION_PORT

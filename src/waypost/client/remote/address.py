@@ -1,6 +1,8 @@
 """Where a daemon is and what every request to it says; and what it means that it does not answer."""
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -9,7 +11,7 @@ from waypost.client.excerpt import excerpt
 from waypost.client.remote.exchanges import Exchange
 from waypost.client.remote.http11 import request_bytes
 from waypost.client.remote.schema import MESSAGEPACK
-from waypost.errors import CannotConnect, ConnectionLost, InvalidParameter
+from waypost.errors import CannotConnect, ConnectionLost, DecodeError, InvalidParameter
 
 DEFAULT_TIMEOUT: Final = 30.0
 _PORTS: Final = {"http": 80, "https": 443}
@@ -62,10 +64,20 @@ class Address:
         return request_bytes(exchange.method, self.prefix + exchange.target, self.headers, exchange.body)
 
     def cannot_connect(self, error: Exception) -> CannotConnect:
-        reason = "it does not answer in time" if isinstance(error, TimeoutError) else _reason(error)
+        reason = "it does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
         failed = CannotConnect(f"the daemon at {self.url} cannot be reached: {reason}")
         failed.add_note("start one with `waypost serve`, or give the address of one that runs")
         return failed
+
+    @contextmanager
+    def first_answer(self) -> Iterator[None]:
+        """Around the first exchange: whatever does not answer it like a daemon is none."""
+        try:
+            yield
+        except DecodeError as error:
+            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon") from error
+        except ConnectionLost as error:
+            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon, or one that is stopping") from error
 
     def connection_lost(self, reason: object) -> ConnectionLost:
         return ConnectionLost(
@@ -82,5 +94,6 @@ class Lost(Exception):
     """The connection ended, or the time for an answer is over."""
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """In words, without the number of an error of the operating system."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from waypost.client import aio_manager, aio_queue
-from waypost.client.engine import new_guid
 from waypost.client.names import Name
+from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueInfo
 from waypost.client.remote import manager
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address

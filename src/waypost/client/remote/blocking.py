@@ -16,7 +16,7 @@ from struct import Struct
 from threading import Lock
 from typing import Any, Final
 
-from waypost.client.remote.address import Address, Lost, NotSent
+from waypost.client.remote.address import Address, Lost, NotSent, reason_of
 from waypost.client.remote.calls import RemoteCalls, status
 from waypost.client.remote.exchanges import Conversation, Exchange
 from waypost.client.remote.http11 import Response, ResponseParser
@@ -47,10 +47,12 @@ class RemoteBlocking:
         # The connections on which somebody waits for a message, and under which handle.
         self._waiting: dict[_Link, int] = {}
         try:
-            self.calls: Final = RemoteCalls(self._carry(status()), self._cancel)
+            with address.first_answer():
+                found = self._carry(status())
         except BaseException:
             self._close_idle()
             raise
+        self.calls: Final = RemoteCalls(found, self._cancel)
 
     def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
         """Have something done, and wait for the answer."""
@@ -183,7 +185,7 @@ class _Link:
         try:
             self._socket.sendall(request)
         except (OSError, ValueError) as error:
-            raise NotSent(str(error)) from None
+            raise NotSent(reason_of(error)) from None
         parser = ResponseParser()
         response = None
         while response is None:
@@ -192,7 +194,7 @@ class _Link:
             except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
                 raise Lost(f"it did not come within {timeout:g} seconds") from None
             except (OSError, ValueError) as error:
-                raise Lost(str(error)) from None
+                raise Lost(reason_of(error)) from None
             if data:
                 response = parser.feed(data)
             else:

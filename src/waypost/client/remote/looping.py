@@ -7,7 +7,7 @@ from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Any, Final
 
-from waypost.client.remote.address import Address, Lost, NotSent
+from waypost.client.remote.address import Address, Lost, NotSent, reason_of
 from waypost.client.remote.calls import RemoteCalls, status
 from waypost.client.remote.exchanges import Conversation, Exchange
 from waypost.client.remote.http11 import Response, ResponseParser
@@ -38,11 +38,13 @@ class RemoteLooping:
     async def open(cls, address: Address) -> "RemoteLooping":
         shell = cls(address)
         try:
-            shell.calls = RemoteCalls(await shell._carry(status()), shell._cancel)
+            with address.first_answer():
+                found = await shell._carry(status())
         except BaseException:
             shell._close_idle()
             await asyncio.sleep(0)
             raise
+        shell.calls = RemoteCalls(found, shell._cancel)
         return shell
 
     async def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
@@ -219,7 +221,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_alive = False
-        self._end(self._parser.end() or Lost(str(error) if error else "the daemon closed it"))
+        self._end(self._parser.end() or Lost(reason_of(error) if error else "the daemon closed it"))
 
     async def exchange(self, request: bytes, timeout: float) -> Response:
         if not self.is_alive or self._transport.is_closing():

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from waypost.client import manager
-from waypost.client.engine import new_guid
 from waypost.client.excerpt import excerpt
+from waypost.client.new_guid import new_guid
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.blocking import RemoteBlocking
 from waypost.client.remote.calls import TRANSACTION_SECONDS

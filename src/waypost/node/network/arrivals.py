@@ -180,9 +180,11 @@ class Arrivals:
 
     def _acknowledge(self, due: Sequence[tuple[SequenceKey, OrderAckBody | None]], now: Now) -> None:
         for key, body in due:
-            if body is None or key not in self._origins:
+            # The next message brings it again.
+            found = self._origins.pop(key, None)
+            if body is None or found is None:
                 continue
-            origin, is_direct = self._origins[key]
+            origin, is_direct = found
             sent = self._node.transactional_acks.order_ack(origin, body, now, is_direct=is_direct)
             self._network.statistics.order_acks_sent += sent
 

@@ -82,6 +82,8 @@ class Books:
     # The uids that a transaction has received, and receives that may have been and that nobody was told of.
     receives: dict[bytes, list[int]] = field(default_factory=dict)
     lost_receives: int = 0
+    # How often its process has ended.
+    ends: int = 0
 
 
 class Ledger:
@@ -100,11 +102,12 @@ class Ledger:
 
     # What applications ask, and what they are told.
 
-    def asked(self, host: str, ask: Ask) -> None:  # noqa: ARG002
+    def asked(self, host: str, ask: Ask) -> None:
         """It was begun, and may be done."""
         match ask.name, ask.arguments:
             case "send", (int(), Letter() as letter, transaction):
                 self.letters[letter.uid] = letter
+                letter.ends = self.books[host].ends
                 if isinstance(transaction, bytes):
                     self._sends.setdefault(transaction, []).append(letter)
             case "commit", (bytes(identifier),):
@@ -141,6 +144,7 @@ class Ledger:
         """The process of the host is gone; these were under way. Nobody commits what was not asked to be."""
         books = self.books[host]
         books.pending.clear()
+        books.ends += 1
         for ask in asks:
             match ask.name, ask.arguments:
                 case "commit", (bytes(identifier),):
@@ -291,8 +295,12 @@ class Ledger:
         letter.journaled += 1
         if letter.journaled > 1 or host != letter.source:
             raise Violation(f"{letter} is {letter.journaled} times in source journals, now in that of {host}")
-        if letter.is_transactional and not letter.consumed:
+        if not letter.is_transactional:
+            return
+        if not letter.consumed:
             raise Violation(f"{letter} is in the source journal, and nobody has received it")
+        if letter.ends != self.books[host].ends:
+            self._marks.sometimes("a FinalAck after its sender had started again")
 
     def _dead(self, host: str, letter: Letter) -> None:
         letter.dead += 1
@@ -365,7 +373,8 @@ class Ledger:
         if letter.plan.host != letter.source:
             kind = "a negative" if is_negative_ack(ack) else "a positive"
             self._marks.sometimes(f"{kind} acknowledgment over the network")
-        is_single = letter.is_transactional or letter.reached == 1
+        # Of a duplicate that nobody could know, one may have been rejected, and the other not.
+        is_single = letter.is_transactional or (letter.reached == 1 and letter.plan.is_sure)
         # It is rejected whenever it comes, and may expire on its way and where it comes to.
         is_repeated = is_negative_ack(ack) and (letter.may_expire or not letter.plan.is_sure or not letter.fits)
         if is_single and ack in letter.acks.values() and not is_repeated:

@@ -29,7 +29,6 @@ NET_SOMETIMES: Final = (
     "a sequence that ended",
     "an OrderAck lost in a crash",
     "a FinalAck after its sender had started again",
-    "a FinalAck for a message in its outgoing queue",
     "a message through a third queue manager",
     "a transactional message through a third queue manager",
     "a message that expired on its way",

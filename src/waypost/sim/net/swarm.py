@@ -72,7 +72,7 @@ def draw(rng: Random, nodes: int) -> NetSwarm:
             ping=rng.random() < 0.2,
             send_insecure_nacks=rng.random() < 0.5,
         ),
-        last_number=rng.choice((LAST_NUMBER, LAST_NUMBER, 20, 6)),
+        last_number=rng.choice((LAST_NUMBER, LAST_NUMBER, 100, 30)),
         quota=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, 6)),
         operations=rng.randint(120, 200),
         block=rng.choice((2, 8, 1 << 16)),

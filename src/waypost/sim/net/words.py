@@ -126,7 +126,8 @@ class Letter(Word):
     positive_journaling: bool = False
     negative_journaling: bool = False
 
-    # Its place in the order of commits; how its sending ended.
+    # How often its source had ended before; its place in the order of commits; how its sending ended.
+    ends: int = 0
     order: tuple[int, int] | None = None
     is_accepted: bool = False
     is_aborted: bool = False
