@@ -136,3 +136,6 @@ MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_WAITING_ACKS: Final = 10_000
 MAX_INCOMING_SEQUENCES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
+
+# Outgoing queues that there may be for an acknowledgment to open another: who sends messages names any queue for them.
+MAX_QUEUES_FOR_ACKS: Final = 1000

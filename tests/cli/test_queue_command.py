@@ -87,7 +87,7 @@ def test_an_outgoing_queue_is_paused_and_resumed(desk: Desk) -> None:
 def test_a_queue_of_this_computer_cannot_be_paused(desk: Desk) -> None:
     desk.do("queue", "create", "orders")
     result = desk.run("queue", "pause", "orders")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "hint: " in result.stderr
 
 

@@ -122,6 +122,39 @@ def test_wrong_usage_ends_with_2(desk: Desk, arguments: list[str]) -> None:
     assert "hint: waypost send --help tells the usage." in result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["orders", "--ack", "foo"],
+        ["orders", "--correlation-id", "zz"],
+        ["orders", "--label", "x" * 250],
+        ["a\\b\\c\\d"],
+        ["DIRECT=X:y"],
+    ],
+)
+def test_what_the_client_finds_wrong_ends_with_2(desk: Desk, arguments: list[str]) -> None:
+    result = desk.run("send", *arguments, "--body", "x")
+    assert result.exit_code == 2
+    assert "doctor" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MULTICAST=234.1.1.1:8001",
+        "DIRECT=OS:far\\private$\\q,MULTICAST=234.1.1.1:8001",
+        "PUBLIC=00000000-0000-0000-0000-000000000001",
+        "orders;journal",
+        "system$;deadletter",
+    ],
+)
+def test_what_cannot_be_sent_to_gets_a_hint_and_leaves_no_queue(desk: Desk, name: str) -> None:
+    result = desk.run("send", name, "--body", "x")
+    assert result.exit_code == 1
+    assert "hint: send to a queue like orders, or 'DIRECT=OS:host\\private$\\orders'" in result.stderr
+    assert desk.manager.outgoing_queues() == []
+
+
 def test_a_file_that_is_not_there_is_told(desk: Desk) -> None:
     result = desk.run("send", "orders", "--body-file", "/nowhere/at/all")
     assert result.exit_code == 1
@@ -159,6 +192,7 @@ def test_an_empty_queue_ends_with_4(desk: Desk) -> None:
     assert (result.exit_code, result.stdout) == (4, "")
     assert result.stderr.splitlines()[0] == "There is no message in orders for 0.01 seconds."
     assert json.loads(desk.run("receive", "orders", "--timeout", "0", "--json").stdout) == []
+    assert "in orders for 1 second.\n" in desk.run("peek", "orders", "--timeout", "1").stderr
 
 
 def test_fewer_messages_than_wanted_are_shown_and_end_with_4(desk: Desk) -> None:

@@ -4,18 +4,34 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.cli import daemons
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
 from waypost.cli import app, daemon
 from waypost.cli.daemon import Target, failure
 from waypost.cli.tables import write_table
 from waypost.cli.verbs import VERBS
-from waypost.errors import ConnectionLost, QueueNotFound, ServiceNotAvailable, Timeout, WaypostError
+from waypost.errors import (
+    ConnectionLost,
+    DecodeError,
+    IllegalFormatName,
+    InsufficientResources,
+    InvalidParameter,
+    LabelTooLong,
+    LimitReached,
+    QueueNotFound,
+    ServiceNotAvailable,
+    Timeout,
+    UnsupportedFormatName,
+    WaypostError,
+)
 
 desk = _desk.desk
 
@@ -67,6 +83,14 @@ def test_the_doctor_ends_with_1_if_something_is_wrong(desk: Desk) -> None:
     assert desk.run("doctor", "--json").exit_code == 1
 
 
+def test_a_daemon_for_this_computer_alone_is_well(tmp_path: Path) -> None:
+    with daemons.daemon(tmp_path, "--name", "nobody-knows") as environment:
+        result = daemons.shell("waypost doctor", environment, tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "only this computer can reach this queue manager; --bind ADDRESS opens it to a network" in result.stdout
+    assert "so no other has to find nobody-knows" in result.stdout
+
+
 def test_a_measurement_leaves_nothing_behind(desk: Desk) -> None:
     found = desk.json("bench", "--count", "20", "--size", "10")
     assert [each["messages"] for each in found] == [20, 20, 20, 20]
@@ -116,10 +140,51 @@ def test_a_daemon_that_cannot_be_reached_ends_with_3() -> None:
         (ServiceNotAvailable("x"), 3),
         (ConnectionLost("x"), 3),
         (Timeout("x"), 4),
+        (InvalidParameter("x"), 2),
+        (LabelTooLong("x"), 2),
+        (IllegalFormatName("MS-MQMQ 2.1", "FormatName", 0, "x"), 2),
+        (DecodeError("MS-MQMQ 2.2", "field", 0, "x"), 1),
     ],
 )
 def test_every_error_has_its_exit_code(error: WaypostError, code: int) -> None:
     assert failure(error).exit_code == code
+
+
+def test_a_hint_fits_its_error() -> None:
+    assert "purge messages" in failure(InsufficientResources("x")).hint
+    assert failure(LimitReached("x")).hint == "end or delete what is not needed any more, or wait until it expires."
+    assert "DIRECT=OS:host" in failure(UnsupportedFormatName("x")).hint
+
+
+@pytest.mark.parametrize("url", ["foo", "ftp://host", "http://host:99999"])
+def test_what_is_no_address_is_wrong_usage(url: str) -> None:
+    result = CliRunner().invoke(app, ["--url", url, "status"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("The address of a daemon is like http://127.0.0.1:8181, not ")
+
+
+def test_what_is_no_daemon_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with listener.accept()[0] as connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9\r\n\r\n")
+                connection.recv(1000)
+
+        Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        result = CliRunner().invoke(app, ["--url", url, "status"])
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[0] == f"What answers at {url} is no Waypost daemon."
+
+
+@pytest.mark.parametrize("verb", [["status"], ["queue", "list"]], ids=" ".join)
+@pytest.mark.parametrize("option", ["--url", "--token"])
+def test_the_options_of_the_program_stand_before_the_verb(verb: list[str], option: str) -> None:
+    result = CliRunner().invoke(app, [*verb, option, "x"], prog_name="waypost")
+    assert result.exit_code == 2
+    hint = result.stderr.splitlines()[-1]
+    assert hint == f"hint: put {option} before the verb: waypost {option} ... {' '.join(verb)}"
 
 
 def test_an_error_is_a_sentence() -> None:

@@ -352,7 +352,8 @@ def test_the_journal_keeps_what_was_received(manager: waypost.Manager) -> None:
     orders.send("x")
     orders.receive(0)
     assert orders.info().journal_count == 1
-    assert orders.journal.info().kind == "journal"
+    info = orders.journal.info()
+    assert (info.path, info.kind) == (r"HOST\private$\orders;journal", "journal")
     assert manager.queue("orders;journal") is orders.journal
     assert orders.journal.receive(0).text == "x"
     with pytest.raises(InvalidParameter, match="has no journal"):

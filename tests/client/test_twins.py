@@ -67,3 +67,22 @@ def test_the_public_names_are_there() -> None:
 def test_the_package_alone_loads_nothing_else() -> None:
     script = "import sys, waypost; print([name for name in sys.modules if name.startswith('waypost.')])"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import waypost; waypost.connect",
+        "from typer.testing import CliRunner; from waypost.cli import app; "
+        "result = CliRunner().invoke(app, ['--url', 'http://127.0.0.1:9', 'status']); assert result.exit_code == 3",
+    ],
+    ids=["connect", "status"],
+)
+def test_whoever_talks_to_a_daemon_loads_no_engine(script: str) -> None:
+    heavy = (
+        *("waypost.client.engine", "waypost.node.node", "waypost.store", "waypost.transfer", "waypost.routing"),
+        *("waypost.directory", "waypost.security", "lmdb", "cryptography"),
+    )
+    script += f"; import sys; print([name for name in sys.modules if name.startswith({heavy})])"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout == "[]\n"

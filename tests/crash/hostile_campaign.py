@@ -86,7 +86,7 @@ class HostileCampaign:
             loopback(32),
             "transfer.ping=true",
             "transfer.order_ack_timeout_ms=50",
-            "transfer.session_init_timeout_s=5",
+            "transfer.session_init_timeout_s=20",
             # Mutated packets are to be looked at, not turned away.
             "transfer.refusals_per_minute=4000000000",
         )
@@ -203,7 +203,7 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = random.randrange(1 << 32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}")
-    amounts = Amounts(arguments.packets, arguments.idle, 20.0, arguments.forged, 200, 500)
+    amounts = Amounts(arguments.packets, arguments.idle, 25.0, arguments.forged, 200, 500)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         HostileCampaign(Path(place), amounts, seed, lambda line: print(line, flush=True)).run()

@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from waypost.cli.program import Output
-from waypost.sim.mutants import MUTANTS
+from waypost.sim.mutants import MUTANTS as LOCAL_MUTANTS
 from waypost.sim.net.mutants import NET_MUTANTS
 from waypost.sim.run import Outcome, hunt, new_marks, run_seed
 
 DEFAULT_SEEDS: Final = 100
 MUTANT_SEEDS: Final = 500
 LAST_EVENTS: Final = 30
-_MUTANTS: Final = (*MUTANTS, *NET_MUTANTS)
+MUTANTS: Final = (*LOCAL_MUTANTS, *NET_MUTANTS)
 
 Advance = Callable[[], None]
 
@@ -125,8 +125,8 @@ def _replay(out: Output, seed: int, nodes: int, *, as_json: bool) -> bool:
 
 def _hunt_all(out: Output, seeds: range, *, as_json: bool) -> bool:
     found: list[tuple[str, Outcome | None]] = []
-    with _progress(len(_MUTANTS)) as advance:
-        for mutant in _MUTANTS:
+    with _progress(len(MUTANTS)) as advance:
+        for mutant in MUTANTS:
             outcome = hunt(mutant, seeds)
             found.append((mutant.name, outcome))
             if not as_json:

@@ -26,6 +26,7 @@ from waypost.core.queues import AccessType, OutgoingQueue, Queue, ShareMode
 from waypost.core.source_journal import SourceJournal, is_of_the_system
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
+from waypost.limits import MAX_QUEUES_FOR_ACKS
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.expiry import has_expired
 from waypost.wire.format_names import FormatName
@@ -133,6 +134,9 @@ class Delivery:
             answer.destination_queue_manager_identifier = manager.identity.identifier
             if self.refusal(queue, answer) is None:
                 manager.writing.enqueue_message(queue, answer, None, now)
+            return
+        outgoing = manager.collection.outgoing
+        if name not in outgoing and len(outgoing) >= MAX_QUEUES_FOR_ACKS:
             return
         descriptor = manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, now)
         try:

@@ -284,7 +284,8 @@ class PositionEvents:
         """readings MQDMPR 3.Y: if the quotas allow it."""
         size = size_in_bytes(message)
         if self.fits(journal, size) and self.fits_machine(size):
-            copy = replace(message)
+            # What is purged from a journal was received already: nobody is told of it.
+            copy = replace(message, origin=None)
             self.identify(copy)
             self.place(journal, copy, PositionState.AVAILABLE)
             self.available(journal, copy.lookup_identifier)

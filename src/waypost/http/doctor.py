@@ -117,7 +117,8 @@ def _network(service: Service) -> Iterator[Check]:
     ]
     if stuck:
         names = ", ".join(str(queue) for queue in stuck[:_SHOWN])
-        sentence = f"{len(stuck)} outgoing queues have messages and no connection: {names}"
+        count = "1 outgoing queue has" if len(stuck) == 1 else f"{len(stuck)} outgoing queues have"
+        sentence = f"{count} messages and no connection: {names}"
         yield Check("outgoing", False, sentence, "ask explain for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")

@@ -223,8 +223,6 @@ class Node:
         messages = self.messages
         self.sequences.write()
         token = messages.token if len(messages.batch.operations) > self._mark else messages.read_token
-        # What was in a batch for a moment only is not to be waited for.
-        token = min(token, self._last_token())
         for reserve in self._reserves:
             token = max(token, reserve.advance(messages.batch, messages.token))
         if self._ready:

@@ -164,10 +164,10 @@ class Sequences:
 
     def _tell(self, key: SequenceKey, queue: Queue, format_name: str) -> None:
         """MS-MQQB 3.1.5.8.6, 3.1.5.8.8: IncomingTransactionalTransferInfo of the queue."""
-        source, sequence = key[0], self.incoming[key]
-        queue.incoming_transactional_transfer_info[source] = SourceInfo(
+        sequence = self.incoming[key]
+        queue.incoming_transactional_transfer_info[key[0]] = SourceInfo(
             format_name,
-            source,
+            key[0][:16],
             sequence.sequence_id,
             sequence.number,
             sequence.last_access_time,

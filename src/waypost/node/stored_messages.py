@@ -162,21 +162,12 @@ class StoredMessages:
             return
         self._pending.pop((queue, lookup_id), None)
         key = keys.message_key(queue, lookup_id)
-        if self._is_last_put(key):
-            # It came and went in one moment: somebody was waiting for it.
-            self.batch.size -= len(self.batch.operations.pop()[3])
-        else:
-            self.batch.delete(Table.MESSAGES, key)
+        self.batch.delete(Table.MESSAGES, key)
         if queue in self._positions:
             self.batch.delete(Table.POSITIONS, key)
         totals = self._count(queue)
         totals.message_count -= 1
         totals.total_bytes -= len(message.packet)
-
-    def _is_last_put(self, key: bytes) -> bool:
-        """Whether nothing was written since the message with this key, in the batch that is being made."""
-        operations = self.batch.operations
-        return bool(operations) and operations[-1][0] is _PUT and operations[-1][1:3] == (_MESSAGES, key)
 
     def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
         volatile, pending, operations = self._volatile, self._pending, self.batch.operations

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from waypost.node import node, reserves, scans
-from waypost.node.stored_messages import StoredMessages
 from waypost.sim.marks import Marks
 from waypost.sim.mutants import Mutant
 from waypost.sim.net.marks import NET_SOMETIMES
@@ -76,10 +75,5 @@ def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
     drawn = world.swarm
     limits = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
     if isinstance(drawn, NetSwarm):
-        # A message that comes and goes in one moment is written all the same: the ledger reads what is written.
-        return *limits, Patch(session, "LAST_NUMBER", drawn.last_number), Patch(StoredMessages, "_is_last_put", _no)
+        return *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
     return *limits, Patch(node, "PURGE_PART", drawn.purge_part)
-
-
-def _no(*_: object) -> bool:
-    return False

@@ -9,7 +9,7 @@ from typing import Final
 
 from waypost.transfer.timers import Timers
 
-# The GUID of the source queue manager, and the number of the local queue.
+# The GUID of the source queue manager with eight bytes that tell the name it uses, and the number of the local queue.
 SequenceKey = tuple[bytes, int]
 
 # Beyond these many sequences, those that are at rest are forgotten.

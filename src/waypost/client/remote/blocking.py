@@ -20,7 +20,7 @@ from waypost.client.remote.address import Address, Lost, NotSent, reason_of
 from waypost.client.remote.calls import RemoteCalls, status
 from waypost.client.remote.exchanges import Conversation, Exchange
 from waypost.client.remote.http11 import Response, ResponseParser
-from waypost.errors import ServiceNotAvailable, WaypostError
+from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
 
@@ -109,6 +109,11 @@ class RemoteBlocking:
             return self._over(self._connect(), request, timeout, handle)
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
+        except CannotConnect as error:
+            # The first time it was sent, and nobody can be asked what came of it.
+            if exchange.is_repeated:
+                raise self._address.connection_lost(error) from None
+            raise
 
     def _over(self, link: "_Link", request: bytes, timeout: float, handle: int | None) -> Response:
         if handle is not None:

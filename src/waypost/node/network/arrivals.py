@@ -132,7 +132,7 @@ class Arrivals:
                 return False
             self._remember(packet, identifier, now)
         else:
-            key = packet.user.source_queue_manager, queue.number
+            key = packet.user.source_queue_manager + run.destination, queue.number
             if not self._node.sequences.would_accept(key, packet.transaction):
                 return False
             self._order_acks.received(key, now.monotonic)
@@ -253,7 +253,7 @@ class Arrivals:
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
-        key = user.source_queue_manager, queue.number
+        key = _sequence_key(packet, queue)
         if not self._node.sequences.accept(key, queue, packet, now):
             # Nothing is kept of sources that were never listened to.
             self._network.statistics.messages_rejected += 1
@@ -270,7 +270,7 @@ class Arrivals:
 
         MS-MQQB 3.1.5.8.6: it leads to an OrderAck all the same, because the one before may be lost.
         """
-        key = packet.user.source_queue_manager, queue.number
+        key = _sequence_key(packet, queue)
         sequences = self._node.sequences
         if packet.transaction is None or key not in sequences.incoming:
             return False
@@ -286,7 +286,7 @@ class Arrivals:
         """Where OrderAcks for this sequence go."""
         origin = _origin(session, packet)
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
-        self._origins[packet.user.source_queue_manager, queue.number] = origin, is_direct
+        self._origins[_sequence_key(packet, queue)] = origin, is_direct
         return origin
 
     def _put_with(
@@ -374,6 +374,11 @@ def _origin(session: Session, packet: UserMessage) -> Origin:
     is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
     source = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
     return origin_of(source, session.remote_qm_address)
+
+
+def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:
+    """readings MQQB 3.18, with the name that the sender uses: it has an outgoing queue, and a sequence, for each."""
+    return packet.user.source_queue_manager + _destination(packet), queue.number
 
 
 def _destination(packet: UserMessage) -> bytes:

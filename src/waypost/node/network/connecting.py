@@ -204,7 +204,7 @@ class Connecting:
                 self._attach(link, session, now)
                 return
         hops = [] if destination is None else self.routing.next_hops(destination)
-        link.unresolved = [hop for hop in hops if hop.host_name] or self._return_address(link)
+        link.unresolved = self._return_address(link) or [hop for hop in hops if hop.host_name]
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
             self._node.manager.outgoing.address_not_resolved(queue)
