@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
+from litestar import MediaType
 
 from waypost.client.remote.schema import Read, Send
 from waypost.errors import InvalidParameter, WaypostError
@@ -26,7 +27,7 @@ Refine = Callable[[WaypostError], WaypostError]
 
 _QUEUES: Final = "/api/queues/"
 _TRANSACTIONS: Final = "/api/transactions/"
-_TYPE: Final = [(b"content-type", b"application/msgpack")]
+_TYPE: Final = [(b"content-type", MediaType.MESSAGEPACK.encode())]
 
 _log: Final = logging.getLogger("waypost.http")
 
@@ -77,9 +78,12 @@ class Quick:
         if scope["method"] != "POST" or scope["query_string"]:
             return None
         path: str = scope["path"]
+        content, accept = _types(scope)
+        if accept not in MESSAGE_PACK:
+            return None
         if path.startswith(_TRANSACTIONS) and path.endswith("/commit"):
             return self._commit if path.count("/") == _TRANSACTIONS.count("/") + 1 else None
-        if not path.startswith(_QUEUES) or path.count("/") != _QUEUES.count("/") + 1 or not _is_packed(scope):
+        if not path.startswith(_QUEUES) or path.count("/") != _QUEUES.count("/") + 1 or content not in MESSAGE_PACK:
             return None
         if path.endswith("/messages"):
             return self._send
@@ -131,11 +135,12 @@ def _name(path: str) -> str:
     return decoded(path[len(_QUEUES) : path.rindex("/")])
 
 
-def _is_packed(scope: Any) -> bool:
+def _types(scope: Any) -> tuple[bytes, bytes]:
+    """Content-Type and Accept."""
     content = accept = b""
     for name, value in scope["headers"]:
         if name == b"content-type":
             content = value
         elif name == b"accept":
             accept = value
-    return content in MESSAGE_PACK and accept in MESSAGE_PACK
+    return content, accept

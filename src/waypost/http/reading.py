@@ -1,8 +1,8 @@
 """Receive, peek, browse, move and delete: what is read under /api/queues/NAME.
 
-A client that goes away while its receive waits takes nothing. A message that was taken in that very moment, or whose
-answer does not reach the client, is gone, unless it was received in a transaction or with a lease, which is a
-transaction of the server that the client commits.
+A receive that has to wait takes its message in a transaction of the server, and commits it when the client is still
+there to get the answer; so a client that goes away while it waits loses nothing. A receive with a lease is left open
+instead, and the client commits it.
 """
 
 from collections.abc import Callable, Coroutine
@@ -121,35 +121,50 @@ def _take(service: Service, queue: Queue, data: Read) -> Take:
 async def _receive(service: Service, receive: Receive, data: Read, take: Take) -> tuple[list[Message], str]:
     """The messages, and the receipt of a lease."""
     wait = min(data.timeout_s, service.settings.max_wait_s)
+    if data.transaction is not UNSET or data.begin_s is not UNSET:
+        with service.in_transaction(data.transaction, data.begin_s) as transaction:
+            messages, _ = await _take_or_wait(receive, take, wait, transaction)
+            return messages, ""
     if data.lease_s is not UNSET:
         service.transactions.check_room()
-        return await _lease(service, receive, data.lease_s, take, wait)
-    with service.in_transaction(data.transaction, data.begin_s) as transaction:
-        return await _take_or_wait(receive, take, wait, transaction), ""
+    else:
+        messages = await take(0, None)
+        if messages or not wait:
+            return messages, ""
+    transaction, messages = await _lock(service, receive, take, wait)
+    if transaction is None:
+        return [], ""
+    if data.lease_s is not UNSET:
+        return messages, await service.transactions.adopt(transaction, data.lease_s)
+    await transaction.commit()
+    return messages, ""
 
 
-async def _take_or_wait(receive: Receive, take: Take, wait: float, transaction: Transaction | None) -> list[Message]:
-    """What is there, or what comes while the client is there."""
+async def _take_or_wait(
+    receive: Receive, take: Take, wait: float, transaction: Transaction | None
+) -> tuple[list[Message], bool]:
+    """What is there, or what comes while the client is there; and whether the client has gone by now."""
     messages = await take(0, transaction)
     if messages or not wait:
-        return messages
+        return messages, False
     async with Presence(receive) as client:
-        return await client.wait(take(wait, transaction)) or []
+        messages = await client.wait(take(wait, transaction)) or []
+        return messages, client.is_gone
 
 
-async def _lease(
-    service: Service, receive: Receive, seconds: float, take: Take, wait: float
-) -> tuple[list[Message], str]:  # fmt: skip
-    """Messages in a transaction that is left to the client, with its receipt; it is over if there are none."""
+async def _lock(
+    service: Service, receive: Receive, take: Take, wait: float
+) -> tuple[Transaction | None, list[Message]]:  # fmt: skip
+    """Messages, and the transaction that holds them; None if there are none, or the client has gone."""
     transaction = service.manager.transaction()
     is_kept = False
     try:
-        messages = await _take_or_wait(receive, take, wait, transaction)
-        is_kept = bool(messages)
+        messages, is_gone = await _take_or_wait(receive, take, wait, transaction)
+        is_kept = bool(messages) and not is_gone
     finally:
         if not is_kept and transaction.is_open:
             await transaction.abort()
-    return (messages, await service.transactions.adopt(transaction, seconds)) if is_kept else ([], "")
+    return (transaction, messages) if is_kept else (None, [])
 
 
 async def _peek_waiting(service: Service, receive: Receive, queue: Queue, timeout_s: float) -> list[Message]:

@@ -129,8 +129,8 @@ class RemoteLooping:
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
-            # The first time it was sent, and nobody can be asked what came of it.
-            if exchange.is_repeated:
+            # What changes something was sent the first time, and nobody can be asked what came of it.
+            if exchange.is_repeated and exchange.method == "POST":
                 raise self._address.connection_lost(error) from None
             raise
 
