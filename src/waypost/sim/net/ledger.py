@@ -373,8 +373,9 @@ class Ledger:
         if letter.plan.host != letter.source:
             kind = "a negative" if is_negative_ack(ack) else "a positive"
             self._marks.sometimes(f"{kind} acknowledgment over the network")
-        # Of a duplicate that nobody could know, one may have been rejected, and the other not.
-        is_single = letter.is_transactional or (letter.reached == 1 and letter.plan.is_sure)
+        # Of a duplicate that nobody could know, one may have been rejected. A new queue knows nothing of the one before.
+        is_known = letter.is_transactional and not letter.plan.is_doomed
+        is_single = is_known or (letter.reached == 1 and letter.plan.is_sure)
         # It is rejected whenever it comes, and may expire on its way and where it comes to.
         is_repeated = is_negative_ack(ack) and (letter.may_expire or not letter.plan.is_sure or not letter.fits)
         if is_single and ack in letter.acks.values() and not is_repeated:
