@@ -316,9 +316,8 @@ class Ledger:
     def _gone(self, host: str, books: Books, facts: Facts) -> None:
         left = []
         for first, end in facts.gone:
-            places = (
-                [first] if end == (first[0], first[1] + 1) else [each for each in books.places if first <= each < end]
-            )
+            is_one = end == (first[0], first[1] + 1)
+            places = [first] if is_one else [each for each in books.places if first <= each < end]
             left += [books.places.pop(place) for place in places if place in books.places]
         for role, letter in left:
             if letter is None:
@@ -373,7 +372,7 @@ class Ledger:
         if letter.plan.host != letter.source:
             kind = "a negative" if is_negative_ack(ack) else "a positive"
             self._marks.sometimes(f"{kind} acknowledgment over the network")
-        # Of a duplicate that nobody could know, one may have been rejected. A new queue knows nothing of the one before.
+        # Of a duplicate that nobody could know, one may have been rejected. A queue knows nothing of the one before it.
         is_known = letter.is_transactional and not letter.plan.is_doomed
         is_single = is_known or (letter.reached == 1 and letter.plan.is_sure)
         # It is rejected whenever it comes, and may expire on its way and where it comes to.
