@@ -7,19 +7,21 @@ is needed to reach it is kept with the message, as it may be received after a re
 from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Final, Protocol
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
-from waypost.core.queues import OutgoingQueue
+from waypost.core.queues import ORDER_QUEUE, OutgoingQueue
 from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID
 from waypost.transfer.sequences import final_ack_body
+from waypost.wire.direct_names import Protocol
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.path_names import QueueKind
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.remote_trailers import HostAddress
@@ -44,10 +46,8 @@ def origin_of(source: bytes, address: str) -> Origin:
     return Origin(source, HostAddress(ip_address(host).packed, int(zone) if zone.isdecimal() else 0))
 
 
-class LeadsTo(Protocol):
-    """The outgoing queue for acknowledgments to a queue manager, if there is a way to it."""
-
-    def __call__(self, name: PrivateFormatName, now: Now, *, has_address: bool) -> OutgoingQueue | None: ...
+# The outgoing queue for acknowledgments to the queue manager with this GUID, if there is a way to it.
+LeadsTo = Callable[[FormatName, bytes, Now], OutgoingQueue | None]
 
 
 class TransactionalAcks:
@@ -93,11 +93,7 @@ class TransactionalAcks:
         *,
         is_direct: bool,
     ) -> bool:
-        """MS-MQQB 3.1.7.17: what cannot be sent is discarded.
-
-        The outgoing queue has the GUID of the other queue manager, also where the packet names it by its address: there
-        may be several behind one address.
-        """
+        """MS-MQQB 3.1.7.17: what cannot be sent is discarded."""
         address = _address_of(origin)
         identity = self._manager.identity
         identifier = self._manager.message_identifier()
@@ -109,15 +105,15 @@ class TransactionalAcks:
         )
         ack = form(user, order_queue_of_address(address) if is_direct else local_order_queue())
         ack.message.base.time_to_reach_queue = self._time_to_reach_queue
-        name = PrivateFormatName(origin.queue_manager, ORDER_QUEUE_NUMBER)
+        name = ack_queue(origin.queue_manager, address if is_direct else "")
         with suppress(WaypostError):
-            outgoing = self.leads_to(name, now, has_address=is_direct)
+            outgoing = self.leads_to(name, origin.queue_manager, now)
             if outgoing is not None:
                 status = self._manager.writing.enqueue_message(outgoing, stored_message(ack.encode()), None, now)
                 return status is EnqueueStatus.ACCEPTED
         return False
 
-    def _outgoing_queue(self, name: PrivateFormatName, now: Now, *, has_address: bool) -> OutgoingQueue:  # noqa: ARG002
+    def _outgoing_queue(self, name: FormatName, _guid: bytes, now: Now) -> OutgoingQueue:
         return self._manager.collection.outgoing.get(name) or self._manager.outgoing.create(name, now)
 
 
@@ -126,14 +122,22 @@ def _address_of(origin: Origin) -> str:
     return f"{address}%{origin.host.scope}" if origin.host.scope and ":" in address else address
 
 
-def is_for_acks(name: FormatName) -> bool:
-    """Whether a queue with this name gets transactional acknowledgments alone."""
-    return isinstance(name, PrivateFormatName) and name.number == ORDER_QUEUE_NUMBER
+def ack_queue(guid: bytes, address: str) -> FormatName:
+    """The name of the outgoing queue for acknowledgments to a queue manager, which it has on this computer alone.
+
+    What names the other by its GUID may go by way of others. What names it by its address, which means whoever reads
+    it, must go to itself; and there may be several behind one address, so that the GUID stands in the name too.
+    """
+    if not address:
+        return PrivateFormatName(guid, ORDER_QUEUE_NUMBER)
+    return DirectFormatName(Protocol.TCP, address, QueueKind.PRIVATE, ORDER_QUEUE, guid.hex())
 
 
-def address_in(packet: bytes) -> str:
-    """The address that a transactional acknowledgment names its queue manager by; empty if it names it otherwise."""
-    name = UserMessage.decode(packet).user.destination_queue
-    if not isinstance(name, DirectQueueFormatName):
-        return ""
-    return DirectFormatName.parse_direct(name.direct_format_name).host
+def peer_of(name: FormatName) -> bytes | None:
+    """The GUID in such a name, or None for the name of another queue."""
+    match name:
+        case PrivateFormatName(guid, number) if number == ORDER_QUEUE_NUMBER:
+            return guid
+        case DirectFormatName(kind=QueueKind.PRIVATE, queue=queue, subqueue=text) if queue == ORDER_QUEUE and text:
+            return bytes.fromhex(text)
+    return None

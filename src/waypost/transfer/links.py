@@ -68,13 +68,13 @@ class NextHop(Protocol):
 class Link:
     """`queue` is the outgoing queue, OutgoingQueueReference of the session.
 
-    `is_for_acks`: it takes transactional acknowledgments.
+    `peer` is the queue manager whose messages of transactions are acknowledged here, None for other queues.
     """
 
     queue: Any
     outbox: Outbox
     sequence: TxOutgoingSequence
-    is_for_acks: bool = False
+    peer: bytes | None = None
     state: LinkState = LinkState.IDLE
     next_hops: list[NextHop] = field(default_factory=list)
     next_hop_indexer: int = 0
@@ -99,6 +99,10 @@ class Link:
         if self.next_hop_indexer < len(self.next_hops):
             return self.next_hops[self.next_hop_indexer]
         return None
+
+    @property
+    def is_for_acks(self) -> bool:
+        return self.peer is not None
 
     @property
     def is_open(self) -> bool:

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.outgoing import Transport
-from waypost.core.positions import END, START
 from waypost.guid import NULL_GUID
 from waypost.node.effects import Connect, Resolve, SendDatagram
 from waypost.node.network.connection_history import hop_text, record, record_failure
-from waypost.node.transactional_acks import address_in
+from waypost.node.transactional_acks import ack_queue
 from waypost.routing.routing import Hop, Routing
 from waypost.transfer.links import Link, LinkEvent, LinkState, NextHop
 from waypost.transfer.session import Role, Session
 from waypost.transfer.timers import Timers
-from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
+from waypost.wire.format_names import Destination, DirectFormatName, FormatName
 from waypost.wire.management import ConnectionStatus
-from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
 if TYPE_CHECKING:
     from waypost.core.queues import OutgoingQueue
@@ -157,16 +155,17 @@ class Connecting:
 
     def _attach_acks(self, session: Session, now: Now) -> None:
         """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1)."""
-        name = PrivateFormatName(session.remote_qm_guid, ORDER_QUEUE_NUMBER)
-        queue = self._node.manager.collection.outgoing.get(name)
-        link: Link | None = None if queue is None else queue.link
-        if link is None or link.is_open or not self._may_connect(link):
-            return
-        pending, link.session = link.session, None
-        if pending is not None:
-            self._opening.pop(pending, None)
-            self._network.close(pending, "another session has opened", now)
-        self._attach(link, session, now)
+        for address in ("", session.remote_qm_address):
+            name = ack_queue(session.remote_qm_guid, address)
+            queue = self._node.manager.collection.outgoing.get(name)
+            link: Link | None = None if queue is None else queue.link
+            if link is None or link.is_open or not self._may_connect(link):
+                continue
+            pending, link.session = link.session, None
+            if pending is not None:
+                self._opening.pop(pending, None)
+                self._network.close(pending, "another session has opened", now)
+            self._attach(link, session, now)
 
     def closing(self, session: Session) -> None:
         """MS-MQQB 3.1.5.9: the connection is about to be closed."""
@@ -198,13 +197,12 @@ class Connecting:
         destination = self.routing.destination(queue.destination_format_name)
         if destination is not None:
             # A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs.
-            roles = _EITHER if link.is_for_acks else _OPENED_HERE
-            session = self._session_with(destination.queue_manager, roles)
+            guid, roles = (destination.queue_manager, _OPENED_HERE) if link.peer is None else (link.peer, _EITHER)
+            session = self._session_with(guid, roles)
             if session is not None:
                 self._attach(link, session, now)
                 return
-        hops = [] if destination is None else self.routing.next_hops(destination)
-        link.unresolved = self._return_address(link) or [hop for hop in hops if hop.host_name]
+        link.unresolved = [] if destination is None else self._hops(link, destination)
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
             self._node.manager.outgoing.address_not_resolved(queue)
@@ -212,14 +210,11 @@ class Connecting:
             return
         self._resolve(link, now)
 
-    def _return_address(self, link: Link) -> list[Hop]:
-        """Where transactional acknowledgments go that name their queue manager by its address."""
-        name = link.queue.destination_format_name
-        lookup_id = link.queue.positions.next_available(START)
-        if not link.is_for_acks or lookup_id == END:
-            return []
-        address = address_in(self._node.messages.get(link.queue.number, lookup_id).packet)
-        return [Hop(name.computer_guid, address)] if address else []
+    def _hops(self, link: Link, destination: Destination) -> list[Hop]:
+        """MS-MQQB 3.1.5.2.1. Whoever answers at the address of an acknowledgment has to be the one it is for."""
+        if link.peer is not None and destination.queue_manager == NULL_GUID:
+            return [Hop(link.peer, destination.host)]
+        return [hop for hop in self.routing.next_hops(destination) if hop.host_name]
 
     def _resolve(self, link: Link, now: Now) -> None:
         """One host after the other; readings MQQB 3.11: that of the hop."""

@@ -18,7 +18,7 @@ from waypost.core.stored_message import sequence_of, with_previous
 from waypost.limits import MAX_WAITING_ACKS, MAX_WRITTEN_AT_ONCE
 from waypost.node.network.tracing import report_sent
 from waypost.node.network.transfer_info import tell
-from waypost.node.transactional_acks import is_for_acks
+from waypost.node.transactional_acks import peer_of
 from waypost.transfer.links import Link, ReadyLinks
 from waypost.transfer.outbox import Outbox
 from waypost.transfer.sequences import TxOutgoingSequence
@@ -26,7 +26,7 @@ from waypost.transfer.session import Sent, Session
 from waypost.transfer.timers import Timers
 from waypost.wire import base_header, user_header
 from waypost.wire.expiry import has_expired
-from waypost.wire.format_names import PrivateFormatName
+from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
 from waypost.wire.transactional_acks import FinalAck, OrderAck
@@ -77,7 +77,7 @@ class Departures:
         if _is_sent_here(queue):
             self._wanted[queue.link or self._new_link(queue)] = None
 
-    def leads_to(self, name: PrivateFormatName, now: Now, *, has_address: bool) -> OutgoingQueue | None:
+    def leads_to(self, name: FormatName, guid: bytes, now: Now) -> OutgoingQueue | None:
         """The outgoing queue for acknowledgments to a queue manager, if there is a way to it and room for one more.
 
         Who acknowledges to names that nobody has would be made to keep a queue for each.
@@ -86,7 +86,7 @@ class Departures:
         queue = manager.collection.outgoing.get(name)
         if queue is not None:
             return queue if len(queue.positions) < MAX_WAITING_ACKS else None
-        if has_address or connecting.is_connected_with(name.computer_guid) or connecting.leads_to(name):
+        if connecting.is_connected_with(guid) or connecting.leads_to(name):
             return manager.outgoing.create(name, now)
         return None
 
@@ -365,7 +365,7 @@ class Departures:
         )
         table = self._network.settings.resend_timeouts.resend_timer_table
         sequence = TxOutgoingSequence.of(self._node.sequences.outgoing_of(queue), table)
-        link = queue.link = Link(queue, outbox, sequence, is_for_acks=is_for_acks(queue.destination_format_name))
+        link = queue.link = Link(queue, outbox, sequence, peer=peer_of(queue.destination_format_name))
         return link
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from waypost.core.queues import OutgoingQueue
 from waypost.core.serialization import size_in_bytes
 from waypost.node.node import Node
-from waypost.node.transactional_acks import is_for_acks
+from waypost.node.transactional_acks import peer_of
 from waypost.sim.marks import Marks
 from waypost.sim.violation import Violation
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def holds_acks(node: Node) -> bool:
     """Whether acknowledgments of transactional messages are on their way out."""
     outgoing = node.manager.collection.outgoing.items()
-    return any(len(queue.positions) and is_for_acks(name) for name, queue in outgoing)
+    return any(len(queue.positions) and peer_of(name) is not None for name, queue in outgoing)
 
 
 def check_start(node: Node, host: str, ledger: "Ledger") -> None:
