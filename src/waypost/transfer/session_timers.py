@@ -64,7 +64,7 @@ class SessionTimers:
         self._start_ack_send(self._session.ack_wait_timeout_ms / 2, now)
 
     def start_recoverable_ack_send(self, now: Now) -> None:
-        """MS-MQQB 3.1.5.8.7. A slow handshake must not delay this beyond any other acknowledgment."""
+        """MS-MQQB 3.1.5.8.7. readings MQQB 7.4: a slow handshake does not delay it beyond any other acknowledgment."""
         session = self._session
         self._start_ack_send(min(session.recoverable_ack_send_timeout_ms, session.ack_wait_timeout_ms / 2), now)
 
