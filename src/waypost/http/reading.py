@@ -131,6 +131,7 @@ async def _receive(service: Service, receive: Receive, data: Read, take: Take) -
         messages = await take(0, None)
         if messages or not wait:
             return messages, ""
+        take = _only_later(take)
     transaction, messages = await _lock(service, receive, take, wait)
     if transaction is None:
         return [], ""
@@ -138,6 +139,15 @@ async def _receive(service: Service, receive: Receive, data: Read, take: Take) -
         return messages, await service.transactions.adopt(transaction, data.lease_s)
     await transaction.commit()
     return messages, ""
+
+
+def _only_later(take: Take) -> Take:
+    """There was nothing a moment ago, and nobody had a turn since."""
+
+    async def later(timeout: float, transaction: Transaction | None) -> list[Message]:
+        return await take(timeout, transaction) if timeout else []
+
+    return later
 
 
 async def _take_or_wait(
