@@ -1,7 +1,6 @@
 """What is written in one turn of the loop goes out as one piece."""
 
 import asyncio
-from typing import cast
 
 from waypost.daemon.corked import Corked
 
@@ -49,7 +48,7 @@ def test_closing_writes_what_was_held_back_and_nothing_afterwards() -> None:
         corked.close()
         corked.write(b"too late")
         await asyncio.sleep(0)
-        return cast("Wire", wire)
+        return wire
 
     wire = asyncio.run(close())
     assert wire.written == [b"last"]
