@@ -67,6 +67,6 @@ TRANSACTIONS: SearchStrategy[TransactionRecord] = st.builds(
 )
 SEQUENCES: SearchStrategy[SequenceRecord] = st.builds(SequenceRecord, U64, U32, U32, U32)
 TOTALS: SearchStrategy[TotalsRecord] = st.builds(TotalsRecord, U64, U64)
-IDENTIFIERS = st.lists(st.binary(min_size=20, max_size=20), max_size=3).map(b"".join)
+IDENTIFIERS = st.lists(st.binary(min_size=28, max_size=28), max_size=3).map(b"".join)
 DUPLICATES: SearchStrategy[DuplicatesRecord] = st.builds(DuplicatesRecord, U32, IDENTIFIERS)
 COUNTERS: SearchStrategy[CounterRecord] = st.builds(CounterRecord, U64)

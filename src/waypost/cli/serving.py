@@ -5,9 +5,11 @@ It is apart from waypost.cli.serve because only this one command needs all of th
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from waypost.cli.program import Failure, Output
 from waypost.client.aio_manager import Manager
@@ -39,6 +41,9 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
     except WaypostError as error:
         # What it begins with may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None
+    finally:
+        _let_go(sys.stdout)
+        _let_go(sys.stderr)
 
 
 def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
@@ -64,6 +69,15 @@ def _announce(out: Output, facts: Mapping[str, str]) -> None:
     with suppress(BrokenPipeError, Failure):
         out.write(json.dumps(facts, separators=(",", ":")) + "\n")
         out.flush()
+
+
+def _let_go(stream: TextIO) -> None:
+    """What nobody reads any more would make Python end with an exit code of its own."""
+    try:
+        stream.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _hint(error: WaypostError) -> str:
