@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from waypost.daemon.corked import Corked
 from waypost.limits import MAX_HTTP_HEAD
 
 _HEAD_SECONDS: Final = 20.0
@@ -32,7 +31,7 @@ class HttpConnection(HttpToolsProtocol):
         self._pace: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Corked(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         self._be_patient()
 
     def connection_lost(self, exc: Exception | None) -> None:
