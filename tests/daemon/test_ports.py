@@ -39,7 +39,7 @@ def orders_at(address: str) -> str:
     return rf"DIRECT=TCP:{address}\private$\orders"
 
 
-@pytest.mark.spec("MQQB-1.9-01", "MQQB-2.1.1-02")
+@pytest.mark.spec("MQQB-1.9-01", "MQQB-2.1.1-02", "MQQB-2.1.1-03")
 def test_a_session_is_opened_from_any_port_to_port_1801(tmp_path: Path) -> None:
     async def work() -> None:
         here, there = loopback(2), loopback(3)
