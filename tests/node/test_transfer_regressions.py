@@ -7,6 +7,7 @@ import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, express, letter
 from waypost.core.message_values import Acknowledgements
+from waypost.node.transactional_acks import ack_queue, peer_of
 from waypost.routing.routes import Route
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection
@@ -412,3 +413,15 @@ def test_an_outgoing_queue_that_is_empty_goes_at_a_start(net: Net, a: Host, b: H
 def test_a_connection_from_what_is_no_ip_address_is_refused(net: Net, b: Host, address: str) -> None:
     assert b.network.accept(address, net.now) is None
     assert (b.network.statistics.connections_refused, b.network.sessions) == (1, [])
+
+
+@pytest.mark.parametrize("subqueue", ["", ";zz", ";00ff", f";{'0' * 31}"])
+def test_a_name_that_only_looks_like_that_of_an_acknowledgment_queue_is_like_any_other(subqueue: str) -> None:
+    assert peer_of(FormatName.parse(f"DIRECT=TCP:127.0.0.9\\PRIVATE$\\order_queue${subqueue}")) is None
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.9"])
+def test_the_name_of_an_acknowledgment_queue_tells_the_queue_manager(address: str) -> None:
+    guid = bytes(range(16))
+    name = ack_queue(guid, address)
+    assert peer_of(name) == peer_of(FormatName.parse(str(name))) == guid

@@ -14,6 +14,7 @@ from waypost.core.positions import END, lookup_identifier
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import set_sequence
+from waypost.guid import NULL_GUID
 from waypost.limits import MAX_INCOMING_SEQUENCES
 from waypost.node import transfer_store
 from waypost.node.stored_messages import StoredMessages
@@ -167,7 +168,7 @@ class Sequences:
         sequence = self.incoming[key]
         queue.incoming_transactional_transfer_info[key[0]] = SourceInfo(
             format_name,
-            key[0][:16],
+            key[0][: len(NULL_GUID)],
             sequence.sequence_id,
             sequence.number,
             sequence.last_access_time,

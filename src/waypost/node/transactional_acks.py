@@ -138,6 +138,15 @@ def peer_of(name: FormatName) -> bytes | None:
     match name:
         case PrivateFormatName(guid, number) if number == ORDER_QUEUE_NUMBER:
             return guid
-        case DirectFormatName(kind=QueueKind.PRIVATE, queue=queue, subqueue=text) if queue == ORDER_QUEUE and text:
-            return bytes.fromhex(text)
+        case DirectFormatName(kind=QueueKind.PRIVATE, queue=queue, subqueue=text) if queue == ORDER_QUEUE:
+            return _guid_in(text)
     return None
+
+
+def _guid_in(text: str) -> bytes | None:
+    """Anybody can give a queue a name that looks like this one."""
+    try:
+        guid = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return guid if len(guid) == len(NULL_GUID) else None
