@@ -1,12 +1,14 @@
 """What once went wrong between whole queue managers, and what a stranger could do to one."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, express, letter
 from waypost.core.message_values import Acknowledgements
+from waypost.node.network.runs import run_key
 from waypost.node.transactional_acks import ack_queue, peer_of
 from waypost.routing.routes import Route
 from waypost.wire.format_names import FormatName
@@ -425,3 +427,11 @@ def test_the_name_of_an_acknowledgment_queue_tells_the_queue_manager(address: st
     guid = bytes(range(16))
     name = ack_queue(guid, address)
     assert peer_of(name) == peer_of(FormatName.parse(str(name))) == guid
+
+
+def test_messages_for_another_queue_manager_are_not_of_one_run_with_those_for_this_one() -> None:
+    ours = UserMessage(user=UserHeader(destination_queue=DirectQueueFormatName("OS:b\\private$\\q")))
+    theirs = UserMessage(user=replace(ours.user, queue_manager_address=b"\x09" * 16))
+    key = run_key(ours, 0.0)
+    assert key is not None
+    assert run_key(replace(ours), 0.0) == key != run_key(theirs, 0.0)

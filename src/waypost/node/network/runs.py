@@ -30,7 +30,7 @@ _UNUSUAL: Final = (
 # What may differ within a run: the hop count has no meaning at the destination.
 _ALIKE: Final = 0xFFFF_FFFF & ~user_header.RC
 
-Key = tuple[int, int, int, bytes, str, bool]
+Key = tuple[int, int, int, bytes, bytes, str, bool]
 
 
 def run_key(packet: UserMessage, wall: float) -> Key | None:
@@ -51,6 +51,7 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
         user.flags & _ALIKE,
         base.time_to_reach_queue,
         user.source_queue_manager,
+        user.queue_manager_address,
         name.direct_format_name,
         header is not None,
     )
