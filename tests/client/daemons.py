@@ -10,6 +10,7 @@ from typing import Any, Self
 import uvicorn
 
 from waypost import aio
+from waypost.daemon.http_connection import HttpConnection
 from waypost.http.app import create_app
 from waypost.http.settings import HttpSettings
 
@@ -68,6 +69,7 @@ class Daemon:
                 log_config=None,
                 access_log=False,
                 ws="none",
+                http=HttpConnection,
                 **self._options,
             )
             self._server = uvicorn.Server(config)

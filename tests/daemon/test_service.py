@@ -1,11 +1,13 @@
 """Whole daemons in the loop of the test."""
 
 import asyncio
+import errno
 import json
 import socket
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 from tests.daemon.recording import loops, run, soon, until
@@ -13,7 +15,7 @@ from tests.daemon.running import hello, loopback, running
 from waypost.client.remote.packing import info_of, queue_object
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreFull, StoreInUse, Timeout, WaypostError
+from waypost.errors import StoreInUse, Timeout, WaypostError
 from waypost.store.lmdb import LmdbStore
 
 each_loop = pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
@@ -221,15 +223,17 @@ def test_a_full_disk_does_not_stop_it(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr("waypost.daemon.service._LOOK_AT_STORE_SECONDS", 0.01)
         async with running(tmp_path / "alpha", one) as alpha, running(tmp_path / "beta", two) as beta:
             orders = await beta.manager.create_queue("orders")
-            write = LmdbStore._write
+            apply = LmdbStore._apply
             full = [True]
 
-            def written(store: LmdbStore, group: Any) -> None:
-                while full[0] and store._folder == tmp_path / "beta":
-                    store._wait_for_room(StoreFull("there is no room"))
-                write(store, group)
+            def applied(store: LmdbStore, batches: Any) -> None:
+                if full[0] and store._folder == tmp_path / "beta":
+                    error = lmdb.Error("there is no room")
+                    error.code = errno.ENOSPC
+                    raise error
+                apply(store, batches)
 
-            monkeypatch.setattr(LmdbStore, "_write", written)
+            monkeypatch.setattr(LmdbStore, "_apply", applied)
             await alpha.manager.send(remote(two), "42 bolts")
             await until(lambda: "store cannot write" in beta.stream.getvalue())
             full[0] = False

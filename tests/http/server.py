@@ -14,6 +14,7 @@ import msgspec
 import uvicorn
 
 from waypost import aio
+from waypost.daemon.http_connection import HttpConnection
 from waypost.http.app import Application, create_app
 from waypost.http.settings import HttpSettings
 
@@ -61,7 +62,7 @@ async def serve(app: Application) -> AsyncIterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
     # asyncio does it itself only for sockets that say that they are TCP, and this one does not.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http="httptools")
+    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http=HttpConnection)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve([listener]))
     while not server.started:

@@ -178,7 +178,7 @@ async def test_a_commit_in_doubt_is_never_called_committed(api: Api) -> None:
     await api.post(f"{ORDERS}/messages", {"messages": [{}], "transaction": CHOSEN, "begin_s": 30})
     engine = api.manager._shell.engine
     # A disk that never comes to an end with what it is given.
-    with patch.object(engine._store, "submit"):
+    with patch.object(engine._store, "submit"), patch.object(engine._store, "commit_if_quick", return_value=False):
         committing = asyncio.create_task(api.post(f"/api/transactions/{CHOSEN}/commit"))
         while not engine.unwritten:
             await asyncio.sleep(0.01)

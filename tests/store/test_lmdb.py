@@ -30,6 +30,44 @@ def reported(store: LmdbStore, count: int) -> list[int]:
     return tokens
 
 
+def test_a_small_batch_is_written_at_once_when_the_disk_is_quick(tmp_path: Path) -> None:
+    with LmdbStore(tmp_path) as store:
+        assert not store.commit_if_quick(put((b"how long it takes", b"is not known yet")))
+        store.commit(put((b"first", b"1")), 1)
+        store._flush_seconds = 0.0
+        assert store.commit_if_quick(put((b"second", b"2")))
+        assert store.get(M, b"second") == b"2"
+        assert store.poll() == []
+    with LmdbStore(tmp_path) as store:
+        assert (store.get(M, b"first"), store.get(M, b"second")) == (b"1", b"2")
+
+
+def test_what_may_take_long_is_not_written_at_once(tmp_path: Path) -> None:
+    with LmdbStore(tmp_path) as store:
+        store.commit(put((b"first", b"1")), 1)
+        store._flush_seconds = 0.0
+        assert not store.commit_if_quick(put((b"large", bytes(engine._SMALL + 1))))
+        store._flush_seconds = 1.0
+        assert not store.commit_if_quick(put((b"slow disk", b"")))
+        store._flush_seconds = 0.0
+        store.submit(put((b"before", b"")), 2)
+        assert not store.commit_if_quick(put((b"overtakes", b"")))
+        assert reported(store, 1) == [2]
+        assert store.keys(M) == [b"before", b"first"]
+
+
+def test_a_batch_that_cannot_be_written_at_once_is_left_as_it_was(tmp_path: Path) -> None:
+    with LmdbStore(tmp_path) as store:
+        store.commit(put((b"first", b"1")), 1)
+        store._flush_seconds = 0.0
+        store._env.set_mapsize(store._env.info()["last_pgno"] * store._env.stat()["psize"])
+        batch = put(*((b"%d" % number, bytes(2000)) for number in range(30)))
+        assert not store.commit_if_quick(batch)
+        assert store.keys(M) == [b"first"]
+        store.commit(batch, 2)
+        assert len(store.keys(M)) == 31
+
+
 def test_what_is_pending_is_written_in_one_transaction(tmp_path: Path) -> None:
     committed, go_on = Event(), Event()
 

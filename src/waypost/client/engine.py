@@ -72,6 +72,7 @@ class Engine:
         "_abandoned",
         "_answers",
         "_ended",
+        "_is_alone",
         "_last_request",
         "_next_tick",
         "_outside",
@@ -86,8 +87,10 @@ class Engine:
         "unwritten_bytes",
     )
 
-    def __init__(self, store: LmdbStore, node: Node, outside: Outside | None = None) -> None:
+    def __init__(self, store: LmdbStore, node: Node, outside: Outside | None = None, *, is_alone: bool = False) -> None:
+        """`is_alone` if nobody else could ask for anything while this thread waits for the disk, but for a moment."""
         self._store: Final = store
+        self._is_alone: Final = is_alone
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.application: Final = Application(node)
@@ -120,11 +123,12 @@ class Engine:
         *,
         max_size: int | None,
         outside: Outside | None = None,
+        is_alone: bool = False,
     ) -> "Engine":
         """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it."""
         store = LmdbStore(path, notify, max_size=MAX_STORE_SIZE if max_size is None else max_size)
         try:
-            engine = cls(store, Node(store, settings, new_guid, _now()), outside)
+            engine = cls(store, Node(store, settings, new_guid, _now()), outside, is_alone=is_alone)
             engine.settle()
             while engine.unwritten and engine.node.trouble is None:
                 store.wait()
@@ -182,8 +186,14 @@ class Engine:
         """Carry out what was asked for so far, as one batch."""
         if self.is_broken:
             return
+        while self._carry_out():
+            pass
+
+    def _carry_out(self) -> bool:
+        """Whether something has become durable meanwhile, so that there is more to do."""
         answers = self._answers
         unused = []
+        durable: list[int] = []
         try:
             for effect in self.node.take_effects():
                 if type(effect) is Reply:
@@ -196,10 +206,13 @@ class Engine:
                         answer.value = effect.value
                         unused.append(answer)
                 elif type(effect) is Commit:
-                    self._store.submit(effect.batch, effect.token)
                     self.unwritten += 1
                     self.unwritten_bytes += effect.batch.size
                     self._submitted.append((effect.batch.size, time.monotonic()))
+                    if self._is_alone and self._store.commit_if_quick(effect.batch):
+                        durable.append(effect.token)
+                    else:
+                        self._store.submit(effect.batch, effect.token)
                 elif type(effect) is Failure:
                     self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)
@@ -210,11 +223,13 @@ class Engine:
         except BaseException:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
-        if unused:
-            self.settle()
+        if durable:
+            self._persisted(durable)
         if self.node.failure is not None:
             # What the others wait for will not be written.
             self._break(self.node.failure)
+            return False
+        return bool(unused or durable)
 
     def poll(self) -> None:
         """Take in what has become durable, or why it cannot."""

@@ -34,7 +34,9 @@ class Looping:
         self._alarm = inf
         # Whoever closes waits for it.
         self._written: asyncio.Future[None] | None = None
-        self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size, outside=outside)
+        self.engine: Final = Engine.open(
+            path, settings, self._notify, max_size=max_size, outside=outside, is_alone=True
+        )
 
     async def do(self, operation: Operation, *args: Any) -> Any:
         return await self._wait(self._start(operation, args, None))
@@ -101,7 +103,10 @@ class Looping:
 
     async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:
-            future: asyncio.Future[None] = self._loop.create_future()
+            if answer.handle is None:
+                future: asyncio.Future[None] = self._loop.create_future()
+            else:
+                future = _Read(self._loop, partial(self.engine.cancel, answer))
             answer.wake = partial(_wake, future)
             try:
                 await future
@@ -143,6 +148,20 @@ class Looping:
         # A loop that has ended without closing the queue manager has nobody who waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._poll)
+
+
+class _Read(asyncio.Future[None]):
+    """A read that waits. Whoever is cancelled takes no message from then on, and not only from its next turn on."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+        super().__init__(loop=loop)
+        self._end: Final = end
+
+    def cancel(self, msg: Any = None) -> bool:
+        is_cancelled = super().cancel(msg)
+        if is_cancelled:
+            self._end()
+        return is_cancelled
 
 
 def _wake(future: "asyncio.Future[None]") -> None:

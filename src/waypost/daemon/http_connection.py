@@ -1,7 +1,8 @@
 """One HTTP connection: uvicorn's, with a bound on the head of a request and on the time that a client may take.
 
 uvicorn has neither. A token is not asked for before the head is there: headers without end would fill the memory. And
-whoever is silent, sends a body byte by byte or does not read the answer would keep everybody else out.
+whoever is silent, sends a body byte by byte or does not read the answer would keep everybody else out. Some requests
+are answered right here (waypost.daemon.quick_request): what uvicorn prepares for ASGI is most of what they would cost.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from waypost.daemon.quick_request import FindHandler, QuickRequest
 from waypost.limits import MAX_HTTP_HEAD
 
 _HEAD_SECONDS: Final = 20.0
@@ -22,8 +24,12 @@ class HttpConnection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        # waypost.daemon.web.App.quick
+        self._find: Final[FindHandler | None] = getattr(self.app, "quick", None)
         self._is_in_head = False
         self._is_in_body = False
+        # The request that comes or is served, if it is one of those.
+        self._quick: QuickRequest | None = None
         # What came of the head, or of the body since it was looked at.
         self._size = 0
         self._patience: asyncio.TimerHandle | None = None
@@ -39,6 +45,11 @@ class HttpConnection(HttpToolsProtocol):
         self._end_pace()
         super().connection_lost(exc)
 
+    def eof_received(self) -> None:
+        if self._quick is not None:
+            # The connection is lost a turn of the loop later: a message that comes before must not be taken.
+            self._quick.leave()
+
     def data_received(self, data: bytes) -> None:
         self._size += len(data)
         super().data_received(data)
@@ -51,7 +62,11 @@ class HttpConnection(HttpToolsProtocol):
             self._watch_pace()
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        # What uvicorn does here is done in on_headers_complete, for those that it serves.
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._quick = None
         self._is_in_head = True
         self._size = 0
 
@@ -60,12 +75,59 @@ class HttpConnection(HttpToolsProtocol):
         self._is_in_body = True
         self._size = 0
         self._end_patience()
-        super().on_headers_complete()
+        self._quick = self._quick_request()
+        if self._quick is None:
+            url, headers, expects = self.url, self.headers, self.expect_100_continue
+            super().on_message_begin()
+            self.url, self.expect_100_continue = url, expects
+            self.headers.extend(headers)
+            super().on_headers_complete()
+        else:
+            self.cycle = self._quick  # type: ignore[assignment]
+
+    def on_body(self, body: bytes) -> None:
+        if self._quick is None:
+            super().on_body(body)
+        else:
+            self._quick.feed(body)
 
     def on_message_complete(self) -> None:
         self._is_in_body = False
         self._end_patience()
-        super().on_message_complete()
+        if self._quick is None:
+            super().on_message_complete()
+        else:
+            task = self.loop.create_task(self._serve(self._quick))
+            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(task)
+
+    def _quick_request(self) -> QuickRequest | None:
+        """Only one that comes when nothing is under way, and whose answer can be written at once."""
+        parser, limit = self.parser, self.limit_concurrency
+        if (
+            self._find is None
+            or parser.get_method() != b"POST"
+            or (self.cycle is not None and not self.cycle.response_complete)
+            or self.flow.write_paused
+            or self.expect_100_continue
+            or parser.should_upgrade()
+            or not parser.should_keep_alive()
+            or parser.get_http_version() != "1.1"
+            or (limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit))
+        ):
+            return None
+        handler = self._find(self.url, self.headers)
+        return None if handler is None else QuickRequest(handler)
+
+    async def _serve(self, request: QuickRequest) -> None:
+        response = await request.answer(self.server_state.default_headers)
+        request.response_complete = True
+        if request.disconnected:
+            return
+        self.transport.write(response)
+        if not request.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

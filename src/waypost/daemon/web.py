@@ -13,6 +13,7 @@ from uvicorn import Server
 from waypost.daemon.config import Http
 from waypost.daemon.http_connection import HttpConnection
 from waypost.daemon.loading import ConfigError
+from waypost.daemon.quick_request import Handler
 
 _KEEP_ALIVE_SECONDS: Final = 60
 # Requests that take longer are cut off when the daemon stops.
@@ -23,6 +24,9 @@ class App(Protocol):
     """An ASGI application. `stop` tells it to end what would go on for ever."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
+
+    def quick(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> Handler | None:
+        """What answers a POST to this URL without ASGI, if something does."""
 
     def stop(self) -> None: ...
 

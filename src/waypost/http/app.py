@@ -14,7 +14,7 @@ from waypost.errors import OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import events, handles, health, metrics, problems, queues, reading, sending, status
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
-from waypost.http.quick import Quick
+from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 
@@ -58,14 +58,21 @@ _ROUTES: Final = (
 class Application:
     """An ASGI application. `stop` ends what would go on for ever, before the server stops."""
 
-    __slots__ = ("_guard", "_service")
+    __slots__ = ("_guard", "_quick", "_service")
 
-    def __init__(self, guard: Guard, service: Service) -> None:
+    def __init__(self, guard: Guard, quick: Quick, service: Service) -> None:
         self._guard: Final = guard
+        self._quick: Final = quick
         self._service: Final = service
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._guard(scope, receive, send)
+
+    def quick(self, url: bytes, headers: Headers) -> Handler | None:
+        """What answers a POST to this URL without ASGI, if something does."""
+        path = url.decode("latin-1")
+        handler = self._quick.handler(path, headers)
+        return handler if handler is not None and self._guard.refusal("POST", path, headers) is None else None
 
     def stop(self) -> None:
         self._service.is_stopping = True
@@ -110,4 +117,4 @@ def create_app(manager: Manager, settings: HttpSettings) -> Application:
         logging_config=None,
         debug=False,
     )
-    return Application(Guard(Quick(app, service, refine), settings, manager.name), service)
+    return Application(Guard(app, settings, manager.name), Quick(service, refine), service)

@@ -5,7 +5,7 @@ that a browser says comes from elsewhere is refused; one with a body has to say 
 page cannot without asking first; and while no token is demanded, the server answers to no name but its own.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -18,6 +18,7 @@ from waypost.http.problems import problem
 from waypost.http.settings import HttpSettings
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
+Headers = Sequence[tuple[bytes, bytes]]
 
 # What a load balancer asks has no secrets.
 _OPEN: Final = frozenset({"/health/live", "/health/ready"})
@@ -28,12 +29,14 @@ _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 class Guard:
     """An ASGI application in front of another. It hands on the path as it was sent: a NAME may have a / in it."""
 
-    __slots__ = ("_app", "_hosts", "_token")
+    __slots__ = ("_app", "_hosts", "_last_host", "_token")
 
     def __init__(self, app: App, settings: HttpSettings, computer: str) -> None:
         self._app: Final = app
         self._token: Final = settings.token.encode("utf-8")
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
+        # An address under which this server was asked last, as most requests name the same.
+        self._last_host: str | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
@@ -41,15 +44,17 @@ class Guard:
             return
         if scope["type"] == "http":
             scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            refusal = self._refusal(scope, dict(scope["headers"]))
+            refusal = self.refusal(scope["method"], scope["path"], scope["headers"])
             if refusal is not None:
                 await _answer(scope, send, *refusal)
                 return
         await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> tuple[HTTPStatus, WaypostError] | None:
-        if scope["path"] in _OPEN:
+    def refusal(self, method: str, path: str, fields: Headers) -> tuple[HTTPStatus, WaypostError] | None:
+        """Why a request gets no further; None if it does."""
+        if path in _OPEN:
             return None
+        headers = dict(fields)
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._token and not self._is_ours(host):
             sentence = f"this server is not {host[:80]!r}; name it by its address, or add the name to http.hosts"
@@ -58,13 +63,15 @@ class Guard:
             return HTTPStatus.FORBIDDEN, AccessDenied("pages of other sites may not use this server")
         if self._token and not self._has_token(headers.get(b"authorization", b"")):
             return HTTPStatus.UNAUTHORIZED, AccessDenied("a token is needed: Authorization: Bearer TOKEN")
-        if scope["method"] in _WITH_BODY and _has_body(headers) and not _is_for_us(scope):
+        if method in _WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type has to be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
         return None
 
     def _is_ours(self, host: str) -> bool:
         """An address cannot be made to lead here by somebody else, a name can."""
+        if host == self._last_host:
+            return True
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -73,6 +80,7 @@ class Guard:
             ip_address(name)
         except ValueError:
             return name in self._hosts
+        self._last_host = host
         return True
 
     def _has_token(self, authorization: bytes) -> bool:
@@ -88,9 +96,9 @@ def _is_foreign(origin: bytes | None, host: str) -> bool:
     return authority.lower() != host.lower()
 
 
-def _is_for_us(scope: Any) -> bool:
+def _is_for_us(headers: Headers) -> bool:
     """Whether the body is one type that a form in a page cannot have."""
-    types = media_types(scope, b"content-type")
+    types = media_types(headers, b"content-type")
     return len(types) == 1 and (types[0] == JSON or types[0] in MESSAGE_PACK)
 
 

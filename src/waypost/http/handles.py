@@ -23,7 +23,7 @@ from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Served
 from waypost.http.results import answer
 from waypost.http.routing import delete, post
-from waypost.http.service import OpenCursor, Presence, Service
+from waypost.http.service import AsgiClient, OpenCursor, Service
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
 
@@ -152,8 +152,7 @@ async def _waiting(
         try:
             if not wait:
                 return [await read]
-            async with Presence(request.receive) as client:
-                message = await client.wait(read)
+            message = await AsgiClient(request.receive).wait(read)
         except Timeout:
             return []
     return [] if message is None else [message]

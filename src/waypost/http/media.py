@@ -4,6 +4,7 @@ The request says the first in Content-Type and the second in Accept. A body is d
 handler takes, so that nothing else is ever made of what a stranger sends.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -20,14 +21,14 @@ _json: Final = msgspec.json.Encoder()
 _message_pack: Final = msgspec.msgpack.Encoder()
 
 
-def media_types(scope: Any, header: bytes) -> list[bytes]:
+def media_types(headers: Iterable[tuple[bytes, bytes]], header: bytes) -> list[bytes]:
     """The types that the header names, in lower case and without their parameters."""
-    values = (value for name, value in scope["headers"] if name == header)
+    values = (value for name, value in headers if name == header)
     return [part.partition(b";")[0].strip().lower() for value in values for part in value.split(b",")]
 
 
 def is_message_pack(scope: Any, header: bytes) -> bool:
-    return not MESSAGE_PACK.isdisjoint(media_types(scope, header))
+    return not MESSAGE_PACK.isdisjoint(media_types(scope["headers"], header))
 
 
 def encode(scope: Any, content: object) -> tuple[bytes, str]:

@@ -1,8 +1,7 @@
 """Receive, peek, browse, move and delete: what is read under /api/queues/NAME.
 
-A receive that has to wait takes its message in a transaction of the server, and commits it when the client is still
-there to get the answer; so a client that goes away while it waits loses nothing. A receive with a lease is left open
-instead, and the client commits it.
+A client that goes away while it waits loses nothing: the wait ends with it. One that goes away in the moment in which
+its message is taken loses that, unless it reads in a transaction or with a lease, which the client commits.
 """
 
 from collections.abc import Callable, Coroutine
@@ -21,7 +20,7 @@ from waypost.http.operations import Browse, Page
 from waypost.http.parameters import Name, Outgoing, Served, decoded, lookup_id
 from waypost.http.results import answer
 from waypost.http.routing import delete, get, post
-from waypost.http.service import Presence, Receive, Service
+from waypost.http.service import AsgiClient, Client, Service
 from waypost.limits import MAX_HTTP_ANSWER
 
 Take = Callable[[float, Transaction | None], Coroutine[Any, Any, list[Message]]]
@@ -33,11 +32,12 @@ async def receive(
 ) -> Messages | Packets:
     """Take messages out of the queue: those that are there, up to `count`, or the first that comes in time."""
     packed = is_message_pack(request.scope, b"accept")
-    return await received(service, request.receive, decoded(name), data, packed=packed, outgoing=outgoing)
+    client = AsgiClient(request.receive)
+    return await received(service, client, decoded(name), data, packed=packed, outgoing=outgoing)
 
 
 async def received(
-    service: Service, receive: Receive, name: str, data: Read, *, packed: bool, outgoing: bool = False
+    service: Service, client: Client, name: str, data: Read, *, packed: bool, outgoing: bool = False
 ) -> Messages | Packets:
     """The answer to a Read that takes. `packed` if it is going to be MessagePack."""
     if data.lease_s is not UNSET and data.transaction is not UNSET:
@@ -45,7 +45,7 @@ async def received(
     async with service.queue(name, outgoing=outgoing, handle=data.handle) as queue:
         # If one of them fails, nothing is taken that the answer could not bring.
         _, refused = await service.transactions.acknowledge(data.acknowledge)
-        messages, receipt = await _receive(service, receive, data, _take(service, queue, data))
+        messages, receipt = await _receive(service, client, data, _take(service, queue, data))
     result = answer(messages, data.form, packed=packed)
     result.receipt = receipt
     result.refused = refused
@@ -65,7 +65,7 @@ async def peek(
         elif data.count > 1 and (found := await _browse(service, name, None, data.count)).messages:
             messages = [Message(core) for core in found.messages]
         else:
-            messages = await _peek_waiting(service, request.receive, queue, data.timeout_s)
+            messages = await _peek_waiting(service, AsgiClient(request.receive), queue, data.timeout_s)
     return answer(messages, data.form, packed=is_message_pack(request.scope, b"accept"))
 
 
@@ -118,77 +118,54 @@ def _take(service: Service, queue: Queue, data: Read) -> Take:
     return take
 
 
-async def _receive(service: Service, receive: Receive, data: Read, take: Take) -> tuple[list[Message], str]:
+async def _receive(service: Service, client: Client, data: Read, take: Take) -> tuple[list[Message], str]:
     """The messages, and the receipt of a lease."""
     wait = min(data.timeout_s, service.settings.max_wait_s)
     if data.transaction is not UNSET or data.begin_s is not UNSET:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
-            messages, _ = await _take_or_wait(receive, take, wait, transaction)
-            return messages, ""
-    if data.lease_s is not UNSET:
-        service.transactions.check_room()
-    else:
-        messages = await take(0, None)
-        if messages or not wait:
-            return messages, ""
-        take = _only_later(take)
-    transaction, messages = await _lock(service, receive, take, wait)
+            return await _take_or_wait(client, take, wait, transaction), ""
+    if data.lease_s is UNSET:
+        return await _take_or_wait(client, take, wait, None), ""
+    service.transactions.check_room()
+    transaction, messages = await _lock(service, client, take, wait)
     if transaction is None:
         return [], ""
-    if data.lease_s is not UNSET:
-        return messages, await service.transactions.adopt(transaction, data.lease_s)
-    await transaction.commit()
-    return messages, ""
+    return messages, await service.transactions.adopt(transaction, data.lease_s)
 
 
-def _only_later(take: Take) -> Take:
-    """There was nothing a moment ago, and nobody had a turn since."""
-
-    async def later(timeout: float, transaction: Transaction | None) -> list[Message]:
-        return await take(timeout, transaction) if timeout else []
-
-    return later
-
-
-async def _take_or_wait(
-    receive: Receive, take: Take, wait: float, transaction: Transaction | None
-) -> tuple[list[Message], bool]:
-    """What is there, or what comes while the client is there; and whether the client has gone by now."""
-    messages = await take(0, transaction)
-    if messages or not wait:
-        return messages, False
-    async with Presence(receive) as client:
-        messages = await client.wait(take(wait, transaction)) or []
-        return messages, client.is_gone
+async def _take_or_wait(client: Client, take: Take, wait: float, transaction: Transaction | None) -> list[Message]:
+    """What is there, or what comes while the client is there."""
+    if not wait:
+        return await take(0, transaction)
+    return await client.wait(take(wait, transaction)) or []
 
 
 async def _lock(
-    service: Service, receive: Receive, take: Take, wait: float
+    service: Service, client: Client, take: Take, wait: float
 ) -> tuple[Transaction | None, list[Message]]:  # fmt: skip
     """Messages, and the transaction that holds them; None if there are none, or the client has gone."""
     transaction = service.manager.transaction()
     is_kept = False
     try:
-        messages, is_gone = await _take_or_wait(receive, take, wait, transaction)
-        is_kept = bool(messages) and not is_gone
+        messages = await _take_or_wait(client, take, wait, transaction)
+        is_kept = bool(messages) and not client.is_gone
     finally:
         if not is_kept and transaction.is_open:
             await transaction.abort()
     return (transaction, messages) if is_kept else (None, [])
 
 
-async def _peek_waiting(service: Service, receive: Receive, queue: Queue, timeout_s: float) -> list[Message]:
+async def _peek_waiting(service: Service, client: Client, queue: Queue, timeout_s: float) -> list[Message]:
     wait = min(timeout_s, service.settings.max_wait_s)
     try:
         return [await queue.peek(0)]
     except Timeout:
         if not wait:
             return []
-    async with Presence(receive) as client:
-        try:
-            message = await client.wait(queue.peek(wait))
-        except Timeout:
-            message = None
+    try:
+        message = await client.wait(queue.peek(wait))
+    except Timeout:
+        message = None
     return [] if message is None else [message]
 
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -149,30 +149,33 @@ async def client_gone(receive: Receive) -> None:
         pass
 
 
-class Presence:
-    """Whether the client of a request that waits is still there. When it goes, what it waits for is cancelled."""
-
-    __slots__ = ("_gone",)
-
-    def __init__(self, receive: Receive) -> None:
-        self._gone: Final = asyncio.get_running_loop().create_task(client_gone(receive))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._gone.cancel()
+class Client(Protocol):
+    """Who waits for the answer to a request."""
 
     @property
-    def is_gone(self) -> bool:
-        return self._gone.done()
+    def is_gone(self) -> bool: ...
 
-    async def wait(self, coroutine: Coroutine[Any, Any, T]) -> T | None:
+    async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
         """What the coroutine gives, or None if the client went away before: then it was cancelled."""
-        task = asyncio.get_running_loop().create_task(coroutine)
+
+
+class AsgiClient:
+    """A Client, as far as ASGI tells. Nobody looks for it before it waits."""
+
+    __slots__ = ("_receive", "is_gone")
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive: Final = receive
+        self.is_gone = False
+
+    async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
+        loop = asyncio.get_running_loop()
+        gone, task = loop.create_task(client_gone(self._receive)), loop.create_task(coroutine)
         try:
-            await asyncio.wait({task, self._gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.is_gone = gone.done()
+            gone.cancel()
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})

@@ -7,14 +7,17 @@ is reported. All else runs in the owner's thread. What the two share is guarded 
 LMDB can only change its map while no transaction of the process is active. When the map is full, the commit thread
 therefore asks, and the owner's next `poll` closes the snapshots, grows the map and opens them again.
 
-A folder belongs to one process at a time: the holder of a lock on `waypost.lock`.
+A small batch can be written in the owner's thread instead, while nothing else is pending and the disk is quick: to hand
+it to another thread and hear of it again takes longer than to flush it (ADR 17).
 """
 
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from math import inf
 from pathlib import Path
 from queue import SimpleQueue
 from shutil import disk_usage
@@ -25,34 +28,26 @@ from typing import Final, ParamSpec, Self, TypeVar
 import lmdb
 from lmdb.verify import VerifyError, verify
 
-from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreInUse, StoreReadOnly, StoreTooNew
+from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
+from waypost.store.folder import DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.port import Batch, Item, Store, Table
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 FORMAT_VERSION: Final = 1
 
-_LOCK: Final = "waypost.lock"
-_DATA: Final = "data.mdb"
-_READERS: Final = "lock.mdb"
-# What may lie in a folder before the data file does; a file system of its own has a lost+found.
-_HARMLESS: Final = frozenset({_LOCK, _READERS, "lost+found"})
-
 _MARK: Final = b"store"
 _FORMAT: Final = Struct("<I")
 
-_PID_SIZE: Final = 16
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
 _RETRY_SECONDS: Final = 0.25
+# The owner does not wait longer than this for a flush, if it can be known, and not for more bytes.
+_QUICK_SECONDS: Final = 0.002
+_SMALL: Final = 1 << 16
 # A disk with less room than this counts as full.
 _LITTLE: Final = 1 << 20
 
@@ -78,9 +73,9 @@ class LmdbStore(Store):
         self.trouble: StoreError | None = None
         try:
             with ExitStack() as undo:
-                self._lock = _lock_folder(self._folder)
+                self._lock = lock_folder(self._folder)
                 undo.callback(os.close, self._lock)
-                _write_holder(self._lock)
+                write_holder(self._lock)
                 self._env = _open_environment(self._folder, max_size)
                 undo.callback(self._env.close)
                 self._tables = _open_tables(self._env, self._folder)
@@ -89,6 +84,8 @@ class LmdbStore(Store):
         except (OSError, lmdb.Error) as error:
             raise _store_error(error, self._folder) from error
         self._unreported = 0
+        # What it took to write something small the last time.
+        self._flush_seconds = inf
         self._pending: SimpleQueue[tuple[Batch, int] | None] = SimpleQueue()
 
         self._changed = Condition()
@@ -116,6 +113,22 @@ class LmdbStore(Store):
     def submit(self, batch: Batch, token: int) -> None:
         self._unreported += 1
         self._pending.put((batch, token))
+
+    def commit_if_quick(self, batch: Batch) -> bool:
+        """Make a batch durable here and now, and let reads see it, if that does not take long.
+
+        False if that cannot be expected, or something stands in the way: then it is to be submitted.
+        """
+        if self._unreported or self._flush_seconds > _QUICK_SECONDS or batch.size > _SMALL or self.trouble is not None:
+            return False
+        try:
+            self._apply((batch,))
+            snapshot = self._env.begin()
+        except lmdb.Error:
+            return False
+        self._snapshot.abort()
+        self._read_from(snapshot)
+        return True
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until `poll` has something to say, for at most `timeout` seconds. False if it has not."""
@@ -242,9 +255,7 @@ class LmdbStore(Store):
         """Make the group durable, however long it takes."""
         while True:
             try:
-                with self._env.begin(write=True) as transaction:
-                    writers = [transaction.cursor(table) for table in self._tables]
-                    cursors.apply(writers, (each for batch, _ in group for each in batch.operations))
+                self._apply([batch for batch, _ in group])
                 break
             except lmdb.MapFullError as error:
                 if self._ask_for_map():
@@ -262,6 +273,15 @@ class LmdbStore(Store):
             self._next_snapshot = snapshot
             self._next_trouble = None
             self._tokens += [token for _, token in group]
+
+    def _apply(self, batches: Sequence[Batch]) -> None:
+        """In whichever of the two threads it is called, the other one does not write."""
+        begun = time.monotonic()
+        with self._env.begin(write=True) as transaction:
+            writers = [transaction.cursor(table) for table in self._tables]
+            cursors.apply(writers, (each for batch in batches for each in batch.operations))
+        if sum(batch.size for batch in batches) <= _SMALL:
+            self._flush_seconds = time.monotonic() - begun
 
     def _ask_for_map(self) -> bool:
         """Have the owner grow the map. False if it is as large as it may be."""
@@ -297,39 +317,8 @@ class LmdbStore(Store):
             self._notify()
 
 
-def _lock_folder(folder: Path) -> int:
-    """Take the folder for this process, and create it if need be. Returns the file that holds the lock."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        names = set(os.listdir(folder))
-        if _DATA not in names and names - _HARMLESS:
-            raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
-    except (FileExistsError, NotADirectoryError):
-        raise NotAStore(f"{folder} is not a folder") from None
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        if sys.platform == "win32":
-            os.lseek(lock, _PID_SIZE, os.SEEK_SET)
-            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        os.lseek(lock, 0, os.SEEK_SET)
-        holder = os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
-        os.close(lock)
-        advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
-        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}") from None
-    return lock
-
-
-def _write_holder(lock: int) -> None:
-    """Say who holds the lock, over the bytes of the holder before, so that a full disk has room for it."""
-    os.lseek(lock, 0, os.SEEK_SET)
-    os.write(lock, f"{os.getpid():<{_PID_SIZE}}".encode("ascii"))
-
-
 def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
-    data, readers = folder / _DATA, folder / _READERS
+    data, readers = folder / DATA, folder / READERS
     size = data.stat().st_size if data.exists() else 0
     # LMDB maps its table of readers for writing; on a full disk a hole in that file would kill the process.
     if not readers.exists() or readers.stat().st_size < _READERS_SIZE:
@@ -369,17 +358,8 @@ def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":
         tables = [env.open_db(table.name.lower().encode("ascii"), transaction) for table in Table]
     if is_new and sys.platform != "win32":
         for each in (folder, folder.parent):
-            _flush_folder(each)
+            flush_folder(each)
     return tables
-
-
-def _flush_folder(folder: Path) -> None:
-    """A new name is durable when its folder is."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _store_error(error: Exception, folder: Path) -> StoreError:

@@ -1,0 +1,61 @@
+"""The folder of a store: it belongs to one process at a time, the holder of a lock on `waypost.lock`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from waypost.errors import NotAStore, StoreInUse
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+DATA: Final = "data.mdb"
+READERS: Final = "lock.mdb"
+
+_LOCK: Final = "waypost.lock"
+# What may lie in a folder before the data file does; a file system of its own has a lost+found.
+_HARMLESS: Final = frozenset({_LOCK, READERS, "lost+found"})
+_PID_SIZE: Final = 16
+
+
+def lock_folder(folder: Path) -> int:
+    """Take the folder for this process, and create it if need be. Returns the file that holds the lock."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        names = set(os.listdir(folder))
+        if DATA not in names and names - _HARMLESS:
+            raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
+    except (FileExistsError, NotADirectoryError):
+        raise NotAStore(f"{folder} is not a folder") from None
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if sys.platform == "win32":
+            os.lseek(lock, _PID_SIZE, os.SEEK_SET)
+            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        os.lseek(lock, 0, os.SEEK_SET)
+        holder = os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
+        os.close(lock)
+        advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
+        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}") from None
+    return lock
+
+
+def write_holder(lock: int) -> None:
+    """Say who holds the lock, over the bytes of the holder before, so that a full disk has room for it."""
+    os.lseek(lock, 0, os.SEEK_SET)
+    os.write(lock, f"{os.getpid():<{_PID_SIZE}}".encode("ascii"))
+
+
+def flush_folder(folder: Path) -> None:
+    """A new name is durable when its folder is."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

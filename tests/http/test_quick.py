@@ -1,0 +1,99 @@
+"""Requests that their connection answers itself: waypost.daemon.quick_request and waypost.http.quick."""
+
+import asyncio
+import socket
+
+import msgspec
+
+from tests.http.server import Api, served
+
+HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/msgpack\r\nAccept: application/msgpack\r\n"
+
+
+def post(verb: bytes, body: bytes, more: bytes = b"") -> bytes:
+    length = b"Content-Length: %d\r\n" % len(body)
+    return b"POST /api/queues/orders/%b HTTP/1.1\r\n%b%b%b\r\n%b" % (verb, HEAD, length, more, body)
+
+
+def send(text: str) -> bytes:
+    return post(b"messages", msgspec.msgpack.encode({"like": {}, "bodies": [text.encode()], "answer": "ids"}))
+
+
+def receive(seconds: float) -> bytes:
+    return post(b"receive", msgspec.msgpack.encode({"timeout_s": seconds}))
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]:
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
+        fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
+        content = await reader.readexactly(int(fields[b"content-length"]))
+    return int(head.split()[1]), msgspec.msgpack.decode(content)
+
+
+async def bodies(reader: asyncio.StreamReader) -> list[bytes]:
+    status, content = await answer(reader)
+    assert status == 200
+    messages = content["messages"]
+    assert isinstance(messages, list)
+    return [message["body"] for message in messages]
+
+
+async def waits(api: Api, count: int) -> None:
+    async with asyncio.timeout(10):
+        while len(api.manager._shell.engine._answers) != count:
+            await asyncio.sleep(0)
+
+
+@served()
+async def test_requests_behind_one_another_are_answered_in_their_order(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(receive(10) + receive(10))
+    other, sender = await asyncio.open_connection("127.0.0.1", api.port)
+    for text in ("first", "second"):
+        sender.write(send(text))
+        assert (await answer(other))[0] == 200
+    assert await bodies(reader) == [b"first"]
+    assert await bodies(reader) == [b"second"]
+    writer.close()
+    sender.close()
+
+
+@served()
+async def test_who_leaves_while_it_waits_takes_nothing(api: Api) -> None:
+    orders = await api.manager.create_queue("orders")
+    other, sender = await asyncio.open_connection("127.0.0.1", api.port)
+    for number in range(20):
+        waiting = socket.create_connection(("127.0.0.1", api.port))
+        waiting.sendall(receive(10))
+        await waits(api, 1)
+        # Both come in the same turn of the loop.
+        waiting.close()
+        sender.write(send(f"{number}"))
+        assert (await answer(other))[0] == 200
+        assert (await orders.receive(0)).text == f"{number}"
+    sender.close()
+
+
+@served()
+async def test_a_body_that_is_not_what_it_should_be_is_refused_and_the_connection_goes_on(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    for body in (b"\xc1", msgspec.msgpack.encode({"like": 1}), msgspec.msgpack.encode({})):
+        writer.write(post(b"messages", body))
+        status, content = await answer(reader)
+        assert (status, content["error"]) == (400, "InvalidParameter")
+    writer.write(receive(0))
+    assert await bodies(reader) == []
+    writer.close()
+
+
+@served()
+async def test_a_connection_that_is_to_end_ends_behind_its_answer(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(post(b"receive", msgspec.msgpack.encode({}), b"Connection: close\r\n"))
+    assert await bodies(reader) == []
+    assert await reader.read() == b""
+    writer.close()
