@@ -70,6 +70,7 @@ class Daemon:
                 access_log=False,
                 ws="none",
                 http=HttpConnection,
+                proxy_headers=False,
                 **self._options,
             )
             self._server = uvicorn.Server(config)

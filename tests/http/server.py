@@ -62,7 +62,9 @@ async def serve(app: Application) -> AsyncIterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
     # asyncio does it itself only for sockets that say that they are TCP, and this one does not.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", http=HttpConnection)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, lifespan="off", http=HttpConnection, proxy_headers=False
+    )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve([listener]))
     while not server.started:

@@ -60,20 +60,29 @@ async def test_requests_behind_one_another_are_answered_in_their_order(api: Api)
     sender.close()
 
 
-@served()
-async def test_who_leaves_while_it_waits_takes_nothing(api: Api) -> None:
+async def leave_while_others_send(api: Api, request: bytes) -> None:
     orders = await api.manager.create_queue("orders")
     other, sender = await asyncio.open_connection("127.0.0.1", api.port)
     for number in range(20):
         waiting = socket.create_connection(("127.0.0.1", api.port))
-        waiting.sendall(receive(10))
+        waiting.sendall(request)
         await waits(api, 1)
         # Both come in the same turn of the loop.
         waiting.close()
         sender.write(send(f"{number}"))
         assert (await answer(other))[0] == 200
-        assert (await orders.receive(0)).text == f"{number}"
+        assert (await orders.receive(1)).text == f"{number}"
     sender.close()
+
+
+@served()
+async def test_who_leaves_while_it_waits_takes_nothing(api: Api) -> None:
+    await leave_while_others_send(api, receive(10))
+
+
+@served()
+async def test_who_waits_for_json_and_leaves_takes_nothing(api: Api) -> None:
+    await leave_while_others_send(api, receive(10).replace(b"Accept: application/msgpack", b"Accept: application/json"))
 
 
 @served()

@@ -22,7 +22,16 @@ _LINES: Final = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.en
 class QuickRequest:
     """See the module. It is also the client that the handler knows."""
 
-    __slots__ = ("_handler", "_parts", "_waiting", "disconnected", "keep_alive", "message_event", "response_complete")
+    __slots__ = (
+        "_handler",
+        "_parts",
+        "_waiting",
+        "disconnected",
+        "keep_alive",
+        "leaves_at_once",
+        "message_event",
+        "response_complete",
+    )
 
     def __init__(self, handler: Handler) -> None:
         self._handler: Final = handler
@@ -30,6 +39,7 @@ class QuickRequest:
         # What waits for something that may be long in coming.
         self._waiting: asyncio.Task[Any] | None = None
         self.disconnected = False
+        self.leaves_at_once: Final = True
         self.keep_alive = True
         self.response_complete = False
         # uvicorn sets it when the client has gone.

@@ -1,7 +1,8 @@
 """Receive, peek, browse, move and delete: what is read under /api/queues/NAME.
 
-A client that goes away while it waits loses nothing: the wait ends with it. One that goes away in the moment in which
-its message is taken loses that, unless it reads in a transaction or with a lease, which the client commits.
+A client that goes away while it waits loses nothing: the wait ends with it. Where its leaving is heard of too late for
+that, the message is taken in a transaction of the server, which is committed if the client is still there. One that
+goes away in the moment of the answer loses that, unless it reads in a transaction or with a lease of its own.
 """
 
 from collections.abc import Callable, Coroutine
@@ -124,13 +125,17 @@ async def _receive(service: Service, client: Client, data: Read, take: Take) -> 
     if data.transaction is not UNSET or data.begin_s is not UNSET:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
             return await _take_or_wait(client, take, wait, transaction), ""
-    if data.lease_s is UNSET:
+    if data.lease_s is UNSET and (client.leaves_at_once or not wait):
         return await _take_or_wait(client, take, wait, None), ""
-    service.transactions.check_room()
+    if data.lease_s is not UNSET:
+        service.transactions.check_room()
     transaction, messages = await _lock(service, client, take, wait)
     if transaction is None:
         return [], ""
-    return messages, await service.transactions.adopt(transaction, data.lease_s)
+    if data.lease_s is not UNSET:
+        return messages, await service.transactions.adopt(transaction, data.lease_s)
+    await transaction.commit()
+    return messages, ""
 
 
 async def _take_or_wait(client: Client, take: Take, wait: float, transaction: Transaction | None) -> list[Message]:

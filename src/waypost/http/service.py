@@ -152,6 +152,9 @@ async def client_gone(receive: Receive) -> None:
 class Client(Protocol):
     """Who waits for the answer to a request."""
 
+    # Whether what it waits for ends in the moment in which it leaves, before anything else can happen.
+    leaves_at_once: bool
+
     @property
     def is_gone(self) -> bool: ...
 
@@ -162,11 +165,12 @@ class Client(Protocol):
 class AsgiClient:
     """A Client, as far as ASGI tells. Nobody looks for it before it waits."""
 
-    __slots__ = ("_receive", "is_gone")
+    __slots__ = ("_receive", "is_gone", "leaves_at_once")
 
     def __init__(self, receive: Receive) -> None:
         self._receive: Final = receive
         self.is_gone = False
+        self.leaves_at_once = False
 
     async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
         loop = asyncio.get_running_loop()
