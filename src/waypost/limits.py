@@ -139,3 +139,32 @@ MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 
 # Outgoing queues that there may be for an acknowledgment to open another: who sends messages names any queue for them.
 MAX_QUEUES_FOR_ACKS: Final = 1000
+
+# MS-MQRR 3.1.4.12: bytes of the propagation token of a remote transaction.
+MAX_PROPAGATION_TOKEN: Final = 131_072
+
+# MS-RPCE 2.2.1.2: bytes of a protocol tower, and the towers or entries that one call of the endpoint mapper asks for.
+MAX_TOWER_SIZE: Final = 2000
+MAX_TOWERS: Final = 500
+
+# RPC: bytes of stub data of one request (MS-RPCE 3.3.3.5.4), and of all requests of all clients that are not whole yet.
+MAX_RPC_REQUEST: Final = 0x0040_0000
+MAX_RPC_UNFINISHED_REQUESTS: Final = 64 * 1024 * 1024
+
+# RPC, per connection: calls that are not answered yet, presentation contexts that are agreed on (MS-RPCE 3.3.3.5.5
+# allows more) and security contexts (MS-RPCE 3.3.1.5.4); per caller, interface and association: context handles.
+MAX_RPC_OPEN_CALLS: Final = 2048
+MAX_RPC_CONTEXTS: Final = 256
+MAX_RPC_SECURITY_CONTEXTS: Final = 64
+MAX_RPC_HANDLES: Final = 20_000
+
+# Cursors that a remote reader may have on one handle.
+MAX_REMOTE_CURSORS: Final = 1000
+
+# MS-MQRR 3.1.4.12: transactions of remote readers that have no outcome yet.
+MAX_ENLISTED_TRANSACTIONS: Final = 10_000
+
+# RPC, client: bytes of stub data of one answer, which has room for the largest packet of a remote read and what stands
+# around it, and of all unfinished answers of a connection together.
+MAX_RPC_ANSWER: Final = MAX_REMOTE_PACKET_SIZE + 0x1000
+MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER

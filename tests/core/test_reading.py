@@ -165,6 +165,17 @@ def test_the_outcome_of_the_transaction_decides_over_what_was_delivered(rig: Rig
     assert rig.labels() == ["second"]
 
 
+def test_what_is_prepared_is_not_taken_back(rig: Rig) -> None:
+    handle, tx = rig.open(), rig.start()
+    lookup_id = rig.send("a")
+    rig.begin(handle, ReadRequest(0, transaction=tx))
+    rig.manager.transactions.transaction_prepare(tx)
+    assert rig.end(handle, lookup_id, delete=False, tx=tx) == SEQUENCE
+    assert rig.state(lookup_id) is PositionState.LOCKED
+    rig.commit()
+    assert rig.labels() == []
+
+
 @pytest.mark.spec("MQDMPR-3.1.7.1.12-04")
 def test_the_end_of_a_read_that_arrived_deletes(rig: Rig) -> None:
     handle = rig.open()

@@ -174,7 +174,16 @@ def test_abort_gives_messages_back_at_their_old_places(rig: Rig, handle: OpenQue
     assert [rig.state(lookup_id) for lookup_id in ids] == [PositionState.AVAILABLE] * 3
     assert rig.labels() == ["received", "moved", "free"]
     counts = [rig.messages.get(rig.orders.number, lookup_id).abort_count for lookup_id in ids]
-    assert counts == [1, 0, 0]
+    assert counts == [1, 1, 0]
+
+
+def test_a_locked_position_tells_its_operation_and_transaction(rig: Rig, handle: OpenQueueDescriptor) -> None:
+    received, free = rig.send("received"), rig.send("free")
+    rig.receive(handle, IN_TX)
+    found = rig.manager.transactions.operation_on(rig.orders, received)
+    assert found is not None
+    assert (found[0].identifier, found[1].lookup_id) == (TX, received)
+    assert rig.manager.transactions.operation_on(rig.orders, free) is None
 
 
 @pytest.mark.spec("MQDMPR-3.1.4.5-03")

@@ -47,6 +47,9 @@ class Stoppable:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._app(scope, receive, send)
 
+    def quick(self, _url: bytes, _headers: list[tuple[bytes, bytes]]) -> None:
+        return None
+
     def stop(self) -> None:
         self.is_stopped = True
 

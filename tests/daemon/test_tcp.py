@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -67,16 +68,17 @@ class Rig:
 async def rig(*, per_peer: int = 9, refusals: int = 60, source: str = "", timeout: float = 5) -> AsyncIterator[Rig]:
     recorder = Recorder()
     unwritten = [0]
+    told = facts(recorder)
     tcp = TcpConnections(
         recorder,
-        facts(recorder),
+        told,
         TcpSettings(source, timeout),
         guard=Guard(99, per_peer, refusals),
         log=recorder.log,
         unwritten_bytes=lambda: unwritten[0],
     )
     (bound,) = listening_sockets("127.0.0.1", 0)
-    server = await asyncio.get_running_loop().create_server(tcp.accepting, sock=bound)
+    server = await asyncio.get_running_loop().create_server(partial(tcp.accepting, told), sock=bound)
     try:
         here = Rig(recorder, tcp, bound.getsockname()[1], unwritten, [])
         yield here

@@ -2,11 +2,9 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-
-_LATER: Final = "Not yet used: there are no RPC listeners."
 
 
 def serve(
@@ -29,10 +27,12 @@ def serve(
     ] = None,
     transfer_port: Annotated[int | None, typer.Option(metavar="1801", help="TCP port for messages.")] = None,
     ping_port: Annotated[int | None, typer.Option(metavar="3527", help="UDP port for pings.")] = None,
-    rpc_port: Annotated[int | None, typer.Option(metavar="2103", help=_LATER)] = None,
-    qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help=_LATER)] = None,
+    rpc_port: Annotated[int | None, typer.Option(metavar="2103", help="TCP port for remote readers.")] = None,
+    qm2qm_port: Annotated[int | None, typer.Option(metavar="2105", help="TCP port for older remote readers.")] = None,
     http_port: Annotated[int | None, typer.Option(metavar="8181", help="TCP port for HTTP.")] = None,
-    epm: Annotated[bool | None, typer.Option("--epm/--no-epm", help=_LATER)] = None,
+    epm: Annotated[
+        bool | None, typer.Option("--epm/--no-epm", help="Whether an endpoint mapper tells these ports, on 135.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any key of the configuration.")
     ] = None,

@@ -162,6 +162,11 @@ class PositionEvents:
                 queue.positions.show_to_peeks(message.lookup_identifier)
         return messages
 
+    def attempt_failed(self, queue: Queue, lookup_id: int) -> None:
+        """Note with a Locked message that its reading or moving came to nothing (readings MQDMPR 3.Z, MQRR 3.28)."""
+        message = self.messages.get(queue.number, lookup_id)
+        self.messages.update(queue.number, replace(message, abort_count=message.abort_count + 1))
+
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message that was sent is Available for the first time."""
         lookup_id = message.lookup_identifier

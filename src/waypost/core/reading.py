@@ -263,6 +263,9 @@ class Reading:
         if not self._transactions.holds(transaction, queue, lookup_id):
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         if not delete_message:
+            if not self._transactions.is_open(transaction):
+                # What is prepared stays as it was promised.
+                return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
             self._transactions.take_back(transaction, queue, lookup_id)
         return HResult.MQ_OK
 

@@ -109,6 +109,14 @@ class Transactions:
         operation = transaction.operations.get((queue.number, lookup_id)) if transaction is not None else None
         return operation is not None and operation.operation_type is OperationType.DEQUEUE
 
+    def operation_on(self, queue: Queue, lookup_id: int) -> tuple[Transaction, TransactionalOperation] | None:
+        """The operation that has locked this position, and the transaction that it belongs to."""
+        for transaction in self.collection.values():
+            operation = transaction.operations.get((queue.number, lookup_id))
+            if operation is not None:
+                return transaction, operation
+        return None
+
     def take_back(self, identifier: bytes, queue: Queue, lookup_id: int) -> None:
         """readings MQDMPR 3.R: the message of a Dequeue did not reach its reader and is for others again."""
         operation = self.collection[identifier].operations.pop((queue.number, lookup_id))
@@ -233,12 +241,10 @@ class Transactions:
             case OperationType.ENQUEUE:
                 self._positions.remove(operation.queue, operation.lookup_id)
             case OperationType.DEQUEUE:
-                # readings MQDMPR 3.Z: how often a receive was taken back is kept with the message.
-                message = self._positions.messages.get(operation.queue.number, operation.lookup_id)
-                message = replace(message, abort_count=message.abort_count + 1)
-                self._positions.messages.update(operation.queue.number, message)
+                self._positions.attempt_failed(operation.queue, operation.lookup_id)
                 self._release(operation, operation.dequeue_reason)
             case OperationType.MOVE:
+                self._positions.attempt_failed(operation.queue, operation.lookup_id)
                 # readings MQDMPR 3.S: a Move has no reason of its own.
                 self._release(operation, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
 

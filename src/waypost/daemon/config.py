@@ -239,22 +239,36 @@ class LogSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reading from afar (MS-MQRR, MS-MQQP). Not yet used: this version has no RPC listeners."""
+    """Reading from afar (MS-MQRR, MS-MQQP), on the address of `transfer.bind`."""
 
-    port: Annotated[_Port, Meta(description="TCP port of the RPC interfaces.")] = 2103
-    qm2qm_port: Annotated[_Port, Meta(description="TCP port of the interface between queue managers.")] = 2105
-    epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper on TCP port 135.")] = False
+    enabled: Annotated[bool, Meta(description="Whether other hosts may read queues of this one over RPC.")] = True
+    port: Annotated[
+        _Port, Meta(description="TCP port of RemoteRead and qmcomm. If it is taken, the one 11 higher is tried.")
+    ] = 2103
+    qm2qm_port: Annotated[
+        _Port, Meta(description="TCP port of the older interface between queue managers, with the same steps.")
+    ] = 2105
+    epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper, which tells these ports.")] = False
+    epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients look for it at 135.")] = 135
+    max_connections: Annotated[int, Meta(ge=1, description="How many connections of remote readers there may be.")] = (
+        1000
+    )
     pending_request_timeout_s: Annotated[
-        _Seconds, Meta(description="How long the read of another host may wait to be ended.")
-    ] = 60.0
+        _Seconds, Meta(description="How long a message that was given to a remote reader stays locked for it.")
+    ] = 300.0
     min_auth_level: Annotated[
         Literal["", "none", "connect", "integrity", "privacy"],
         Meta(
-            description="The least protection of a call. Empty: privacy once users are configured, else calls from "
-            "loopback only."
+            description="The least protection of a call. Empty: privacy once users are configured or Kerberos is "
+            "asked for, else none, and only from loopback addresses."
         ),
     ] = ""
-    users_file: Annotated[str, Meta(description="File with lines `DOMAIN:user:password`.")] = ""
+    users_file: Annotated[
+        str, Meta(description="File with lines `DOMAIN:user:password`: who may authenticate with NTLM.")
+    ] = ""
+    kerberos: Annotated[
+        bool, Meta(description="Whether Kerberos is asked for: the extra `kerberos`, and a key of this computer.")
+    ] = False
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

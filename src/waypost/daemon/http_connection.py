@@ -25,7 +25,7 @@ class HttpConnection(HttpToolsProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         # waypost.daemon.web.App.quick
-        self._find: Final[FindHandler | None] = getattr(self.app, "quick", None)
+        self._find: Final[FindHandler] = self.app.quick
         self._is_in_head = False
         self._is_in_body = False
         # The request that comes or is served, if it is one of those.
@@ -105,8 +105,7 @@ class HttpConnection(HttpToolsProtocol):
         """Only one that comes when nothing is under way, and whose answer can be written at once."""
         parser, limit = self.parser, self.limit_concurrency
         if (
-            self._find is None
-            or parser.get_method() != b"POST"
+            parser.get_method() != b"POST"
             or (self.cycle is not None and not self.cycle.response_complete)
             or self.flow.write_paused
             or self.expect_100_continue

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Self, TypeAlias
 
 from waypost.client.aio_manager import Manager
@@ -26,13 +27,15 @@ from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.names import Names
 from waypost.daemon.routes import parse_routes
-from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets
+from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving
+from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets, stepping_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.web import App, Web
 from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
+from waypost.remote.context import PORT_STEP
 
 if sys.platform != "win32":
     import uvloop
@@ -83,7 +86,7 @@ class Daemon:
             world = World(self._log, self._broken)
             shell = Looping(
                 self._config.folder,
-                _settings(self._config, addresses),
+                _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
                 outside=world,
             )
@@ -106,7 +109,7 @@ class Daemon:
         network = shell.engine.node.network
         assert network is not None
         limits = config.transfer
-        connections = allow_files(limits.max_connections, config.http.max_connections)
+        connections = allow_files(limits.max_connections, config.http.max_connections + config.rpc.max_connections)
         if connections < limits.max_connections:
             log.warning("too few files", message="The system allows fewer connections.", connections=connections)
         tcp = TcpConnections(
@@ -114,6 +117,15 @@ class Daemon:
             network,
             TcpSettings(limits.bind, limits.connect_timeout_s),
             guard=Guard(connections, limits.max_connections_per_peer, limits.refusals_per_minute),
+            log=log,
+            unwritten_bytes=lambda: shell.engine.unwritten_bytes,
+        )
+        remote = shell.engine.node.remote
+        rpc = TcpConnections(
+            shell,
+            None,
+            TcpSettings(),
+            guard=RpcGuard(config.rpc),
             log=log,
             unwritten_bytes=lambda: shell.engine.unwritten_bytes,
         )
@@ -128,8 +140,13 @@ class Daemon:
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
-            world.begin(tcp, names, pings)
-            servers += [await loop.create_server(tcp.accepting, sock=each) for each in sockets.transfer]
+            world.begin(tcp, rpc, names, pings)
+            accepting = partial(tcp.accepting, network)
+            servers += [await loop.create_server(accepting, sock=each) for each in sockets.transfer]
+            if remote is not None:
+                for port, each in sockets.rpc.by_port:
+                    accepting = partial(rpc.accepting, RpcListener(remote, port))
+                    servers.append(await loop.create_server(accepting, sock=each))
             if web is not None:
                 await web.start()
             # What was made until here stays: no collection has to look at it again.
@@ -146,8 +163,10 @@ class Daemon:
             if web is not None:
                 web.begin_stop()
             shell.tell(network.stop)
+            if remote is not None:
+                shell.tell(remote.stop)
             shell.engine.end_reads()
-            await asyncio.gather(tcp.drain(), *([] if web is None else [web.stop()]))
+            await asyncio.gather(tcp.drain(), rpc.drain(), *([] if web is None else [web.stop()]))
 
     def _web(self, manager: Manager, sockets: "_Sockets") -> Web | None:
         if self._make_app is None or sockets.http is None:
@@ -223,12 +242,16 @@ class _Sockets:
                 _kept(undo, datagram_sockets(transfer.bind, transfer.ping_port)) if transfer.ping else []
             )  # fmt: skip
             self.asking: Final = _kept(undo, datagram_sockets(transfer.bind, 0)) if transfer.ping else []
+            self.rpc: Final = _rpc_sockets(undo, config) if config.rpc.enabled else RpcSockets()
             self._undo: Final = undo.pop_all()
         self.endpoints: Final[Endpoints] = {
             name: endpoint(sockets[0])
             for name, sockets in (
                 ("transfer", self.transfer),
                 ("ping", self.ping),
+                ("rpc", self.rpc.remote_read),
+                ("qm2qm", self.rpc.qm2qm),
+                ("epm", self.rpc.mapper),
                 ("http", [] if self.http is None else [self.http]),
             )
             if sockets
@@ -247,13 +270,23 @@ def _kept(undo: ExitStack, sockets: list[socket.socket]) -> list[socket.socket]:
     return sockets
 
 
-def _settings(config: Config, addresses: frozenset[str]) -> Settings:
+def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
+    address, rpc = config.transfer.bind, config.rpc
+    return RpcSockets(
+        _kept(undo, stepping_sockets(address, rpc.port, PORT_STEP)),
+        _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
+        _kept(undo, listening_sockets(address, rpc.epm_port)) if rpc.epm else [],
+    )
+
+
+def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:
     return replace(
         manager_settings(config.names.computer or None, config.quotas.machine_kb),
         addresses=addresses,
         aliases=frozenset(config.names.aliases),
         transfer=config.transfer.settings(),
         routes=parse_routes(config.routing.routes),
+        remote=serving(config.rpc, rpc, config.transfer.bind),
     )
 
 

@@ -14,12 +14,15 @@ if sys.platform != "win32":
     import resource
 
 _BACKLOG: Final = 1024
+_MAX_STEPS: Final = 20
 # The store, the log, listeners and connections that go out.
 _RESERVED_FILES: Final = 64 + MAX_CONNECTING
 
 
 class CannotListen(InvalidParameter):
-    """An address or a port cannot be used."""
+    """An address or a port cannot be used; another port of the address may be free."""
+
+    is_taken = False
 
 
 def listening_sockets(address: str, port: int) -> list[socket.socket]:
@@ -32,6 +35,17 @@ def listening_sockets(address: str, port: int) -> list[socket.socket]:
     with suppress(CannotListen):
         sockets.append(_bound("::", first.getsockname()[1], socket.SOCK_STREAM))
     return sockets
+
+
+def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
+    """The same; if the port is taken, the one that is a step higher, and so on."""
+    for each in range(port, 0x1_0000, step):
+        try:
+            return listening_sockets(address, each)
+        except CannotListen as error:
+            if not error.is_taken or each >= port + step * _MAX_STEPS:
+                raise
+    raise CannotListen(f"no TCP port of {address or 'this computer'} from {port} in steps of {step} is free")
 
 
 def datagram_sockets(address: str, port: int) -> list[socket.socket]:
@@ -92,7 +106,9 @@ def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
         bound.setblocking(False)
     except OSError as error:
         bound.close()
-        raise CannotListen(_sentence(address, port, kind, error)) from None
+        refused = CannotListen(_sentence(address, port, kind, error))
+        refused.is_taken = error.errno == errno.EADDRINUSE
+        raise refused from None
     return bound
 
 

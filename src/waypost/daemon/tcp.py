@@ -1,4 +1,4 @@
-"""TCP connections with other queue managers, both ways.
+"""TCP connections with other queue managers, both ways, and those of remote readers.
 
 A connection has the number that the queue manager gave it. Bytes go in as they come, and those of one turn of the loop
 become one batch. Three things are bounded here: what waits for a peer that reads slowly, because the queue manager
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from waypost.daemon.facts import Facts, Shell
+from waypost.clock import Now
+from waypost.daemon.facts import ConnectionFacts, Facts, Shell
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
 from waypost.daemon.sockets import reason
@@ -40,10 +41,10 @@ class TcpSettings:
 
 
 class TcpConnections:
-    """All of them. `unwritten_bytes` says what waits for the disk."""
+    """All of one kind. `unwritten_bytes` says what waits for the disk; without `facts` all come in."""
 
     def __init__(
-        self, shell: Shell, facts: Facts, settings: TcpSettings, *, guard: Guard, log: Log,
+        self, shell: Shell, facts: Facts | None, settings: TcpSettings, *, guard: Guard, log: Log,
         unwritten_bytes: Callable[[], int],
     ) -> None:  # fmt: skip
         self.shell: Final = shell
@@ -60,9 +61,9 @@ class TcpConnections:
         self._all: set[Connection] = set()
         self._waiting_for_disk: set[Connection] = set()
 
-    def accepting(self) -> "Connection":
+    def accepting(self, facts: ConnectionFacts) -> "Connection":
         """The protocol of a connection that comes in."""
-        return Connection(self, None)
+        return Connection(self, facts, None)
 
     def connect(self, effect: Connect) -> None:
         attempt = self._loop.create_task(self._connect(effect))
@@ -123,13 +124,17 @@ class TcpConnections:
             connection.resume_reading()
 
     async def _connect(self, effect: Connect) -> None:
-        source = self._settings.source
+        facts, source = self.facts, self._settings.source
+        assert facts is not None
         # One family cannot connect from an address of the other.
         local = (source, 0) if source and (":" in source) == (":" in effect.address) else None
         try:
             async with self._connecting, asyncio.timeout(self._settings.connect_timeout_s):
                 await self._loop.create_connection(
-                    partial(Connection, self, effect.connection), effect.address, effect.port, local_addr=local
+                    partial(Connection, self, facts, effect.connection, partial(facts.connected, effect.connection)),
+                    effect.address,
+                    effect.port,
+                    local_addr=local,
                 )
         except TimeoutError:
             self._failed(effect, f"no answer within {self._settings.connect_timeout_s:g} s")
@@ -137,6 +142,7 @@ class TcpConnections:
             self._failed(effect, reason(error))
 
     def _failed(self, effect: Connect, why: str) -> None:
+        assert self.facts is not None
         self.log.debug("connection failed", address=effect.address, port=effect.port, reason=why)
         self.shell.tell(partial(self.facts.connect_failed, effect.connection, why))
         self.on_failure()
@@ -151,8 +157,13 @@ class TcpConnections:
 class Connection(asyncio.Protocol):
     """One of them. Without a number it comes in, and gets one if it is admitted."""
 
-    def __init__(self, connections: TcpConnections, number: int | None) -> None:
+    def __init__(
+        self, connections: TcpConnections, facts: ConnectionFacts, number: int | None,
+        connected: Callable[[Now], None] | None = None,
+    ) -> None:  # fmt: skip
         self._all: Final = connections
+        self._facts: Final = facts
+        self._connected: Final = connected
         self._number = number
         self._is_incoming: Final = number is None
         self._address = ""
@@ -168,9 +179,9 @@ class Connection(asyncio.Protocol):
         self._began = self._loop.time()
         everything = self._all
         self._transport.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
-        if self._number is not None:
+        if self._number is not None and self._connected is not None:
             everything.opened(self, self._number)
-            everything.shell.tell(partial(everything.facts.connected, self._number))
+            everything.shell.tell(self._connected)
             return
         # Of a peer that is gone already there is no name.
         self._address = (transport.get_extra_info("peername") or ("",))[0]
@@ -180,7 +191,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             return
         self._is_admitted = True
-        number = everything.shell.tell(partial(everything.facts.accept, self._address))
+        number = everything.shell.tell(partial(self._facts.accept, self._address))
         if number is None:
             everything.guard.refused(self._address, self._began)
             self._transport.abort()
@@ -192,7 +203,7 @@ class Connection(asyncio.Protocol):
         if self._number is None:
             return
         everything = self._all
-        everything.shell.tell(partial(everything.facts.data_received, self._number, data))
+        everything.shell.tell(partial(self._facts.data_received, self._number, data))
         if everything.unwritten_bytes() > MAX_UNWRITTEN_BYTES:
             everything.await_disk(self)
 
@@ -205,11 +216,11 @@ class Connection(asyncio.Protocol):
         everything.ended(self)
         if self._number is not None:
             number = self._forget()
-            everything.shell.tell(partial(everything.facts.connection_lost, number))
+            everything.shell.tell(partial(self._facts.connection_lost, number))
 
     def pause_writing(self) -> None:
         if self._number is not None:
-            self._all.shell.tell(partial(self._all.facts.writing_paused, self._number))
+            self._all.shell.tell(partial(self._facts.writing_paused, self._number))
             self._watch_progress()
 
     def resume_writing(self) -> None:
@@ -217,7 +228,7 @@ class Connection(asyncio.Protocol):
             self._watch.cancel()
             self._watch = None
         if self._number is not None:
-            self._all.shell.tell(partial(self._all.facts.writing_resumed, self._number))
+            self._all.shell.tell(partial(self._facts.writing_resumed, self._number))
 
     def write(self, data: bytes) -> None:
         self._written += len(data)

@@ -19,11 +19,15 @@ class World:
         self._handlers: dict[type[Effect], Callable[[Any], None]] = {Notice: log.notice}
         self._waiting: list[Effect] | None = []
 
-    def begin(self, tcp: TcpConnections, names: Names, pings: Pings) -> None:
+    def begin(self, tcp: TcpConnections, rpc: TcpConnections, names: Names, pings: Pings) -> None:
+        def kind(effect: Write | Close) -> TcpConnections:
+            """Those of remote readers have numbers below zero."""
+            return tcp if effect.connection > 0 else rpc
+
         self._handlers |= {
             Connect: tcp.connect,
-            Write: tcp.write,
-            Close: tcp.close,
+            Write: lambda effect: kind(effect).write(effect),
+            Close: lambda effect: kind(effect).close(effect),
             Resolve: names.resolve,
             SendDatagram: pings.send,
         }

@@ -152,8 +152,9 @@ async def client_gone(receive: Receive) -> None:
 class Client(Protocol):
     """Who waits for the answer to a request."""
 
-    # Whether what it waits for ends in the moment in which it leaves, before anything else can happen.
-    leaves_at_once: bool
+    @property
+    def leaves_at_once(self) -> bool:
+        """Whether what it waits for ends in the moment in which it leaves, before anything else can happen."""
 
     @property
     def is_gone(self) -> bool: ...

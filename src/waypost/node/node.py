@@ -40,6 +40,7 @@ from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
 from waypost.node.failures import failure
 from waypost.node.network.network import Network
 from waypost.node.recovery import Settings, recover
+from waypost.node.remote import RemoteReading
 from waypost.node.reserves import Reserve
 from waypost.node.sequences import Sequences
 from waypost.node.stored_messages import StoredMessages
@@ -74,6 +75,7 @@ class Node:
         "manager",
         "messages",
         "network",
+        "remote",
         "sequences",
         "transactional_acks",
         "trouble",
@@ -123,6 +125,8 @@ class Node:
         self.transactional_acks: Final = TransactionalAcks(self.manager, self.default_time_to_reach_queue)
         # What it does on the network; None for a queue manager that is by itself.
         self.network: Final = None if settings.transfer is None else Network(self, settings)
+        # The remote readers that it serves; None if it serves none.
+        self.remote: Final = None if settings.remote is None else RemoteReading(self, settings.remote, new_guid)
         self.end(now)
         if self.network is not None:
             self.network.start(now)
@@ -152,6 +156,8 @@ class Node:
                 self._continue_purge()
             if self.network is not None:
                 self.network.tick(now)
+            if self.remote is not None:
+                self.remote.tick(now)
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
@@ -160,12 +166,13 @@ class Node:
         if self._purges:
             return now.monotonic
         deadline = self.manager.next_deadline(now)
-        if self.network is None and not self._is_integrated:
+        if self.network is None and self.remote is None and not self._is_integrated:
             return deadline
         deadlines = (
             deadline,
             self.directory.events.next_deadline if self._is_integrated else None,
             self.network.next_deadline() if self.network is not None else None,
+            self.remote.next_deadline() if self.remote is not None else None,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -228,6 +235,9 @@ class Node:
         if self._ready:
             self._give(self._ready, token)
             self._ready = []
+        if self.remote is not None:
+            for effect, wait in self.remote.take_output(token):
+                self._give((effect,), wait)
         if told := self.external.take_messages():
             self._tell_coordinator(told)
 
@@ -304,7 +314,7 @@ class Node:
                     is_sent = self.transactional_acks.final_ack(message, event.reason, now)
                     if self.network is not None:
                         self.network.statistics.final_acks_sent += is_sent
-            case ReadEnded():
+            case ReadEnded() if self.remote is None or not self.remote.read_ended(event, now):
                 self._end_read(event)
             case PurgePendingChanged(queue, lookup_id):
                 # What happened since may have taken the message away.

@@ -8,6 +8,7 @@ cursors and waits are gone. What the start itself changes is in the batch that i
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from waypost.clock import Now
 from waypost.core.positions import PositionState
@@ -31,6 +32,9 @@ from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, Transa
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.message_class import MessageClass
 
+if TYPE_CHECKING:
+    from waypost.node.remote import RemoteServing
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -38,7 +42,7 @@ class Settings:
 
     None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12,
     in seconds; None leaves it to the directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without
-    `transfer` the queue manager is by itself, and what is for others waits.
+    `transfer` the queue manager is by itself, and what is for others waits; without `remote` nobody reads from afar.
     """
 
     computer_name: str
@@ -52,6 +56,7 @@ class Settings:
     transfer: TransferSettings | None = None
     aliases: frozenset[str] = field(default_factory=frozenset)
     routes: tuple[Route, ...] = ()
+    remote: "RemoteServing | None" = None
 
 
 def recover(

@@ -1,7 +1,9 @@
-"""MS-MQQB 3.1.5.8.3: whether the sender of a message may put it into a queue. The rules are those of MS-DTYP 2.5.3.2.
+"""Who may do what with a queue, by its security descriptor and the rules of MS-DTYP 2.5.3.2.
 
-A message that names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the
-SecurityHeader out opens no queue. Whatever cannot be understood denies: a descriptor, an identity, a kind of ACE.
+MS-MQQB 3.1.5.8.3 asks that of the sender of a message, MS-MQRR 3.1.4.2 and MS-MQQP 5 of a remote reader. A message that
+names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the SecurityHeader
+out opens no queue; and so does a caller that has not authenticated. The account of another caller has a name, and what
+SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network. Whatever cannot be understood denies: a descriptor, an identity, a kind of ACE.
 """
 
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from waypost.wire.security_descriptor import (
     SecurityDescriptor,
 )
 from waypost.wire.security_header import NO_SENDER, SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
-from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, NETWORK, Sid
 
 # MS-DTYP 2.4.4.1: the ACE is for what is below the object, and not for the object.
 INHERIT_ONLY_ACE: Final = 0x08
@@ -45,6 +47,7 @@ class Sender:
 
 UNNAMED: Final = Sender(frozenset({EVERYONE, ANONYMOUS}))
 QUEUE_MANAGER: Final = Sender(frozenset({EVERYONE}))
+AUTHENTICATED: Final = Sender(frozenset({EVERYONE, AUTHENTICATED_USERS, NETWORK}))
 UNKNOWN: Final = Sender(frozenset())
 
 
@@ -64,19 +67,32 @@ def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Send
     return UNKNOWN if groups is None else Sender(groups | {sid, EVERYONE})
 
 
+def caller_of(name: str | None) -> Sender:
+    """Who calls over RPC; None is somebody who has not authenticated."""
+    return UNNAMED if name is None else AUTHENTICATED
+
+
 def may_write(descriptor: bytes, sender: Sender) -> bool:
     """Whether a sender has MQSEC_WRITE_MESSAGE on the queue with this security descriptor."""
+    return allows(descriptor, sender, QueueAccess.MQSEC_WRITE_MESSAGE)
+
+
+def allows(descriptor: bytes, sender: Sender, rights: QueueAccess) -> bool:
+    """Whether somebody has all of these rights on the queue with this security descriptor."""
     decoded = _decoded(descriptor)
     if decoded is None or not sender.sids:
         return False
     if not isinstance(decoded.dacl, Acl):
         return True
+    missing = int(rights)
     for ace in decoded.dacl.aces:
-        if _speaks_of(ace, sender):
-            if ace.ace_type in _DENYING:
-                return False
-            if ace.ace_type in _ALLOWING:
-                return True
+        mask = _mask(ace, sender) & missing
+        if mask and ace.ace_type in _DENYING:
+            return False
+        if ace.ace_type in _ALLOWING:
+            missing &= ~mask
+        if not missing:
+            return True
     return False
 
 
@@ -91,16 +107,16 @@ def _decoded(descriptor: bytes) -> SecurityDescriptor | None:
     return decoded
 
 
-def _speaks_of(ace: Ace, sender: Sender) -> bool:
-    """Whether the ACE gives or denies the sender the right to write to the queue itself.
+def _mask(ace: Ace, sender: Sender) -> int:
+    """The rights to the queue itself that the ACE gives or denies the sender.
 
     An ObjectAce for a part of an object gives nothing, because the whole is asked for, and denies what it denies.
     """
     if isinstance(ace, OpaqueAce) or ace.ace_flags & INHERIT_ONLY_ACE or ace.sid not in sender.sids:
-        return False
+        return 0
     if isinstance(ace, ObjectAce) and ace.object_type is not None and ace.ace_type in _ALLOWING:
-        return False
-    return bool(ace.mask & QueueAccess.MQSEC_WRITE_MESSAGE)
+        return 0
+    return ace.mask
 
 
 def _sid(data: bytes) -> Sid | None:

@@ -72,5 +72,7 @@ class Sid:
 
 EVERYONE: Final = Sid(1, (0,))
 ANONYMOUS: Final = Sid(5, (7,))
+NETWORK: Final = Sid(5, (2,))
+AUTHENTICATED_USERS: Final = Sid(5, (11,))
 LOCAL_SYSTEM: Final = Sid(5, (18,))
 ADMINISTRATORS: Final = Sid(5, (32, 544))

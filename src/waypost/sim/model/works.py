@@ -123,10 +123,9 @@ class Works:
         if step.operation is Operation.SEND:
             books.remove(letter)
             return
-        if step.operation is Operation.RECEIVE:
-            letter.abort_count += 1
-            if not letter.is_volatile:
-                books.save(letter)
+        letter.abort_count += 1
+        if not letter.is_volatile:
+            books.save(letter)
         books.marks.sometimes("an abort that returns a message")
         if step.box.waiting and letter.state is not State.PURGE_PENDING and not letter.is_expired:
             books.marks.sometimes("an abort that serves a waiting reader")

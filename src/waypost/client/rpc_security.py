@@ -1,0 +1,218 @@
+"""The security packages of RPC: pyspnego behind the port of waypost.rpc.authentication.
+
+NTLM and SPNEGO work everywhere; Kerberos needs the extra `kerberos` and what the system knows of its realm. An acceptor
+of NTLM knows the users of a file (rpc_users).
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import spnego
+from spnego.exceptions import SpnegoError
+from spnego.iov import BufferType, IOVBuffer, IOVResBuffer
+
+from waypost.client.rpc_acceptor import NtlmAcceptor, SpnegoAcceptor
+from waypost.client.rpc_users import UsersFile
+from waypost.errors import InvalidParameter
+from waypost.rpc.authentication import Acceptors, AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
+
+_PROTOCOLS: Final = {AuthType.NTLM: "ntlm", AuthType.SPNEGO: "negotiate", AuthType.KERBEROS: "kerberos"}
+
+# pyspnego's own NTLM and SPNEGO on every system, so that there is one to know.
+_OPTIONS: Final = {
+    AuthType.NTLM: spnego.NegotiateOptions.use_ntlm,
+    AuthType.SPNEGO: spnego.NegotiateOptions.use_negotiate,
+    AuthType.KERBEROS: spnego.NegotiateOptions.none,
+}
+
+# MS-RPCE 2.2.2.12 asks for the DCE style. A context that signs is built at each level: SPNEGO signs what it negotiated.
+_REQUIREMENTS: Final = (
+    spnego.ContextReq.dce_style
+    | spnego.ContextReq.mutual_auth
+    | spnego.ContextReq.replay_detect
+    | spnego.ContextReq.sequence_detect
+    | spnego.ContextReq.integrity
+)
+
+_ACCEPTED: Final = _REQUIREMENTS | spnego.ContextReq.confidentiality
+
+# MS-NLMP 2.2.2.9.
+_NTLM_SIGNATURE: Final = 16
+
+# RFC 4121 4.2.4 and 4.2.6: what the token of a sealed message in DCE style has more than that of a signed one with AES
+# keys: a confounder, filler of a block, and a copy of the token's header.
+_KERBEROS_SEAL: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who a client is: DOMAIN\\user or user@REALM. Without a password, whom Kerberos knows in its cache."""
+
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def initiator(auth_type: AuthType, level: AuthLevel, host: str, credentials: Credentials) -> SecurityContext:
+    """The client's side of an authentication with `host`. With Kerberos it waits for the server of the realm."""
+    requirements = _REQUIREMENTS
+    if level is AuthLevel.PRIVACY:
+        requirements |= spnego.ContextReq.confidentiality
+    try:
+        proxy = spnego.client(
+            credentials.user,
+            credentials.password,
+            hostname=host,
+            context_req=requirements,
+            protocol=_PROTOCOLS[auth_type],
+            options=_OPTIONS[auth_type],
+        )
+    except ImportError:
+        raise InvalidParameter("Kerberos needs the extra of its name: pip install 'waypost[kerberos]'") from None
+    except Exception as error:  # noqa: BLE001, Kerberos asks its server now, with errors of its own
+        raise SecurityContextFailed(f"{_PROTOCOLS[auth_type]}: {error}") from None
+    return _Context(auth_type, proxy)
+
+
+def acceptors(users: Path | None) -> Acceptors:
+    """What a server offers: NTLM for the users of the file, Kerberos where the system has it, and SPNEGO over both.
+
+    A file that is not there or not right is an InvalidParameter at once.
+    """
+    file = UsersFile(users) if users is not None else None
+    if file is not None:
+        file.read()
+    return partial(_accept, file)
+
+
+def _accept(users: UsersFile | None, auth_type: AuthType) -> SecurityContext | None:
+    kerberos = _kerberos_acceptor() if auth_type in (AuthType.KERBEROS, AuthType.SPNEGO) else None
+    ntlm = NtlmAcceptor(users) if users is not None and auth_type in (AuthType.NTLM, AuthType.SPNEGO) else None
+    proxy = kerberos or ntlm
+    if proxy is None:
+        return None
+    return _Context(auth_type, SpnegoAcceptor(kerberos, ntlm, _ACCEPTED) if auth_type is AuthType.SPNEGO else proxy)
+
+
+def _kerberos_acceptor() -> spnego.ContextProxy | None:
+    """None without the extra, or without a key of this computer."""
+    try:
+        return spnego.server(context_req=_ACCEPTED, protocol="kerberos")
+    except (ImportError, SpnegoError):
+        return None
+
+
+class _Context:
+    """A SecurityContext of pyspnego."""
+
+    __slots__ = ("_is_complete", "_principal", "_proxy", "auth_type")
+
+    def __init__(self, auth_type: AuthType, proxy: spnego.ContextProxy) -> None:
+        self.auth_type: Final = auth_type
+        self._proxy: Final = proxy
+        self._is_complete = False
+        self._principal: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._is_complete
+
+    @property
+    def principal(self) -> str | None:
+        return self._principal
+
+    @property
+    def _is_ntlm(self) -> bool:
+        return self._proxy.negotiated_protocol == "ntlm"
+
+    def step(self, token: bytes | None) -> bytes | None:
+        if self._is_complete:
+            raise SecurityContextFailed("the authentication is over and another token came")
+        with self._guarded():
+            answer = self._proxy.step(token)
+            if self._proxy.complete:
+                self._complete()
+            return answer
+
+    def _complete(self) -> None:
+        # SPNEGO calls itself complete when the other side says so; the package inside has sizes only when it is.
+        self._proxy.query_message_sizes()
+        self._principal = self._proxy.client_principal
+        if self._proxy.usage == "accept" and not self._principal:
+            raise SecurityContextFailed("the authentication is over and says not of whom")
+        self._is_complete = True
+
+    def signature_size(self, level: AuthLevel) -> int:
+        if self._is_ntlm:
+            return _NTLM_SIGNATURE
+        sealed = self._proxy.query_message_sizes().header
+        return sealed if level is AuthLevel.PRIVACY else sealed - _KERBEROS_SEAL
+
+    def protect(self, parts: Parts, level: AuthLevel) -> tuple[bytes, bytes]:
+        with self._guarded():
+            self._demand(level)
+            if level is AuthLevel.PRIVACY:
+                buffers = self._proxy.wrap_iov(_buffers(parts, BufferType.header)).buffers
+                body, token = _data(buffers, BufferType.data), _data(buffers, BufferType.header)
+            else:
+                body, token = parts.body, self._proxy.sign(self._signed(parts))
+            if len(token) != self.signature_size(level):
+                raise SecurityContextFailed(f"the token has {len(token)} bytes, not {self.signature_size(level)}")
+            return body, token
+
+    def unprotect(self, parts: Parts, auth_value: bytes, level: AuthLevel) -> bytes:
+        with self._guarded():
+            self._demand(level)
+            size = self.signature_size(level)
+            # MS-RPCE 2.2.2.11: who has reserved more room than the token takes fills it with zeros.
+            token = auth_value if any(auth_value[size:]) else auth_value[:size]
+            if level is not AuthLevel.PRIVACY:
+                self._proxy.verify(self._signed(parts), token)
+                return parts.body
+            result = self._proxy.unwrap_iov(_buffers(parts, IOVBuffer(BufferType.header, token)))
+            if not result.encrypted:
+                raise SecurityContextFailed("a fragment is not sealed")
+            return _data(result.buffers, BufferType.data)
+
+    def _signed(self, parts: Parts) -> bytes:
+        """What is signed at the levels that do not seal.
+
+        NTLM signs the whole fragment, agreed or not, as impacket does, which never agrees: MS-RPCE 3.3.1.5.2.2 gives it
+        header and sec_trailer as buffers to be read only, and it signs these too.
+        """
+        return parts.header + parts.body + parts.trailer if parts.sign_header or self._is_ntlm else parts.body
+
+    def _demand(self, level: AuthLevel) -> None:
+        """NTLM that did not agree to sign makes and takes the same signature for everything."""
+        wanted = spnego.ContextReq.integrity
+        if level is AuthLevel.PRIVACY:
+            wanted |= spnego.ContextReq.confidentiality
+        if wanted & ~self._proxy.context_attr:
+            raise SecurityContextFailed(f"the authentication was not made for the level {level.name}")
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except SecurityContextFailed:
+            raise
+        except Exception as error:  # noqa: BLE001, its parsers raise what they trip over
+            raise SecurityContextFailed(f"{_PROTOCOLS[self.auth_type]}: {error}") from None
+
+
+def _buffers(parts: Parts, token: IOVBuffer | BufferType) -> list[IOVBuffer | BufferType]:
+    """MS-RPCE 3.3.1.5.2.2: the segments in their order, and the token, or the type alone of one to be made."""
+    beside = BufferType.sign_only if parts.sign_header else BufferType.data_readonly
+    return [
+        IOVBuffer(beside, parts.header),
+        IOVBuffer(BufferType.data, parts.body),
+        IOVBuffer(beside, parts.trailer),
+        token,
+    ]
+
+
+def _data(buffers: Iterable[IOVResBuffer], kind: BufferType) -> bytes:
+    return next(buffer.data or b"" for buffer in buffers if buffer.type == kind)

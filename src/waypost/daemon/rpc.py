@@ -1,0 +1,97 @@
+"""RPC in the daemon: where remote readers connect, who may, and what they must show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, ip_address
+from pathlib import Path
+from socket import socket
+from typing import Final
+
+from waypost.client.rpc_security import acceptors
+from waypost.clock import Now
+from waypost.daemon.config import Rpc
+from waypost.daemon.guard import Guard
+from waypost.node.remote import RemoteReading, RemoteServing
+from waypost.remote.context import RemoteSettings
+from waypost.rpc.authentication import AuthLevel
+from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
+from waypost.rpc.settings import RpcSettings
+
+_LEVELS: Final = {
+    "none": AuthLevel.NONE,
+    "connect": AuthLevel.CONNECT,
+    "integrity": AuthLevel.INTEGRITY,
+    "privacy": AuthLevel.PRIVACY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RpcSockets:
+    """Those of each listener; none at all if RPC is not enabled."""
+
+    remote_read: Sequence[socket] = ()
+    qm2qm: Sequence[socket] = ()
+    mapper: Sequence[socket] = ()
+
+    @property
+    def by_port(self) -> list[tuple[int, socket]]:
+        return [(_port([each]), each) for each in (*self.remote_read, *self.qm2qm, *self.mapper)]
+
+
+class RpcGuard(Guard):
+    """While nobody has to say who it is, only programs of this computer may connect."""
+
+    __slots__ = ("_is_open",)
+
+    def __init__(self, settings: Rpc) -> None:
+        most = settings.max_connections
+        super().__init__(most, most, most)
+        self._is_open: Final = bool(settings.min_auth_level) or _knows_users(settings)
+
+    def admit(self, address: str, now: float) -> str | None:
+        if not self._is_open and not ip_address(address.partition("%")[0]).is_loopback:
+            return "remote readers need rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
+        return super().admit(address, now)
+
+
+class RpcListener:
+    """The facts of connections to one port: waypost.daemon.facts.Facts for waypost.daemon.tcp."""
+
+    __slots__ = ("_port", "_remote", "connection_lost", "data_received", "writing_paused", "writing_resumed")
+
+    def __init__(self, remote: RemoteReading, port: int) -> None:
+        self._remote: Final = remote
+        self._port: Final = port
+        self.data_received: Final = remote.data_received
+        self.connection_lost: Final = remote.connection_lost
+        self.writing_paused: Final = remote.writing_paused
+        self.writing_resumed: Final = remote.writing_resumed
+
+    def accept(self, address: str, now: Now) -> int | None:
+        return self._remote.accept(self._port, address, now)
+
+
+def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | None:
+    """What the queue manager is told. A users file that is not right is an InvalidParameter."""
+    if not sockets.remote_read:
+        return None
+    default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
+    level = _LEVELS.get(settings.min_auth_level, default)
+    return RemoteServing(
+        RemoteSettings(pending_request_timeout_s=settings.pending_request_timeout_s, min_auth_level=level),
+        RpcSettings(min_auth_level=level),
+        acceptors(Path(settings.users_file) if settings.users_file else None),
+        remote_read_port=_port(sockets.remote_read),
+        qm2qm_port=_port(sockets.qm2qm),
+        mapper_port=_port(sockets.mapper) if sockets.mapper else 0,
+        mapper_address=IPv4Address(bind) if bind and ":" not in bind else ANY_ADDRESS,
+    )
+
+
+def _knows_users(settings: Rpc) -> bool:
+    return bool(settings.users_file) or settings.kerberos
+
+
+def _port(sockets: Sequence[socket]) -> int:
+    port: int = sockets[0].getsockname()[1]
+    return port

@@ -1,0 +1,203 @@
+"""The queue manager as a server of remote readers: MS-MQRR and MS-MQQP over RPC, put together with the core.
+
+The shell tells facts, each of which is one operation of the node, as it does for waypost.node.network. What the servers
+answer leaves when all is durable that the operation has done, and in the order in which it was written on a connection:
+the signatures of a secured connection have numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.ports import ReadEnded
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
+from waypost.core.reading import Read
+from waypost.errors import AccessDenied, QueueNotAvailable
+from waypost.node.effects import Close, Effect, Write
+from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
+from waypost.remote.interfaces.qm2qm import QM2QM
+from waypost.remote.interfaces.qmcomm import QMCOMM
+from waypost.remote.interfaces.remote_read import REMOTE_READ
+from waypost.remote.qm2qm.qmcomm import QmcommServer
+from waypost.remote.qm2qm.remote_queues import RemoteQueues
+from waypost.remote.qm2qm.server import Qm2qmServer
+from waypost.remote.remote_read.coordinator import LocalCoordinator
+from waypost.remote.remote_read.server import RemoteReadServer
+from waypost.rpc.authentication import Acceptors, Caller
+from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
+from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
+from waypost.rpc.server import RpcServer
+from waypost.rpc.settings import RpcSettings
+from waypost.security.access import allows, caller_of
+from waypost.wire.access_masks import QueueAccess
+
+if TYPE_CHECKING:
+    from waypost.node.node import Node
+
+MAPPER_PORT: Final = 135
+
+# MS-MQMQ 2.2.24. readings MQRR 2: to move a message into a queue takes no more than to look at it.
+_RIGHTS: Final = {
+    AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_MESSAGE,
+    AccessType.PEEK: QueueAccess.MQSEC_PEEK_MESSAGE,
+    AccessType.MOVE: QueueAccess.MQSEC_PEEK_MESSAGE,
+}
+
+
+def _nobody(_auth_type: int) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteServing:
+    """How a queue manager serves remote readers, and on which ports. A `mapper_port` of 0 is no endpoint mapper."""
+
+    settings: RemoteSettings = field(default_factory=RemoteSettings)
+    rpc: RpcSettings = field(default_factory=RpcSettings)
+    acceptors: Acceptors = _nobody
+    remote_read_port: int = REMOTE_READ_PORT
+    qm2qm_port: int = QM2QM_PORT
+    mapper_port: int = 0
+    mapper_address: IPv4Address = ANY_ADDRESS
+
+
+class RemoteReading:
+    """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
+
+    __slots__ = (
+        "_connections", "_last_connection", "_node", "_paused", "_remote_read", "_rpc", "_waits", "coordinator",
+        "new_guid", "qm2qm_port", "remote_read_port", "settings",
+    )  # fmt: skip
+
+    def __init__(self, node: "Node", serving: RemoteServing, new_guid: Callable[[], bytes]) -> None:
+        self._node: Final = node
+        self.settings: Final = serving.settings
+        self.new_guid: Final = new_guid
+        self.remote_read_port: Final = serving.remote_read_port
+        self.qm2qm_port: Final = serving.qm2qm_port
+        self.coordinator: Final = LocalCoordinator(
+            node.manager.transactions, node.external, serving.settings.transaction_timeout_s
+        )
+        self._waits: dict[int, ReadThen] = {}
+        # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
+        self._connections: dict[int, int] = {}
+        self._last_connection = 0
+        # Those to which nothing more can be written now.
+        self._paused: set[int] = set()
+        self._remote_read: Final = RemoteReadServer(self)
+        queues = RemoteQueues(node.manager)
+        qm2qm, qmcomm = Qm2qmServer(self, queues).service, QmcommServer(self, queues).service
+        listeners = {
+            self.remote_read_port: [self._remote_read.service, qmcomm],
+            self.qm2qm_port: [qm2qm],
+        }
+        if serving.mapper_port:
+            address = serving.mapper_address
+            listeners[serving.mapper_port] = [
+                endpoint_mapper(
+                    [
+                        Registration(REMOTE_READ, self.remote_read_port, address),
+                        Registration(QMCOMM, self.remote_read_port, address),
+                        Registration(QM2QM, self.qm2qm_port, address),
+                    ]
+                )
+            ]
+        self._rpc: Final = RpcServer(
+            {str(port): services for port, services in listeners.items()}, serving.acceptors, new_guid, serving.rpc
+        )
+
+    # What the shell tells.
+
+    def accept(self, port: int, address: str, now: Now) -> int | None:
+        """Somebody has connected to one of the ports. None if the connection is to be closed at once."""
+        if self._node.failure is not None:
+            return None
+        self._last_connection -= 1
+        number = self._last_connection
+        with self._node.operation(now):
+            self._connections[number] = 0
+            self._rpc.connected(number, str(port), address, now)
+        return number
+
+    def data_received(self, connection: int, data: bytes, now: Now) -> None:
+        if connection in self._connections:
+            with self._node.operation(now):
+                self._rpc.received(connection, data, now)
+
+    def connection_lost(self, connection: int, now: Now) -> None:
+        if connection in self._connections and self._node.failure is None:
+            with self._node.operation(now):
+                del self._connections[connection]
+                self._paused.discard(connection)
+                self._rpc.closed(connection, now)
+
+    def writing_paused(self, connection: int, _now: Now) -> None:
+        """The client does not take its answers."""
+        self._paused.add(connection)
+
+    def writing_resumed(self, connection: int, _now: Now) -> None:
+        self._paused.discard(connection)
+
+    def stop(self, now: Now) -> None:
+        """Close every connection: what was locked for a reader is free again."""
+        for connection in tuple(self._connections):
+            self.connection_lost(connection, now)
+            self._node.do(Close(connection))
+
+    # What the node asks.
+
+    def tick(self, now: Now) -> None:
+        self._remote_read.tick(now)
+        self.coordinator.tick(now)
+
+    def next_deadline(self) -> float | None:
+        deadlines = (self._remote_read.next_deadline(), self.coordinator.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def read_ended(self, ended: ReadEnded, now: Now) -> bool:
+        """Whether it was a remote reader who has waited."""
+        then = self._waits.pop(ended.wait_id, None)
+        if then is None:
+            return False
+        then(Read(ended.status, ended.message), now)
+        return True
+
+    def take_output(self, token: int) -> list[tuple[Effect, int]]:
+        """What is to be written, and which batch has to be durable before; `token` is that of the operation."""
+        output: list[tuple[Effect, int]] = []
+        connections = self._connections
+        for connection, data in self._rpc.take_output():
+            before = connections.get(connection)
+            if before is None:
+                continue
+            wait = max(before, token)
+            if data is None:
+                del connections[connection]
+                output.append((Close(connection), wait))
+            else:
+                connections[connection] = wait
+                output.append((Write(connection, data), wait))
+        return output
+
+    # RemoteHost.
+
+    @property
+    def manager(self) -> QueueManager:
+        return self._node.manager
+
+    def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
+        descriptor = self._node.directory.security_of(queue)
+        return allows(descriptor, caller_of(caller.name), _RIGHTS[access])
+
+    def await_read(self, wait_id: int, then: ReadThen) -> None:
+        self._waits[wait_id] = then
+
+    def purge(self, descriptor: OpenQueueDescriptor, then: Callable[[], None]) -> None:
+        if descriptor.queue is None:
+            raise QueueNotAvailable(f"{descriptor.format_name} was deleted")
+        if not descriptor.access_type.can_receive:
+            raise AccessDenied("the queue was not opened for receiving")
+        self._node.purge(self._node.manager.writing.begin_purge(descriptor.queue), then)

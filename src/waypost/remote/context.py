@@ -1,0 +1,91 @@
+"""What the servers of remote reading need of the queue manager around them: MS-MQRR 3.1 and MS-MQQP 3.1.
+
+A handler runs inside an operation of the queue manager. It works on the core and answers its call; the answer leaves
+when what was done is durable, which is the host's concern. What goes on later comes back through callbacks, inside an
+operation of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from waypost.clock import Now
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
+from waypost.core.reading import Read
+from waypost.hresult import HResult
+from waypost.rpc.authentication import AuthLevel, Caller
+
+# MS-MQRR 3.1.4.1, MS-MQQP 3.1.4.3: a port that is taken is left for the one this much higher.
+REMOTE_READ_PORT: Final = 2103
+QM2QM_PORT: Final = 2105
+PORT_STEP: Final = 11
+
+# ulTimeout of both protocols: MS-MQQP 2.2.2.1 INFINITE.
+INFINITE_TIMEOUT: Final = 0xFFFF_FFFF
+
+ReadThen: TypeAlias = Callable[[Read, Now], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """How remote reading is served.
+
+    `pending_request_timeout_s` is how long a message that was given out waits for its end (MS-MQRR 3.1.2.2, product
+    note 11); it is never 0. `transaction_timeout_s` is how long a transaction that a remote reader began may take until
+    it is prepared. The last three are the registry values of MS-MQRR product note 19: AllowNonauthenticatedRpc,
+    NewRemoteReadServerDenyWorkgroupClient and NewRemoteReadServerAllowNoneSecurityClient.
+    """
+
+    pending_request_timeout_s: float = 300.0
+    transaction_timeout_s: float = 300.0
+    min_auth_level: AuthLevel = AuthLevel.PRIVACY
+    allows_nonauthenticated_rpc: bool = False
+    denies_workgroup_client: bool = False
+    allows_none_security_client: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.pending_request_timeout_s > 0
+
+
+class Coordinator(Protocol):
+    """Who brings external transactions to their end."""
+
+    def enlist(self, transaction_id: bytes, propagation_token: bytes, now: Now) -> HResult:
+        """Take part in the transaction that the token stands for: with MQ_OK it is in the TransactionCollection.
+
+        Else nothing is left behind.
+        """
+
+
+class RemoteHost(Protocol):
+    """The queue manager, as a server of remote reading sees it."""
+
+    @property
+    def manager(self) -> QueueManager: ...
+
+    @property
+    def settings(self) -> RemoteSettings: ...
+
+    @property
+    def coordinator(self) -> Coordinator: ...
+
+    @property
+    def remote_read_port(self) -> int:
+        """The TCP port on which RemoteRead listens; 0 if it does not."""
+
+    @property
+    def qm2qm_port(self) -> int:
+        """The same for qm2qm."""
+
+    def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
+        """Whether the caller may open the queue with this access, by the security descriptor that guards it."""
+
+    def await_read(self, wait_id: int, then: ReadThen) -> None:
+        """Have `then` called once, when the read that waits has ended."""
+
+    def purge(self, descriptor: OpenQueueDescriptor, then: Callable[[], None]) -> None:
+        """Purge the queue of a handle that is open for receiving, and call `then` when nothing is left to be purged."""
+
+    def new_guid(self) -> bytes:
+        """16 random bytes."""

@@ -1,0 +1,1 @@
+"""The server of RemoteRead: MS-MQRR 3.1."""

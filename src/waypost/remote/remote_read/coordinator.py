@@ -1,0 +1,80 @@
+"""The coordinator that ships with Waypost, for MS-MQRR 3.1.4.12: transactions of this queue manager and its clients.
+
+A transaction that is under way here is taken by its identifier, whatever the token says. Another one begins with a
+token that `local_token` makes: nobody but a client of Waypost can mean such a transaction, and that client brings it to
+its end with the queue manager. A token of MS-DTCO 2.2.5.4 speaks of a coordinator on another computer that cannot be
+reached from here, and is refused. A client may vanish, so what was begun like this is aborted when it is not prepared
+in time.
+"""
+
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.external_transactions import ExternalTransactions
+from waypost.core.timers import Timers
+from waypost.core.transaction_records import Transaction
+from waypost.core.transactions import Transactions
+from waypost.errors import WaypostError
+from waypost.guid import NULL_GUID
+from waypost.hresult import HResult
+from waypost.limits import MAX_ENLISTED_TRANSACTIONS
+
+_PREFIX: Final = b"waypost transaction\0"
+
+
+def local_token(transaction_id: bytes) -> bytes:
+    """The propagation token for a transaction that is to be one of the queue manager which gets it.
+
+    That is the ASCII text "waypost transaction", a null, and the 16 bytes of the identifier.
+    """
+    return _PREFIX + transaction_id
+
+
+class LocalCoordinator:
+    """Coordinator of waypost.remote.context. `timeout_s` is how long a transaction may take until it is prepared."""
+
+    __slots__ = ("_begun", "_external", "_last_number", "_timeout_s", "_timers", "_transactions")
+
+    def __init__(self, transactions: Transactions, external: ExternalTransactions, timeout_s: float) -> None:
+        self._transactions: Final = transactions
+        self._external: Final = external
+        self._timeout_s: Final = timeout_s
+        self._begun: dict[int, Transaction] = {}
+        self._timers: Final = Timers(self._is_running)
+        self._last_number = 0
+
+    def enlist(self, transaction_id: bytes, propagation_token: bytes, now: Now) -> HResult:
+        if transaction_id == NULL_GUID:
+            return HResult.MQ_ERROR_INVALID_PARAMETER
+        if self._transactions.is_open(transaction_id):
+            return HResult.MQ_OK
+        if transaction_id in self._transactions.collection:
+            return HResult.MQ_ERROR_TRANSACTION_ENLIST
+        if propagation_token != local_token(transaction_id):
+            return HResult.MQ_ERROR_TRANSACTION_IMPORT
+        if len(self._begun) >= MAX_ENLISTED_TRANSACTIONS:
+            self._begun = {number: begun for number, begun in self._begun.items() if self._is_open(begun)}
+        if len(self._begun) >= MAX_ENLISTED_TRANSACTIONS:
+            return HResult.MQ_ERROR_TRANSACTION_ENLIST
+        try:
+            self._external.enlist(transaction_id)
+        except WaypostError as error:
+            return error.hresult
+        self._last_number += 1
+        self._begun[self._last_number] = self._transactions.collection[transaction_id]
+        self._timers.start(now.monotonic + self._timeout_s, self._last_number)
+        return HResult.MQ_OK
+
+    def tick(self, now: Now) -> None:
+        """Abort what has taken too long."""
+        for number in self._timers.expired(now.monotonic):
+            self._external.dtc_transaction_abort(self._begun.pop(number).identifier)
+
+    def next_deadline(self) -> float | None:
+        return self._timers.next_deadline()
+
+    def _is_running(self, number: int) -> bool:
+        return number in self._begun and self._is_open(self._begun[number])
+
+    def _is_open(self, transaction: Transaction) -> bool:
+        return self._transactions.collection.get(transaction.identifier) is transaction and not transaction.is_prepared

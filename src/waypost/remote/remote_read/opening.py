@@ -1,0 +1,176 @@
+"""Queue context handles and cursors: MS-MQRR 3.1.4.2 to 3.1.4.5, 3.1.4.11, 3.1.6.1 and 3.1.6.2.
+
+Whoever opens a queue needs the right to do with it what it opens it for; from then on the handle decides. A subqueue is
+made when it is opened, so its queue has to be there and to allow it (readings MQRR 3.29).
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queues import AccessType, Queue, ShareMode
+from waypost.errors import AccessDenied, InvalidParameter, QueueNotFound, WaypostError
+from waypost.hresult import HResult
+from waypost.remote.context import RemoteHost
+from waypost.remote.interfaces.remote_read import (
+    CloseCursorRequest,
+    CloseQueueReply,
+    CloseQueueRequest,
+    CreateCursorReply,
+    CreateCursorRequest,
+    OpenQueueForMoveReply,
+    OpenQueueForMoveRequest,
+    OpenQueueReply,
+    OpenQueueRequest,
+)
+from waypost.remote.remote_read.pending import PendingRequestTable, RemoteQueue
+from waypost.rpc.authentication import AuthLevel, Caller
+from waypost.rpc.calls import FaultStatus
+from waypost.rpc.context_handles import HandleKind
+from waypost.rpc.faults import RpcFault
+from waypost.rpc.interface import ResultReply
+from waypost.rpc.server_calls import Call
+from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
+from waypost.wire.ndr import ContextHandle
+from waypost.wire.queue_format import remote_read_name
+
+# dwAccess and dwShareMode of 3.1.4.2. Others are refused (readings MQRR 3.14).
+ACCESSES: Final = {0x01: AccessType.RECEIVE, 0x20: AccessType.PEEK}
+MQ_DENY_NONE: Final = 0
+SHARES: Final = {MQ_DENY_NONE: ShareMode.DENY_NONE, 1: ShareMode.DENY_RECEIVE}
+
+_MAX_CURSOR: Final = 0xFFFF_FFFF
+
+
+class Opening:
+    """The handles of all clients. `moves` are the queues that messages can be moved to, by their move context."""
+
+    __slots__ = ("_host", "_kind", "_pending", "moves")
+
+    def __init__(self, host: RemoteHost, pending: PendingRequestTable) -> None:
+        self._host: Final = host
+        self._pending: Final = pending
+        self._kind: Final = HandleKind("RemoteRead queue", self._run_down)
+        self.moves: dict[int, RemoteQueue] = {}
+
+    def find(self, call: Call, handle: ContextHandle) -> RemoteQueue:
+        """What the handle of a call stands for. A call that is not protected as that asks for ends with a fault."""
+        queue = call.handles.find(handle, self._kind)
+        if call.caller.level < queue.min_auth_level:
+            raise RpcFault(FaultStatus.ACCESS_DENIED)
+        return queue
+
+    def open_queue(self, call: Call, request: OpenQueueRequest, now: Now) -> OpenQueueReply:
+        """3.1.4.2. Every failure is a fault with the HRESULT."""
+        try:
+            name = remote_read_name(request.queue_format)
+            access, share = ACCESSES.get(request.access), SHARES.get(request.share_mode)
+            if access is None or share is None:
+                raise InvalidParameter("dwAccess or dwShareMode is none that this protocol knows")
+            queue = self._open(call, request, name, access, share=share, now=now)
+        except WaypostError as error:
+            raise _as_fault(error) from error
+        return OpenQueueReply(self._new_handle(call, queue))
+
+    def open_queue_for_move(self, call: Call, request: OpenQueueForMoveRequest, now: Now) -> OpenQueueForMoveReply:
+        """3.1.4.11. The move context is a random number that only this client can use (readings MQRR 3.1)."""
+        share = SHARES.get(request.share_mode, ShareMode.DENY_RECEIVE)
+        try:
+            name = remote_read_name(request.queue_format)
+            queue = self._open(call, request, name, AccessType.MOVE, share=share, now=now)
+        except WaypostError as error:
+            raise _as_fault(error) from error
+        handle = self._new_handle(call, queue)
+        while queue.move_context in self.moves or not queue.move_context:
+            queue.move_context = int.from_bytes(self._host.new_guid()[:8], "little")
+        self.moves[queue.move_context] = queue
+        return OpenQueueForMoveReply(queue.move_context, handle)
+
+    def close_queue(self, call: Call, request: CloseQueueRequest, _now: Now) -> CloseQueueReply:
+        """3.1.4.3. It waits for nothing: the reads that wait end now (readings MQRR 3.31)."""
+        queue = self.find(call, request.context)
+        call.handles.close(request.context)
+        self._close(queue)
+        return CloseQueueReply(ContextHandle(), HResult.MQ_OK)
+
+    def create_cursor(self, call: Call, request: CreateCursorRequest, _now: Now) -> CreateCursorReply:
+        """3.1.4.4."""
+        cursor = self._host.manager.open_cursor(self.find(call, request.context).descriptor)
+        if cursor is None:
+            return CreateCursorReply(0, HResult.MQ_ERROR_INVALID_HANDLE)
+        if cursor.handle > _MAX_CURSOR:
+            return CreateCursorReply(0, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        return CreateCursorReply(cursor.handle, HResult.MQ_OK)
+
+    def close_cursor(self, call: Call, request: CloseCursorRequest, _now: Now) -> ResultReply:
+        """3.1.4.5."""
+        descriptor = self.find(call, request.context).descriptor
+        if descriptor.queue is None:
+            return ResultReply(HResult.MQ_ERROR_INVALID_HANDLE)
+        cursor = descriptor.cursors.get(request.cursor)
+        if cursor is None:
+            return ResultReply(HResult.STATUS_INVALID_HANDLE)
+        self._host.manager.close_cursor(descriptor, cursor)
+        return ResultReply(HResult.MQ_OK)
+
+    def _open(
+        self,
+        call: Call,
+        request: OpenQueueRequest,
+        name: FormatName,
+        access: AccessType,
+        *,
+        share: ShareMode,
+        now: Now,
+    ) -> RemoteQueue:
+        guard = self._guard(name)
+        level = self._min_auth_level(guard, request.workgroup)
+        if call.caller.level < level:
+            raise RpcFault(FaultStatus.ACCESS_DENIED)
+        if not self._host.may(call.caller, guard, access):
+            raise AccessDenied(f"{guard} is not for this caller")
+        descriptor = self._host.manager.open_queue(name, access, share, now)
+        assert descriptor.queue is not None
+        return RemoteQueue(descriptor, descriptor.queue, call.handles, level)
+
+    def _guard(self, name: FormatName) -> Queue:
+        """The queue that decides who may open this name: its own, or that of a subqueue which is not there yet."""
+        find = self._host.manager.find_queue
+        queue = find(name)
+        if queue is None and isinstance(name, DirectFormatName) and name.subqueue:
+            queue = find(replace(name, subqueue="", suffix=Suffix.NONE))
+        if queue is None:
+            raise QueueNotFound(f"{name} is no queue of this computer")
+        return queue
+
+    def _min_auth_level(self, queue: Queue, is_workgroup: int) -> AuthLevel:
+        """Product note 19."""
+        settings = self._host.settings
+        if settings.allows_nonauthenticated_rpc and (is_workgroup or not settings.denies_workgroup_client):
+            return AuthLevel.NONE
+        if settings.allows_none_security_client:
+            anonymous = Caller.anonymous("")
+            if any(self._host.may(anonymous, queue, access) for access in ACCESSES.values()):
+                return AuthLevel.NONE
+        return settings.min_auth_level
+
+    def _new_handle(self, call: Call, queue: RemoteQueue) -> ContextHandle:
+        try:
+            return call.handles.new(self._kind, queue)
+        except RpcFault:
+            self._host.manager.close_queue(queue.descriptor)
+            raise
+
+    def _close(self, queue: RemoteQueue) -> None:
+        self._pending.release_all(queue)
+        self.moves.pop(queue.move_context, None)
+        self._host.manager.close_queue(queue.descriptor)
+
+    def _run_down(self, queue: RemoteQueue, _now: Now) -> None:
+        """3.1.6.1 and 3.1.6.2, which are the same event (readings MQRR 3.5)."""
+        self._pending.note_lost_reader(queue)
+        self._close(queue)
+
+
+def _as_fault(error: WaypostError) -> RpcFault:
+    return error if isinstance(error, RpcFault) else RpcFault(error.hresult)

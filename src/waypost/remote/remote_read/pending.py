@@ -1,0 +1,142 @@
+"""What a client has open and what it was given: MS-MQRR 3.1.1.2, 3.1.1.3, 3.1.2.2 and 3.1.5.1.
+
+A queue context handle stands for a RemoteQueue. Its `pending` is the part of the PendingRequestTable that belongs to
+it, so a request is found by the pair of handle and dwRequestId. An entry is made for every receive before it can wait,
+and goes when the start call fails (readings MQRR 3.2, MQRR 3.3). Its Pending Request Cleanup Timer runs from the moment
+when the message is given out (readings MQRR 3.4); when it fires, the message is for others again.
+"""
+
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import OpenQueueDescriptor, Queue
+from waypost.core.timers import Timers
+from waypost.hresult import HResult
+from waypost.rpc.authentication import AuthLevel
+from waypost.rpc.context_handles import ContextHandles
+
+
+class Ending(Flag):
+    """The method that ends a receive: R_EndReceive, R_EndTransactionalReceive, or either of them."""
+
+    PLAIN = auto()
+    TRANSACTIONAL = auto()
+
+
+@dataclass(slots=True, eq=False)
+class RemoteQueue:
+    """An OpenQueueDescriptor that a client opened, and its queue, whatever becomes of the two.
+
+    `handles` are those of the client. A call on this one has at least `min_auth_level` (product note 19).
+    `move_context` is 0 unless messages can be moved to the queue. `waits` are the request ids of calls that wait.
+    """
+
+    descriptor: OpenQueueDescriptor
+    queue: Queue
+    handles: ContextHandles
+    min_auth_level: AuthLevel
+    move_context: int = 0
+    pending: "dict[int, PendingRequestEntry]" = field(default_factory=dict)
+    waits: set[int] = field(default_factory=set)
+
+    def is_in_use(self, request_id: int) -> bool:
+        return request_id in self.pending or request_id in self.waits
+
+
+@dataclass(slots=True, eq=False)
+class PendingRequestEntry:
+    """3.1.1.2. `lookup_identifier` is 0 until the message is given out.
+
+    `transaction` is the registered one that has locked the message. Without one it is locked for this request alone,
+    also if the client named a transaction that nobody knows (readings MQRR 3.15).
+    """
+
+    request_id: int
+    queue_context_handle: RemoteQueue
+    time_stamp: int
+    transaction: bytes | None
+    ending: Ending
+    lookup_identifier: int = 0
+    timer: int = 0
+
+
+class PendingRequestTable:
+    """The requests of all handles, and their timers."""
+
+    __slots__ = ("_last_timer", "_manager", "_timed", "_timeout_s", "_timers")
+
+    def __init__(self, manager: QueueManager, timeout_s: float) -> None:
+        self._manager: Final = manager
+        self._timeout_s: Final = timeout_s
+        self._timed: dict[int, PendingRequestEntry] = {}
+        self._timers: Final = Timers(self._timed.__contains__)
+        self._last_timer = 0
+
+    def __len__(self) -> int:
+        """How many messages are given out."""
+        return len(self._timed)
+
+    def add(self, entry: PendingRequestEntry) -> None:
+        entry.queue_context_handle.pending[entry.request_id] = entry
+
+    def remove(self, entry: PendingRequestEntry) -> None:
+        """The request is over, and its timer is stopped."""
+        pending = entry.queue_context_handle.pending
+        if pending.get(entry.request_id) is entry:
+            del pending[entry.request_id]
+        self._timed.pop(entry.timer, None)
+
+    def give_out(self, entry: PendingRequestEntry, lookup_id: int, now: Now) -> None:
+        """The client gets this message, and has to say what became of it in time."""
+        entry.lookup_identifier = lookup_id
+        entry.timer = self._last_timer = self._last_timer + 1
+        self._timed[entry.timer] = entry
+        self._timers.start(now.monotonic + self._timeout_s, entry.timer)
+
+    def end(self, entry: PendingRequestEntry, *, delete_message: bool) -> HResult:
+        """Dequeue Message End for the message of an entry, which is removed before anything else."""
+        self.remove(entry)
+        descriptor, lookup_id = entry.queue_context_handle.descriptor, entry.lookup_identifier
+        if descriptor.queue is None:
+            return HResult.MQ_ERROR_INVALID_HANDLE
+        if lookup_id not in descriptor.queue.positions:
+            descriptor.two_phase_reads.discard(lookup_id)
+            return HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+        return self._manager.reading.dequeue_message_end(
+            descriptor, lookup_id, delete_message=delete_message, transaction=entry.transaction
+        )
+
+    def give_back(self, entry: PendingRequestEntry, lookup_id: int) -> None:
+        """A message came for a request whose handle was closed in the same moment.
+
+        Closing has released what the handle itself had locked; what a transaction holds is taken out of it.
+        """
+        transactions, queue = self._manager.transactions, entry.queue_context_handle.queue
+        if entry.transaction is not None and transactions.holds(entry.transaction, queue, lookup_id):
+            transactions.take_back(entry.transaction, queue, lookup_id)
+
+    def release_all(self, queue: RemoteQueue) -> None:
+        """Everything that was given out on this handle is for others again (readings MQRR 3.5)."""
+        for entry in tuple(queue.pending.values()):
+            if entry.lookup_identifier:
+                self.end(entry, delete_message=False)
+            else:
+                self.remove(entry)
+
+    def note_lost_reader(self, queue: RemoteQueue) -> None:
+        """2.2.5.3 AbortCounter: nobody knows whether what was given out reached the client, so its reading failed."""
+        held = queue.descriptor.queue
+        for entry in queue.pending.values():
+            if held is not None and held.positions.is_held(entry.lookup_identifier):
+                self._manager.positions.attempt_failed(held, entry.lookup_identifier)
+
+    def tick(self, now: Now) -> None:
+        """3.1.5.1."""
+        for number in self._timers.expired(now.monotonic):
+            self.end(self._timed[number], delete_message=False)
+
+    def next_deadline(self) -> float | None:
+        return self._timers.next_deadline()

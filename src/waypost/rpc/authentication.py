@@ -1,0 +1,110 @@
+"""The port of security packages: MS-RPCE 2.2.1.1.7, 2.2.1.1.8 and 3.3.1.5.2.
+
+A SecurityContext is one side of one authentication of one connection. It is built by passing tokens until it is
+complete, and from then on protects and unprotects fragments. The packages themselves (NTLM, SPNEGO, Kerberos) are
+behind the port, outside this layer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol, TypeAlias
+
+from waypost.errors import AuthenticationFailed
+from waypost.hresult import HResult
+
+
+class AuthType(IntEnum):
+    """MS-RPCE 2.2.1.1.7, those that are offered here."""
+
+    NONE = 0
+    SPNEGO = 9
+    NTLM = 10
+    KERBEROS = 16
+
+    @property
+    def has_odd_legs(self) -> bool:
+        """MS-RPCE 2.2.1.1.7: the last token goes in an rpc_auth_3, which has no answer."""
+        return self is AuthType.NTLM
+
+
+class AuthLevel(IntEnum):
+    """MS-RPCE 2.2.1.1.8. From one level to the next protection only grows."""
+
+    NONE = 1
+    CONNECT = 2
+    CALL = 3
+    PACKET = 4
+    INTEGRITY = 5
+    PRIVACY = 6
+
+    @classmethod
+    def of(cls, number: int) -> "AuthLevel | None":
+        """The level that a sec_trailer means: 0 is CONNECT, and CALL is PACKET; None if it has no meaning."""
+        if number == 0:
+            return cls.CONNECT
+        if number == cls.CALL:
+            return cls.PACKET
+        return cls(number) if cls.NONE <= number <= cls.PRIVACY else None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: `name` is DOMAIN\\user or a principal, and None for somebody who did not say."""
+
+    level: AuthLevel
+    name: str | None
+    address: str
+
+    @classmethod
+    def anonymous(cls, address: str) -> "Caller":
+        return cls(AuthLevel.NONE, None, address)
+
+
+class SecurityContextFailed(AuthenticationFailed):
+    """The credentials, a token or the protection of a fragment are not right, says the security package."""
+
+    hresult = HResult.MQ_ERROR_ACCESS_DENIED
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """MS-RPCE 2.2.2.1: the segments of a fragment that are protected together.
+
+    `body` has the padding behind it. Without `sign_header` a package need not sign more than the body.
+    """
+
+    header: bytes
+    body: bytes
+    trailer: bytes
+    sign_header: bool
+
+
+class SecurityContext(Protocol):
+    """One side of an authentication. Its methods raise AuthenticationFailed for whatever the other side does wrong."""
+
+    @property
+    def auth_type(self) -> AuthType: ...
+
+    @property
+    def is_complete(self) -> bool: ...
+
+    @property
+    def principal(self) -> str | None:
+        """Who the initiator is, once an acceptor is complete."""
+
+    def step(self, token: bytes | None) -> bytes | None:
+        """Takes a token of the other side (None: begin); the token that answers it, or None if there is none."""
+
+    def signature_size(self, level: AuthLevel) -> int:
+        """How long the token of a fragment is that is protected at this level."""
+
+    def protect(self, parts: Parts, level: AuthLevel) -> tuple[bytes, bytes]:
+        """The body as it goes on the wire, and the token."""
+
+    def unprotect(self, parts: Parts, auth_value: bytes, level: AuthLevel) -> bytes:
+        """The body in clear, if the token is right."""
+
+
+# A new context for one authentication, or None where the package is not offered.
+Acceptors: TypeAlias = Callable[[AuthType], SecurityContext | None]

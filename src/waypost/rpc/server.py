@@ -1,0 +1,66 @@
+"""The RPC server of a queue manager: all its listeners and connections, without I/O. C706 and MS-RPCE 3.3.3.
+
+Bytes go in by `received` and come out by `take_output`, in order. Calls that wait cost an entry in a table. What the
+handlers do happens inside `received` and `closed`, or whenever they answer a call later.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from waypost.clock import Now
+from waypost.rpc.associations import Associations
+from waypost.rpc.authentication import Acceptors
+from waypost.rpc.server_binding import Endpoint, Unfinished
+from waypost.rpc.server_calls import Call, Handler, Service
+from waypost.rpc.server_connection import ServerConnection
+from waypost.rpc.settings import RpcSettings
+
+__all__ = ["Call", "Handler", "RpcServer", "Service"]
+
+
+class RpcServer:
+    """`listeners` maps the port of each listener, in decimal, to what it serves."""
+
+    def __init__(
+        self,
+        listeners: Mapping[str, Sequence[Service]],
+        acceptors: Acceptors,
+        new_guid: Callable[[], bytes],
+        settings: RpcSettings,
+    ) -> None:
+        associations, unfinished = Associations(new_guid), Unfinished()
+        self._endpoints: Final = {
+            port: Endpoint(port, services, acceptors, associations, settings, unfinished)
+            for port, services in listeners.items()
+        }
+        self._connections: dict[int, ServerConnection] = {}
+        self._output: list[tuple[int, bytes | None]] = []
+
+    def connected(self, connection: int, listener: str, address: str, now: Now) -> None:  # noqa: ARG002, facts have a time
+        """A client at this address has connected to a listener; `connection` is any number that is not in use."""
+
+        def write(data: bytes) -> None:
+            self._output.append((connection, data))
+
+        self._connections[connection] = ServerConnection(self._endpoints[listener], connection, address, write)
+
+    def received(self, connection: int, data: bytes, now: Now) -> None:
+        """Bytes of a connection. Those that come after its end are ignored."""
+        served = self._connections.get(connection)
+        if served is None:
+            return
+        served.received(data, now)
+        if served.is_ended:
+            self._output.append((connection, None))
+            self.closed(connection, now)
+
+    def closed(self, connection: int, now: Now) -> None:
+        """The connection has gone. The server knows it already of those that it has closed itself."""
+        served = self._connections.pop(connection, None)
+        if served is not None:
+            served.lost(now)
+
+    def take_output(self) -> list[tuple[int, bytes | None]]:
+        """What to write on which connection, in order; None is to close it."""
+        output, self._output = self._output, []
+        return output

@@ -1,0 +1,327 @@
+"""The calls of one connection of an RPC server: C706 11.1 and 12.6, MS-RPCE 3.3.3.
+
+Requests are joined from their fragments one at a time (MS-RPCE 3.3.1.5.8), while any number of calls that are whole
+wait for their answers. What breaks the protocol or the authentication is answered once and ends the connection; what
+is wrong with one call alone ends that call with a fault.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from waypost.clock import Now
+from waypost.errors import AuthenticationFailed, DecodeError
+from waypost.limits import MAX_RPC_OPEN_CALLS, MAX_RPC_REQUEST, MAX_RPC_UNFINISHED_REQUESTS
+from waypost.rpc.associations import Association
+from waypost.rpc.authentication import Caller
+from waypost.rpc.binds import BindNak, RejectReason
+from waypost.rpc.calls import Assembly, Fault, FaultStatus, Request, Response, StubTooLong, cut
+from waypost.rpc.faults import RpcFault
+from waypost.rpc.interface import Method, decode_request
+from waypost.rpc.pdu import (
+    HEADER,
+    PFC_DID_NOT_EXECUTE,
+    PFC_PENDING_CANCEL,
+    WHOLE,
+    Fragment,
+    FragmentReader,
+    Header,
+    PacketType,
+    UnsupportedHeader,
+    fragment_of,
+)
+from waypost.rpc.presentation import PresentationContext
+from waypost.rpc.protection import Protection, stub_room
+from waypost.rpc.server_binding import Endpoint, ServerBinding
+from waypost.rpc.server_calls import Call
+from waypost.rpc.verification import CallFacts, VerificationFailed, strip_trailer
+
+# MS-RPCE 3.3.3.5.6: a fragment of a call that is less than this much older is what is left of a call that has ended.
+OLD_CALLS: Final = 150
+
+# C706 12.6.2: the stub data of all fragments but the last is a multiple of 8 bytes; MS-RPCE 2.2.2.11 aligns to 16.
+STUB_STEP: Final = 16
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """The request whose fragments are coming in. `size` counts the stub data of those that are there."""
+
+    call_id: int
+    context: PresentationContext
+    method: Method
+    caller: Caller
+    protection: Protection | None
+    object_uuid: bytes
+    is_cancelled: bool = False
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A request that is whole, with the record that its method takes."""
+
+    call: Call
+    record: Any
+    is_cancelled: bool
+
+
+@dataclass(slots=True)
+class _Outlet:
+    """How the answer to a call is put on the wire."""
+
+    connection: "ServerConnection"
+    call_id: int
+    context_id: int
+    protection: Protection | None
+
+    def reply(self, stub: bytes) -> None:
+        self.connection.send_response(self, Response(0, self.context_id, stub))
+
+    def fault(self, status: int) -> None:
+        self.connection.send_fault(self, status)
+
+
+class ServerConnection:
+    """`write` takes the bytes to send. When `is_ended` is true they are the last, and nothing more is taken."""
+
+    def __init__(self, endpoint: Endpoint, number: int, address: str, write: Callable[[bytes], None]) -> None:
+        self._endpoint: Final = endpoint
+        self._write: Final = write
+        self._reader: Final = FragmentReader()
+        self._binding: Final = ServerBinding(endpoint, number, address)
+        self._assembly = Assembly(Request, MAX_RPC_REQUEST)
+        self._incoming: _Incoming | None = None
+        self._last_call_id = 0
+        self._calls: dict[int, Call] = {}
+        self.is_ended = False
+
+    def received(self, data: bytes, now: Now) -> None:
+        try:
+            fragments = self._reader.feed(data)
+        except DecodeError as error:
+            self._break_off(error)
+            return
+        for fragment in fragments:
+            self._take(fragment, now)
+            if self.is_ended:
+                return
+        if self._reader.error is not None:
+            self._break_off(self._reader.error)
+
+    def lost(self, now: Now) -> None:
+        """The connection has gone: no call on it is deliverable, and the association may end with it."""
+        self.is_ended = True
+        self._forget_incoming()
+        calls = list(self._calls.values())
+        self._calls.clear()
+        for call in calls:
+            call.drop()
+        for call in calls:
+            call.service.handler.cancelled(call, now)
+        self._binding.leave(now)
+
+    def _take(self, fragment: Fragment, now: Now) -> None:
+        header = fragment.header
+        if header.ptype == PacketType.BIND:
+            self._bind(fragment)
+            return
+        try:
+            ready = self._prepare(fragment, self._association())
+        except AuthenticationFailed:
+            self._end(Fault(FaultStatus.ACCESS_DENIED), header.call_id)
+            return
+        except DecodeError:
+            # MS-RPCE 3.3.3.5.7.
+            self._end(Fault(FaultStatus.NCA_PROTO_ERROR), header.call_id)
+            return
+        # What a handler raises is not what the client has done wrong.
+        if ready is not None:
+            self._dispatch(ready, header.call_id, now)
+        elif header.ptype == PacketType.CO_CANCEL:
+            self._cancel(header.call_id, now)
+        elif header.ptype == PacketType.ORPHANED:
+            self._orphan(header.call_id, now)
+
+    def _prepare(self, fragment: Fragment, association: Association) -> _Ready | None:
+        """Everything that a PDU asks for but what handlers do."""
+        match fragment.header.ptype:
+            case PacketType.REQUEST:
+                return self._request(fragment, association)
+            case PacketType.ALTER_CONTEXT:
+                self._write(self._binding.alter_context(fragment, association).encode())
+            case PacketType.AUTH3:
+                self._binding.auth3(fragment)
+            case PacketType.CO_CANCEL | PacketType.ORPHANED:
+                pass
+            case ptype:
+                raise DecodeError(HEADER, "PTYPE", 2, f"a server is not sent {ptype}")
+        return None
+
+    def _association(self) -> Association:
+        if self._binding.association is None:
+            raise DecodeError(HEADER, "PTYPE", 2, "a connection begins with a bind")
+        return self._binding.association
+
+    def _bind(self, fragment: Fragment) -> None:
+        answer = self._binding.bind(fragment)
+        self._write(answer.encode())
+        self.is_ended = answer.header.ptype == PacketType.BIND_NAK
+
+    def _request(self, fragment: Fragment, association: Association) -> _Ready | None:
+        """The request that this fragment makes whole, if it does and the request is right."""
+        header = fragment.header
+        protection = self._binding.security.protection(fragment.trailer)
+        clear = protection.unprotect(fragment) if protection is not None else fragment
+        if self._assembly.is_empty and not header.is_first:
+            self._pass_over(header)
+            return None
+        part = Request.decode(clear)
+        try:
+            whole = self._assembly.add(clear)
+            if header.is_first:
+                self._incoming = self._admit(part, header.call_id, protection)
+            incoming = self._continue(header, protection)
+            if whole is None:
+                self._hold(incoming, len(part.stub_data))
+                return None
+            ready = self._ready(incoming, whole, association)
+        except StubTooLong:
+            # MS-RPCE 3.3.3.5.4.
+            self._refuse(part, header.call_id, FaultStatus.ACCESS_DENIED)
+        except RpcFault as fault:
+            # MS-RPCE 3.3.3.5.8: the answer does not wait for the last fragment.
+            self._refuse(part, header.call_id, fault.status)
+        else:
+            self._forget_incoming()
+            return ready
+        return None
+
+    def _pass_over(self, header: Header) -> None:
+        if not 0 <= self._last_call_id - header.call_id < OLD_CALLS:
+            raise DecodeError(HEADER, "call_id", 12, f"the call {header.call_id} has no first fragment")
+
+    def _admit(self, first: Request, call_id: int, protection: Protection | None) -> _Incoming:
+        """What the first fragment of a request asks for, if it may be asked."""
+        if call_id in self._calls:
+            raise DecodeError(HEADER, "call_id", 12, f"the call {call_id} is open")
+        self._last_call_id = max(self._last_call_id, call_id)
+        context = self._binding.presentation.find(first.context_id)
+        if context is None:
+            raise RpcFault(FaultStatus.NCA_UNK_IF)
+        method = context.service.interface.methods.get(first.opnum)
+        if method is None:
+            raise RpcFault(FaultStatus.NCA_OP_RNG_ERROR)
+        caller = self._binding.security.caller(protection)
+        if caller.level < self._endpoint.min_level(context.service, method):
+            raise RpcFault(FaultStatus.ACCESS_DENIED)
+        if len(self._calls) >= MAX_RPC_OPEN_CALLS:
+            raise RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY)
+        return _Incoming(call_id, context, method, caller, protection, first.object)
+
+    def _continue(self, header: Header, protection: Protection | None) -> _Incoming:
+        incoming = self._incoming
+        assert incoming is not None
+        if protection is not incoming.protection:
+            raise AuthenticationFailed("the fragments of a request are of different security contexts")
+        incoming.is_cancelled |= header.pfc_flags & PFC_PENDING_CANCEL != 0
+        return incoming
+
+    def _hold(self, incoming: _Incoming, size: int) -> None:
+        incoming.size += size
+        self._endpoint.unfinished.size += size
+        if self._endpoint.unfinished.size > MAX_RPC_UNFINISHED_REQUESTS:
+            raise RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY)
+
+    def _ready(self, incoming: _Incoming, request: Request, association: Association) -> _Ready:
+        record = self._decode(incoming, request)
+        service = incoming.context.service
+        call = Call(
+            service,
+            incoming.method,
+            incoming.caller,
+            association.handles(service.interface.uuid, incoming.caller.name),
+            incoming.context.syntax,
+            _Outlet(self, incoming.call_id, request.context_id, incoming.protection),
+            incoming.object_uuid,
+        )
+        return _Ready(call, record, incoming.is_cancelled)
+
+    def _decode(self, incoming: _Incoming, request: Request) -> Any:
+        """The record of the method, or the fault that the stub data calls for."""
+        context = incoming.context
+        facts = CallFacts(
+            incoming.call_id, request.context_id, request.opnum, context.abstract, context.transfer,
+            self._binding.security.signs_headers,
+        )  # fmt: skip
+        try:
+            # Clients send a verification trailer at the level NONE too, where it proves nothing.
+            return decode_request(incoming.method, strip_trailer(request.stub_data, facts), context.syntax)
+        except VerificationFailed:
+            raise RpcFault(FaultStatus.ACCESS_DENIED) from None
+        except DecodeError:
+            # MS-RPCE 3.1.3.5.2.
+            raise RpcFault(FaultStatus.BAD_STUB_DATA) from None
+
+    def _dispatch(self, ready: _Ready, call_id: int, now: Now) -> None:
+        call = ready.call
+        handler = call.service.handler
+        self._calls[call_id] = call
+        try:
+            handler.call(call, ready.record, now)
+        except RpcFault as fault:
+            call.fault(fault.status)
+        if ready.is_cancelled and call.is_open:
+            handler.cancelled(call, now)
+
+    def _cancel(self, call_id: int, now: Now) -> None:
+        call = self._calls.get(call_id)
+        if call is not None:
+            call.service.handler.cancelled(call, now)
+        elif self._incoming is not None and self._incoming.call_id == call_id:
+            self._incoming.is_cancelled = True
+
+    def _orphan(self, call_id: int, now: Now) -> None:
+        """MS-RPCE 3.3.1.5.10: the client forgets the call and stays."""
+        call = self._calls.pop(call_id, None)
+        if call is not None:
+            call.drop()
+            call.service.handler.cancelled(call, now)
+        elif self._incoming is not None and self._incoming.call_id == call_id:
+            self._forget_incoming()
+
+    def send_response(self, outlet: _Outlet, response: Response) -> None:
+        del self._calls[outlet.call_id]
+        protection, header = outlet.protection, Header(ptype=PacketType.RESPONSE)
+        measure = stub_room if protection is None else protection.room
+        room = measure(self._binding.max_xmit_frag, header) // STUB_STEP * STUB_STEP
+        encode = Fragment.encode if protection is None else protection.protect
+        self._write(b"".join(map(encode, cut(response, outlet.call_id, room))))
+
+    def send_fault(self, outlet: _Outlet, status: int) -> None:
+        del self._calls[outlet.call_id]
+        self._write(fragment_of(Fault(status, outlet.context_id), outlet.call_id).encode())
+
+    def _refuse(self, request: Request, call_id: int, status: int) -> None:
+        """Answers a request that did not reach its method; what is left of it is passed over."""
+        self._forget_incoming()
+        flags = WHOLE | PFC_DID_NOT_EXECUTE
+        self._write(fragment_of(Fault(status, request.context_id), call_id, flags).encode())
+
+    def _forget_incoming(self) -> None:
+        if self._incoming is not None:
+            self._endpoint.unfinished.size -= self._incoming.size
+        self._incoming = None
+        self._assembly = Assembly(Request, MAX_RPC_REQUEST)
+
+    def _break_off(self, error: DecodeError) -> None:
+        """The bytes are no PDUs any more, or of another version or data representation (MS-RPCE 3.3.1.5.1)."""
+        header = error.header if isinstance(error, UnsupportedHeader) else Header()
+        if header.ptype == PacketType.BIND:
+            self._end(BindNak(RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED), header.call_id)
+        else:
+            self._end(Fault(FaultStatus.NCA_PROTO_ERROR), header.call_id)
+
+    def _end(self, last: BindNak | Fault, call_id: int) -> None:
+        self._write(fragment_of(last, call_id).encode())
+        self.is_ended = True

@@ -1,0 +1,23 @@
+"""What the owner of an RPC server may choose. The bounds against abuse are in limits.py."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.rpc.authentication import AuthLevel
+
+# C706 12.6.3.1 MustRecvFragSize: every peer takes fragments of this size, whatever it says.
+MUST_RECV_FRAG_SIZE: Final = 1432
+
+
+@dataclass(frozen=True, slots=True)
+class RpcSettings:
+    """`min_auth_level`: less than this ends a call with a fault, unless its method asks for another level.
+
+    `max_fragment`: bytes of the fragments that are sent and asked for; a client can agree on less.
+    """
+
+    min_auth_level: AuthLevel = AuthLevel.PRIVACY
+    max_fragment: int = 5840
+
+    def __post_init__(self) -> None:
+        assert MUST_RECV_FRAG_SIZE <= self.max_fragment <= 0xFFFF

@@ -1,0 +1,330 @@
+"""pyspnego behind the port of waypost.rpc.authentication: both sides against each other, and impacket's NTLM."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from waypost.client.rpc_security import Credentials, acceptors, initiator
+from waypost.errors import InvalidParameter
+from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
+from waypost.rpc.calls import Request, Response, cut
+from waypost.rpc.pdu import Fragment
+from waypost.rpc.protection import Protection
+
+ALICE = Credentials("PLANT\\alice", "s3cret")
+PARTS = Parts(b"header of 24 bytes......", b"the body with padding..." * 2, b"trailer.", sign_header=True)
+PACKAGES = [AuthType.NTLM, AuthType.SPNEGO]
+PROTECTING = [AuthLevel.PACKET, AuthLevel.INTEGRITY, AuthLevel.PRIVACY]
+
+ntlm: Any = pytest.importorskip("impacket.ntlm")
+arc4: Any = pytest.importorskip("Cryptodome.Cipher.ARC4")
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("security") / "users"
+    path.write_text("# DOMAIN:user:password\nPlant:Alice:s3cret\n\n:bob:pä:$$\n", encoding="utf-8")
+    return path
+
+
+def acceptor(users: Path, auth_type: AuthType = AuthType.NTLM) -> SecurityContext:
+    context = acceptors(users)(auth_type)
+    assert context is not None
+    return context
+
+
+def agree(client: SecurityContext, server: SecurityContext) -> int:
+    """Passes the tokens until both are complete; how many there were."""
+    token, legs = client.step(None), 0
+    sides = [server, client]
+    while token is not None:
+        token = sides[legs % 2].step(token)
+        legs += 1
+    assert client.is_complete
+    assert server.is_complete
+    return legs
+
+
+def agreed(users: Path, auth_type: AuthType, level: AuthLevel) -> tuple[SecurityContext, SecurityContext]:
+    client, server = initiator(auth_type, level, "host", ALICE), acceptor(users, auth_type)
+    agree(client, server)
+    return client, server
+
+
+@pytest.mark.parametrize("level", list(AuthLevel)[1:])
+def test_ntlm_takes_three_tokens_and_spnego_an_even_number(users: Path, level: AuthLevel) -> None:
+    assert agree(initiator(AuthType.NTLM, level, "host", ALICE), acceptor(users)) == 3
+    assert agree(initiator(AuthType.SPNEGO, level, "host", ALICE), acceptor(users, AuthType.SPNEGO)) == 4
+
+
+@pytest.mark.parametrize("auth_type", PACKAGES)
+def test_the_name_of_a_caller_is_the_one_in_the_file(users: Path, auth_type: AuthType) -> None:
+    for user, password, name in (
+        ("PLANT\\ALICE", "s3cret", "Plant\\Alice"),
+        ("bob", "pä:$$", "bob"),
+        ("ANYWHERE\\Bob", "pä:$$", "bob"),
+    ):
+        server = acceptor(users, auth_type)
+        assert server.principal is None
+        agree(initiator(auth_type, AuthLevel.CONNECT, "host", Credentials(user, password)), server)
+        assert server.principal == name
+
+
+@pytest.mark.parametrize("auth_type", PACKAGES)
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        Credentials("PLANT\\alice", "S3cret"),
+        Credentials("PLANT\\carol", "s3cret"),
+        Credentials("OTHER\\alice", "s3cret"),
+        Credentials("alice", "s3cret"),
+    ],
+)
+def test_others_are_refused(users: Path, auth_type: AuthType, credentials: Credentials) -> None:
+    server = acceptor(users, auth_type)
+    with pytest.raises(SecurityContextFailed):
+        agree(initiator(auth_type, AuthLevel.PRIVACY, "host", credentials), server)
+    assert not server.is_complete
+    assert server.principal is None
+
+
+@pytest.mark.parametrize("auth_type", PACKAGES)
+@pytest.mark.parametrize("level", PROTECTING)
+@pytest.mark.parametrize("sign_header", [True, False])
+def test_calls_are_protected_both_ways(users: Path, auth_type: AuthType, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001
+    client, server = (Protection(side, level, 1, sign_header) for side in agreed(users, auth_type, level))
+    for size in (0, 5, 16, 4000):
+        for sender, receiver, call in (
+            (client, server, Request(size, 0, 7, b"x" * size)),
+            (server, client, Response(size, 0, b"y" * size)),
+        ):
+            (fragment,) = cut(call, 5, 0x2000)
+            data = sender.protect(fragment)
+            assert size < 16 or (call.stub_data in data) == (level is not AuthLevel.PRIVACY)
+            assert type(call).decode(receiver.unprotect(Fragment.decode(data))) == call
+
+
+@pytest.mark.parametrize("auth_type", PACKAGES)
+@pytest.mark.parametrize("level", PROTECTING)
+def test_what_was_changed_on_the_way_is_refused(users: Path, auth_type: AuthType, level: AuthLevel) -> None:
+    for field in ("header", "body", "trailer"):
+        client, server = agreed(users, auth_type, level)
+        body, token = client.protect(PARTS, level)
+        sent = replace(PARTS, body=body)
+        changed = bytes([getattr(sent, field)[0] ^ 1]) + getattr(sent, field)[1:]
+        with pytest.raises(SecurityContextFailed):
+            server.unprotect(replace(sent, **{field: changed}), token, level)
+
+
+@pytest.mark.parametrize("level", PROTECTING)
+def test_zeros_behind_a_token_belong_to_it_and_nothing_else_does(users: Path, level: AuthLevel) -> None:
+    client, server = agreed(users, AuthType.NTLM, level)
+    for _ in range(2):
+        body, token = client.protect(PARTS, level)
+        assert server.unprotect(replace(PARTS, body=body), token + bytes(12), level) == PARTS.body
+    body, token = client.protect(PARTS, level)
+    with pytest.raises(SecurityContextFailed):
+        server.unprotect(replace(PARTS, body=body), token + b"\0\x01", level)
+
+
+def test_a_fragment_cannot_be_played_again(users: Path) -> None:
+    client, server = agreed(users, AuthType.NTLM, AuthLevel.INTEGRITY)
+    body, token = client.protect(PARTS, AuthLevel.INTEGRITY)
+    assert server.unprotect(replace(PARTS, body=body), token, AuthLevel.INTEGRITY) == PARTS.body
+    with pytest.raises(SecurityContextFailed):
+        server.unprotect(replace(PARTS, body=body), token, AuthLevel.INTEGRITY)
+
+
+def test_nothing_is_protected_before_the_authentication_is_over(users: Path) -> None:
+    with pytest.raises(SecurityContextFailed):
+        acceptor(users).protect(PARTS, AuthLevel.INTEGRITY)
+    with pytest.raises(SecurityContextFailed):
+        acceptor(users).unprotect(PARTS, bytes(16), AuthLevel.PRIVACY)
+
+
+def test_no_token_is_taken_when_the_authentication_is_over(users: Path) -> None:
+    _, server = agreed(users, AuthType.NTLM, AuthLevel.PRIVACY)
+    with pytest.raises(SecurityContextFailed, match="is over"):
+        server.step(initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE).step(None))
+
+
+def test_a_context_made_for_integrity_does_not_seal(users: Path) -> None:
+    for side in agreed(users, AuthType.NTLM, AuthLevel.INTEGRITY):
+        with pytest.raises(SecurityContextFailed, match="PRIVACY"):
+            side.protect(PARTS, AuthLevel.PRIVACY)
+
+
+def test_a_client_cannot_declare_itself_authenticated(users: Path) -> None:
+    server = acceptor(users, AuthType.SPNEGO)
+    server.step(initiator(AuthType.SPNEGO, AuthLevel.CONNECT, "host", ALICE).step(None))
+    accept_completed = bytes.fromhex("a107 3005 a003 0a0100")
+    with pytest.raises(SecurityContextFailed):
+        server.step(accept_completed)
+    assert not server.is_complete
+
+
+def test_a_negotiation_that_was_changed_on_the_way_is_refused(users: Path) -> None:
+    client, server = initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), acceptor(users)
+    negotiate = bytearray(client.step(None) or b"")
+    negotiate[15] ^= 0x20  # MS-NLMP 2.2.2.5: no keys of 128 bits
+    with pytest.raises(SecurityContextFailed, match="MIC"):
+        server.step(client.step(server.step(bytes(negotiate))))
+
+
+class ImpacketClient:
+    """impacket's NTLM, as its RPC client uses it: the whole fragment but its token is signed."""
+
+    def __init__(self, server: SecurityContext, *, signs: bool = True, version_2: bool = True) -> None:
+        negotiate = ntlm.getNTLMSSPType1("", "", signs, version_2)
+        challenge = server.step(negotiate.getData())
+        answer, key = ntlm.getNTLMSSPType3(negotiate, challenge, "alice", "s3cret", "PLANT", use_ntlmv2=version_2)
+        self.flags: int = answer["flags"]
+        self._client_key = ntlm.SIGNKEY(self.flags, key)
+        self._server_key = ntlm.SIGNKEY(self.flags, key, b"Server")
+        self._client = arc4.new(ntlm.SEALKEY(self.flags, key)).encrypt
+        self._server = arc4.new(ntlm.SEALKEY(self.flags, key, b"Server")).encrypt
+        self._number = 0
+        server.step(answer.getData())
+
+    def protect(self, parts: Parts, level: AuthLevel) -> tuple[bytes, bytes]:
+        whole = parts.header + parts.body + parts.trailer
+        if level is AuthLevel.PRIVACY:
+            body, token = ntlm.SEAL(self.flags, self._client_key, b"", whole, parts.body, self._number, self._client)
+            return body, token.getData()
+        return parts.body, ntlm.SIGN(self.flags, self._client_key, whole, self._number, self._client).getData()
+
+    def unprotect(self, parts: Parts, level: AuthLevel) -> tuple[bytes, bytes]:
+        """The body in clear, and the token that it ought to have."""
+        body = self._server(parts.body) if level is AuthLevel.PRIVACY else parts.body
+        whole = parts.header + body + parts.trailer
+        token = ntlm.SIGN(self.flags, self._server_key, whole, self._number, self._server).getData()
+        self._number += 1
+        return body, token
+
+
+@pytest.mark.parametrize("level", [AuthLevel.INTEGRITY, AuthLevel.PRIVACY])
+@pytest.mark.parametrize("sign_header", [True, False])
+def test_the_ntlm_of_impacket_agrees_with_ours(users: Path, level: AuthLevel, sign_header: bool) -> None:  # noqa: FBT001
+    server = acceptor(users)
+    client = ImpacketClient(server)
+    assert server.principal == "Plant\\Alice"
+    parts = replace(PARTS, sign_header=sign_header)
+    for _ in range(3):
+        body, token = client.protect(parts, level)
+        assert server.unprotect(replace(parts, body=body), token, level) == parts.body
+        body, token = server.protect(parts, level)
+        assert client.unprotect(replace(parts, body=body), level) == (parts.body, token)
+
+
+def test_the_responses_of_ntlm_version_1_are_refused(users: Path) -> None:
+    with pytest.raises(SecurityContextFailed):
+        ImpacketClient(acceptor(users), version_2=False)
+
+
+def test_nobody_is_refused(users: Path) -> None:
+    server = acceptor(users)
+    negotiate = ntlm.getNTLMSSPType1("", "", True)
+    answer, _ = ntlm.getNTLMSSPType3(negotiate, server.step(negotiate.getData()), "", "", "")
+    with pytest.raises(SecurityContextFailed, match="no such user"):
+        server.step(answer.getData())
+
+
+def test_a_client_that_did_not_agree_to_sign_has_no_protected_calls(users: Path) -> None:
+    server = acceptor(users)
+    ImpacketClient(server, signs=False)
+    assert server.is_complete
+    with pytest.raises(SecurityContextFailed, match="INTEGRITY"):
+        server.unprotect(PARTS, b"\x01" + bytes(15), AuthLevel.INTEGRITY)
+
+
+def test_a_user_who_is_added_to_the_file_can_log_on(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text("PLANT:bob:pw\n")
+    offered = acceptors(path)
+    path.write_text("PLANT:alice:s3cret\n")
+    server = offered(AuthType.NTLM)
+    assert server is not None
+    agree(initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), server)
+    path.unlink()
+    server = offered(AuthType.NTLM)
+    assert server is not None
+    with pytest.raises(SecurityContextFailed, match="cannot be read"):
+        agree(initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), server)
+
+
+def test_without_a_file_ntlm_is_not_offered(users: Path) -> None:
+    assert acceptors(None)(AuthType.NTLM) is None
+    assert acceptors(users)(AuthType.NONE) is None
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match=r"^the users file .*nowhere cannot be read: No such file or directory$"):
+        acceptors(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["alice", "PLANT:hush", "PLANT::hush", "PLANT:alice:", "::", " "],
+)
+def test_a_line_that_is_not_right_is_one_sentence_without_the_password(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "users"
+    path.write_text(f"PLANT:bob:pw\n{line}\n")
+    with pytest.raises(InvalidParameter, match=r"^line 2 of the users file .* is not DOMAIN:user:password$") as caught:
+        acceptors(path)
+    assert "hu" not in str(caught.value)
+
+
+def test_a_user_stands_in_the_file_once(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text("PLANT:bob:pw\nplant:BOB:other\n")
+    with pytest.raises(InvalidParameter, match=r"^line 2 of the users file .* names plant\\BOB again$"):
+        acceptors(path)
+
+
+def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_bytes(b"PLANT:bob:\xff\n")
+    with pytest.raises(InvalidParameter, match=r"is not UTF-8 text$"):
+        acceptors(path)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gssapi") is not None, reason="the extra kerberos is there")
+def test_kerberos_without_its_extra_is_one_sentence_and_not_offered(users: Path) -> None:
+    with pytest.raises(InvalidParameter, match=r"pip install 'waypost\[kerberos\]'"):
+        initiator(AuthType.KERBEROS, AuthLevel.PRIVACY, "host", ALICE)
+    assert acceptors(users)(AuthType.KERBEROS) is None
+    assert acceptors(None)(AuthType.SPNEGO) is None
+
+
+def test_credentials_do_not_show_the_password() -> None:
+    assert "s3cret" not in repr(ALICE)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(auth_type=st.sampled_from(PACKAGES), tokens=st.lists(st.binary(max_size=80), max_size=3), data=st.data())
+def test_any_tokens_are_answered_or_refused(
+    users: Path, auth_type: AuthType, tokens: list[bytes], data: st.DataObject
+) -> None:
+    server, client = acceptor(users, auth_type), initiator(auth_type, AuthLevel.CONNECT, "host", ALICE)
+    try:
+        answer = server.step(_changed(client.step(None) or b"", data))
+        server.step(_changed(client.step(answer) or b"", data))
+        for token in tokens:
+            server.step(token)
+    except SecurityContextFailed:
+        pass
+    assert server.principal in (None, "Plant\\Alice")
+
+
+def _changed(token: bytes, data: st.DataObject) -> bytes:
+    """The token, or with one byte changed, or cut short."""
+    at = data.draw(st.integers(0, len(token)))
+    kind = data.draw(st.sampled_from(["same", "byte", "cut"]))
+    if kind == "cut":
+        return token[:at]
+    return token[:at] + bytes([data.draw(st.integers(0, 255))]) + token[at + 1 :] if kind == "byte" else token
