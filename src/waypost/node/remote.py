@@ -68,7 +68,7 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
 
     __slots__ = (
-        "_connections", "_last_connection", "_node", "_paused", "_remote_read", "_rpc", "_waits", "coordinator",
+        "_connections", "_last_connection", "_node", "_remote_read", "_rpc", "_waits", "coordinator",
         "new_guid", "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
@@ -85,8 +85,6 @@ class RemoteReading:
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
         self._connections: dict[int, int] = {}
         self._last_connection = 0
-        # Those to which nothing more can be written now.
-        self._paused: set[int] = set()
         self._remote_read: Final = RemoteReadServer(self)
         queues = RemoteQueues(node.manager)
         qm2qm, qmcomm = Qm2qmServer(self, queues).service, QmcommServer(self, queues).service
@@ -131,15 +129,14 @@ class RemoteReading:
         if connection in self._connections and self._node.failure is None:
             with self._node.operation(now):
                 del self._connections[connection]
-                self._paused.discard(connection)
                 self._rpc.closed(connection, now)
 
     def writing_paused(self, connection: int, _now: Now) -> None:
         """The client does not take its answers."""
-        self._paused.add(connection)
+        self._rpc.pause(connection)
 
     def writing_resumed(self, connection: int, _now: Now) -> None:
-        self._paused.discard(connection)
+        self._rpc.resume(connection)
 
     def stop(self, now: Now) -> None:
         """Close every connection: what was locked for a reader is free again."""
@@ -150,10 +147,13 @@ class RemoteReading:
     # What the node asks.
 
     def tick(self, now: Now) -> None:
+        self._rpc.go_on(now)
         self._remote_read.tick(now)
         self.coordinator.tick(now)
 
     def next_deadline(self) -> float | None:
+        if self._rpc.can_go_on:
+            return 0.0
         deadlines = (self._remote_read.next_deadline(), self.coordinator.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 

@@ -35,6 +35,8 @@ class RpcServer:
         }
         self._connections: dict[int, ServerConnection] = {}
         self._output: list[tuple[int, bytes | None]] = []
+        # Those that `go_on` has to look at.
+        self._touched: dict[int, ServerConnection] = {}
 
     def connected(self, connection: int, listener: str, address: str, now: Now) -> None:  # noqa: ARG002, facts have a time
         """A client at this address has connected to a listener; `connection` is any number that is not in use."""
@@ -50,12 +52,39 @@ class RpcServer:
         if served is None:
             return
         served.received(data, now)
+        self._look_at(connection, served, now)
+
+    def go_on(self, now: Now) -> None:
+        """Look again at connections of which not everything was looked at, or which have ended by themselves."""
+        touched, self._touched = self._touched, {}
+        for connection, served in touched.items():
+            if served.can_go_on:
+                served.go_on(now)
+            self._look_at(connection, served, now)
+
+    @property
+    def can_go_on(self) -> bool:
+        return any(served.can_go_on or served.is_ended for served in self._touched.values())
+
+    def pause(self, connection: int) -> None:
+        """The client takes no more bytes for now."""
+        if connection in self._connections:
+            self._connections[connection].pause()
+
+    def resume(self, connection: int) -> None:
+        served = self._connections.get(connection)
+        if served is not None:
+            served.resume()
+            self._touched[connection] = served
+
+    def _look_at(self, connection: int, served: ServerConnection, now: Now) -> None:
         if served.is_ended:
             self._output.append((connection, None))
             self.closed(connection, now)
 
     def closed(self, connection: int, now: Now) -> None:
         """The connection has gone. The server knows it already of those that it has closed itself."""
+        self._touched.pop(connection, None)
         served = self._connections.pop(connection, None)
         if served is not None:
             served.lost(now)
@@ -63,4 +92,10 @@ class RpcServer:
     def take_output(self) -> list[tuple[int, bytes | None]]:
         """What to write on which connection, in order; None is to close it."""
         output, self._output = self._output, []
+        for connection, _ in output:
+            served = self._connections.get(connection)
+            if served is not None:
+                served.sent()
+                if served.can_go_on or served.is_ended:
+                    self._touched[connection] = served
         return output

@@ -2,16 +2,25 @@
 
 Requests are joined from their fragments one at a time (MS-RPCE 3.3.1.5.8), while any number of calls that are whole
 wait for their answers. What breaks the protocol or the authentication is answered once and ends the connection; what
-is wrong with one call alone ends that call with a fault.
+is wrong with one call alone ends that call with a fault. A client that asks for more than it takes has to wait, and one
+whose answers pile up all the same, because they were waited for, is cut off.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from waypost.clock import Now
 from waypost.errors import AuthenticationFailed, DecodeError
-from waypost.limits import MAX_RPC_OPEN_CALLS, MAX_RPC_REQUEST, MAX_RPC_UNFINISHED_REQUESTS
+from waypost.limits import (
+    MAX_RPC_ANSWERED_AT_ONCE,
+    MAX_RPC_OPEN_CALLS,
+    MAX_RPC_REQUEST,
+    MAX_RPC_UNFINISHED_REQUESTS,
+    MAX_RPC_UNREAD,
+    MAX_RPC_UNSENT,
+)
 from waypost.rpc.associations import Association
 from waypost.rpc.authentication import Caller
 from waypost.rpc.binds import BindNak, RejectReason
@@ -88,6 +97,12 @@ class ServerConnection:
     def __init__(self, endpoint: Endpoint, number: int, address: str, write: Callable[[bytes], None]) -> None:
         self._endpoint: Final = endpoint
         self._write: Final = write
+        # What has come and was not looked at, and about how many bytes that are.
+        self._fragments: deque[Fragment] = deque()
+        self._unread = 0
+        # Bytes of answers that are not taken yet, as far as is known, and whether the client takes none now.
+        self._unsent = 0
+        self._is_paused = False
         self._reader: Final = FragmentReader()
         self._binding: Final = ServerBinding(endpoint, number, address)
         self._assembly = Assembly(Request, MAX_RPC_REQUEST)
@@ -102,12 +117,37 @@ class ServerConnection:
         except DecodeError as error:
             self._break_off(error)
             return
-        for fragment in fragments:
-            self._take(fragment, now)
-            if self.is_ended:
-                return
-        if self._reader.error is not None:
+        self._fragments += fragments
+        self._unread += len(data)
+        self.go_on(now)
+
+    def go_on(self, now: Now) -> None:
+        """Look at what has come, as far as there is room for the answers."""
+        while self._fragments and not self.is_ended and self._unsent < MAX_RPC_ANSWERED_AT_ONCE:
+            self._take(self._fragments.popleft(), now)
+        if self._reader.error is not None and not self._fragments and not self.is_ended:
             self._break_off(self._reader.error)
+        if not self._fragments:
+            self._unread = 0
+        elif self._unread > MAX_RPC_UNREAD:
+            self.is_ended = True
+
+    @property
+    def can_go_on(self) -> bool:
+        return bool(self._fragments) and not self._is_paused
+
+    def pause(self) -> None:
+        """The client does not take its answers."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._unsent = 0
+
+    def sent(self) -> None:
+        """What was written is with the transport, which tells if it is too much."""
+        if not self._is_paused:
+            self._unsent = 0
 
     def lost(self, now: Now) -> None:
         """The connection has gone: no call on it is deliverable, and the association may end with it."""
@@ -120,6 +160,14 @@ class ServerConnection:
         for call in calls:
             call.service.handler.cancelled(call, now)
         self._binding.leave(now)
+
+    def _send(self, data: bytes) -> None:
+        self._unsent += len(data)
+        self._write(data)
+        if self._unsent > MAX_RPC_UNSENT:
+            self.is_ended = True
+            for call in self._calls.values():
+                call.drop()
 
     def _take(self, fragment: Fragment, now: Now) -> None:
         header = fragment.header
@@ -149,7 +197,7 @@ class ServerConnection:
             case PacketType.REQUEST:
                 return self._request(fragment, association)
             case PacketType.ALTER_CONTEXT:
-                self._write(self._binding.alter_context(fragment, association).encode())
+                self._send(self._binding.alter_context(fragment, association).encode())
             case PacketType.AUTH3:
                 self._binding.auth3(fragment)
             case PacketType.CO_CANCEL | PacketType.ORPHANED:
@@ -165,7 +213,7 @@ class ServerConnection:
 
     def _bind(self, fragment: Fragment) -> None:
         answer = self._binding.bind(fragment)
-        self._write(answer.encode())
+        self._send(answer.encode())
         self.is_ended = answer.header.ptype == PacketType.BIND_NAK
 
     def _request(self, fragment: Fragment, association: Association) -> _Ready | None:
@@ -296,17 +344,17 @@ class ServerConnection:
         measure = stub_room if protection is None else protection.room
         room = measure(self._binding.max_xmit_frag, header) // STUB_STEP * STUB_STEP
         encode = Fragment.encode if protection is None else protection.protect
-        self._write(b"".join(map(encode, cut(response, outlet.call_id, room))))
+        self._send(b"".join(map(encode, cut(response, outlet.call_id, room))))
 
     def send_fault(self, outlet: _Outlet, status: int) -> None:
         del self._calls[outlet.call_id]
-        self._write(fragment_of(Fault(status, outlet.context_id), outlet.call_id).encode())
+        self._send(fragment_of(Fault(status, outlet.context_id), outlet.call_id).encode())
 
     def _refuse(self, request: Request, call_id: int, status: int) -> None:
         """Answers a request that did not reach its method; what is left of it is passed over."""
         self._forget_incoming()
         flags = WHOLE | PFC_DID_NOT_EXECUTE
-        self._write(fragment_of(Fault(status, request.context_id), call_id, flags).encode())
+        self._send(fragment_of(Fault(status, request.context_id), call_id, flags).encode())
 
     def _forget_incoming(self) -> None:
         if self._incoming is not None:
@@ -323,5 +371,5 @@ class ServerConnection:
             self._end(Fault(FaultStatus.NCA_PROTO_ERROR), header.call_id)
 
     def _end(self, last: BindNak | Fault, call_id: int) -> None:
-        self._write(fragment_of(last, call_id).encode())
+        self._send(fragment_of(last, call_id).encode())
         self.is_ended = True

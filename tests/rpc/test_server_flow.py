@@ -1,0 +1,99 @@
+"""Clients that ask for more than they take."""
+
+import pytest
+
+from tests.rpc.serving import ECHO, NOW, WAIT, Number, Octets, Peer, ToyHandler, bound, echo_parts, toy_server
+from waypost.rpc import server_connection
+
+
+def answers(client: Peer, data: bytes = b"") -> list[int]:
+    """The calls that were answered since the last time."""
+    fragments = client.send(data) if data else client.take()
+    return [fragment.header.call_id for fragment in fragments if fragment.header.is_last]
+
+
+def go_on(client: Peer) -> list[int]:
+    client.server.go_on(NOW)
+    return answers(client)
+
+
+def can_go_on(client: Peer) -> bool:
+    return client.server.can_go_on
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_connection, "MAX_RPC_ANSWERED_AT_ONCE", 2000)
+    monkeypatch.setattr(server_connection, "MAX_RPC_UNSENT", 10_000)
+    monkeypatch.setattr(server_connection, "MAX_RPC_UNREAD", 50_000)
+
+
+def many(client: Peer, calls: range) -> bytes:
+    return b"".join(part for call_id in calls for part in echo_parts(client, bytes(1000), call_id, 0x1000))
+
+
+@pytest.mark.usefixtures("narrow")
+def test_requests_wait_while_many_answers_are_being_sent() -> None:
+    client, _ = bound()
+    assert answers(client, many(client, range(2, 9))) == [2, 3]
+    assert can_go_on(client)
+    assert go_on(client) == [4, 5]
+    assert go_on(client) == [6, 7]
+    assert go_on(client) == [8]
+    assert not can_go_on(client)
+    assert answers(client, many(client, range(9, 10))) == [9]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_requests_of_a_client_that_takes_nothing_wait_until_it_does() -> None:
+    client, _ = bound()
+    client.server.pause(client.number)
+    assert answers(client, many(client, range(2, 9))) == [2, 3]
+    assert not can_go_on(client)
+    assert go_on(client) == []
+    assert answers(client, many(client, range(9, 10))) == []
+    client.server.resume(client.number)
+    assert go_on(client) == [4, 5]
+    assert go_on(client) == [6, 7]
+    assert go_on(client) == [8, 9]
+    assert not client.is_closed
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_client_that_takes_nothing_and_goes_on_asking_is_cut_off() -> None:
+    client, _ = bound()
+    client.server.pause(client.number)
+    for first in range(2, 62, 6):
+        answers(client, many(client, range(first, first + 6)))
+    assert client.is_closed
+
+
+@pytest.mark.usefixtures("narrow")
+def test_other_clients_do_not_wait() -> None:
+    client, handler = bound()
+    client.server.pause(client.number)
+    answers(client, many(client, range(2, 9)))
+    other = Peer(client.server, 2)
+    other.bind()
+    assert other.ask(ECHO, Octets(b"hello")) == Octets(b"hello")
+    assert handler.events == []
+
+
+@pytest.mark.usefixtures("narrow")
+def test_the_calls_of_a_client_that_is_cut_off_are_dropped() -> None:
+    handler = ToyHandler()
+    client = Peer(toy_server(handler))
+    client.bind()
+    for number in range(600):
+        client.start(WAIT, Number(number), number + 2)
+    client.server.pause(client.number)
+    for number in range(500):
+        handler.answer(number)
+    last = handler.waiting[599]
+    assert not last.is_deliverable
+    client.take()
+    assert can_go_on(client)
+    client.server.go_on(NOW)
+    client.take()
+    assert client.is_closed
+    assert handler.events.count("gone") > 100
