@@ -271,6 +271,25 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
+class Remote(Struct, frozen=True, forbid_unknown_fields=True):
+    """Reading from queues of other hosts, as their client: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
+
+    user: Annotated[
+        str, Meta(description="Who this daemon is there, as `DOMAIN\\user` or `user@REALM`. Empty: nobody.")
+    ] = ""
+    password: Annotated[str, Meta(description="The password of the user.")] = ""
+    password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
+    level: Annotated[
+        Literal["", "none", "connect", "integrity", "privacy"],
+        Meta(description="The protection of calls. Empty: privacy with a user, none without."),
+    ] = ""
+    rpc_port: Annotated[
+        _Port, Meta(description="TCP port of RemoteRead at other hosts. 0: the one that a host itself names.")
+    ] = 0
+    qm2qm_port: Annotated[_Port, Meta(description="The same for the older interface between queue managers.")] = 0
+    epm_port: Annotated[_PeerPort, Meta(description="TCP port of the endpoint mapper of other hosts.")] = 135
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of it."""
 
@@ -282,6 +301,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     http: Http = field(default_factory=Http)
     log: LogSection = field(default_factory=LogSection)
     rpc: Rpc = field(default_factory=Rpc)
+    remote: Remote = field(default_factory=Remote)
 
     @property
     def folder(self) -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args, get_origin
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from waypost.daemon.config import SECTIONS, Config, Http, Key, keys
+from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, keys
 from waypost.daemon.routes import parse_routes
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.path_names import check_computer_name
@@ -176,11 +176,13 @@ def _checked(config: Config) -> Config:
             f"routing.routes has {error}, which is no route.", "write GUID=HOST, or GUID=via GUID."
         ) from None
     http = replace(
-        config.http, bind=_http_address(config.http.bind, config.transfer.bind), token=_token(config.http)
-    )  # fmt: skip
+        config.http,
+        bind=_http_address(config.http.bind, config.transfer.bind),
+        token=_secret("http.token", config.http.token, config.http.token_file),
+    )
     if http.enabled:
         _check_exposure(http)
-    return replace(config, http=http)
+    return replace(config, http=http, remote=_with_password(config.remote))
 
 
 def _http_address(bind: str, transfer_bind: str) -> str:
@@ -189,23 +191,32 @@ def _http_address(bind: str, transfer_bind: str) -> str:
     return transfer_bind if transfer_bind and ip_address(transfer_bind).is_loopback else _DEFAULT_HTTP
 
 
-def _token(http: Http) -> str:
-    if not http.token_file:
-        return http.token
-    if http.token:
-        raise ConfigError("http.token and http.token_file are both given.", "keep one of them.")
+def _with_password(remote: Remote) -> Remote:
+    password = _secret("remote.password", remote.password, remote.password_file)
+    if password and not remote.user:
+        raise ConfigError("There is a remote.password and no remote.user.", "say whose password it is.")
+    if remote.level not in ("", "none") and not remote.user:
+        raise ConfigError(f"remote.level is {remote.level}, which needs a user.", "set remote.user and its password.")
+    return replace(remote, password=password)
+
+
+def _secret(path: str, given: str, file: str) -> str:
+    """The value of a key whose sibling PATH_file may name a file with it."""
+    if not file:
+        return given
+    what = path.rpartition(".")[2]
+    if given:
+        raise ConfigError(f"{path} and {path}_file are both given.", "keep one of them.")
+    hint = f"{path}_file names a file with the {what}."
     try:
-        token = Path(http.token_file).expanduser().read_text(encoding="utf-8").strip()
+        secret = Path(file).expanduser().read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ConfigError(
-            f"{http.token_file} cannot be read: {error.strerror or error}.",
-            "http.token_file names a file with the token.",
-        ) from None
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}.", hint) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{http.token_file} is no text.", "http.token_file names a file with the token.") from None
-    if not token:
-        raise ConfigError(f"{http.token_file} holds no token.", "write one line with a secret into it.")
-    return token
+        raise ConfigError(f"{file} is no text.", hint) from None
+    if not secret:
+        raise ConfigError(f"{file} holds no {what}.", "write one line with a secret into it.")
+    return secret
 
 
 def _check_exposure(http: Http) -> None:

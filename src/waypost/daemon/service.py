@@ -42,6 +42,8 @@ if sys.platform != "win32":
 
 _GIGABYTE: Final = 1 << 30
 _LOOK_AT_STORE_SECONDS: Final = 1.0
+# A remote reader may wait for ever, and a computer that has lost its power says nothing.
+_KEEP_ALIVE_SECONDS: Final = 60
 
 # The name of each listener with where it can be reached: ADDRESS:PORT.
 Endpoints: TypeAlias = Mapping[str, str]
@@ -124,7 +126,7 @@ class Daemon:
         rpc = TcpConnections(
             shell,
             None,
-            TcpSettings(),
+            TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS),
             guard=RpcGuard(config.rpc),
             log=log,
             unwritten_bytes=lambda: shell.engine.unwritten_bytes,

@@ -65,6 +65,16 @@ def endpoint(bound: socket.socket) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
+def keep_alive(connection: socket.socket, seconds: int) -> None:
+    """Let the system find out whether a silent peer is still there."""
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # Not every system has these, and its own times are long.
+        for name, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", seconds // 4 or 1), ("TCP_KEEPCNT", 4)):
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 def reason(error: Exception) -> str:
     """Of a connection that failed, in words."""
     number = error.errno if isinstance(error, OSError) else None

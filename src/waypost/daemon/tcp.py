@@ -16,7 +16,7 @@ from waypost.clock import Now
 from waypost.daemon.facts import ConnectionFacts, Facts, Shell
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
-from waypost.daemon.sockets import reason
+from waypost.daemon.sockets import keep_alive, reason
 from waypost.limits import MAX_CONNECTING, MAX_UNWRITTEN_BYTES
 from waypost.node.effects import Close, Connect, Write
 
@@ -34,10 +34,15 @@ _DISK_SECONDS: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class TcpSettings:
-    """`source` is the address from which to connect; without one the system chooses."""
+    """`source` is the address from which to connect; without one the system chooses.
+
+    `keep_alive_s`, if not 0: the system looks after so many seconds of silence whether a peer that has connected is
+    still there.
+    """
 
     source: str = ""
     connect_timeout_s: float = 20.0
+    keep_alive_s: int = 0
 
 
 class TcpConnections:
@@ -54,6 +59,7 @@ class TcpConnections:
         self.unwritten_bytes: Final = unwritten_bytes
         self.on_failure: Callable[[], None] = lambda: None
         self._settings: Final = settings
+        self.keep_alive_s: Final = settings.keep_alive_s
         self._loop: Final = asyncio.get_running_loop()
         self._by_number: dict[int, Connection] = {}
         self._attempts: dict[int, asyncio.Task[None]] = {}
@@ -191,6 +197,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             return
         self._is_admitted = True
+        if everything.keep_alive_s:
+            keep_alive(transport.get_extra_info("socket"), everything.keep_alive_s)
         number = everything.shell.tell(partial(self._facts.accept, self._address))
         if number is None:
             everything.guard.refused(self._address, self._began)

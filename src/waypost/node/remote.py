@@ -5,6 +5,7 @@ answer leaves when all is durable that the operation has done, and in the order 
 the signatures of a secured connection have numbers.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
@@ -37,7 +38,8 @@ from waypost.wire.access_masks import QueueAccess
 if TYPE_CHECKING:
     from waypost.node.node import Node
 
-MAPPER_PORT: Final = 135
+# How long a client may take to bind.
+BIND_SECONDS: Final = 20.0
 
 # MS-MQMQ 2.2.24. readings MQRR 2: to move a message into a queue takes no more than to look at it.
 _RIGHTS: Final = {
@@ -68,7 +70,7 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
 
     __slots__ = (
-        "_connections", "_last_connection", "_node", "_remote_read", "_rpc", "_waits", "coordinator",
+        "_connections", "_last_connection", "_node", "_remote_read", "_rpc", "_strangers", "_waits", "coordinator",
         "new_guid", "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
@@ -85,6 +87,8 @@ class RemoteReading:
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
         self._connections: dict[int, int] = {}
         self._last_connection = 0
+        # When each has to be bound.
+        self._strangers: deque[tuple[float, int]] = deque()
         self._remote_read: Final = RemoteReadServer(self)
         queues = RemoteQueues(node.manager)
         qm2qm, qmcomm = Qm2qmServer(self, queues).service, QmcommServer(self, queues).service
@@ -118,6 +122,7 @@ class RemoteReading:
         with self._node.operation(now):
             self._connections[number] = 0
             self._rpc.connected(number, str(port), address, now)
+        self._strangers.append((now.monotonic + BIND_SECONDS, number))
         return number
 
     def data_received(self, connection: int, data: bytes, now: Now) -> None:
@@ -149,12 +154,22 @@ class RemoteReading:
     def tick(self, now: Now) -> None:
         self._rpc.go_on(now)
         self._remote_read.tick(now)
+        while self._strangers and self._strangers[0][0] <= now.monotonic:
+            _, connection = self._strangers.popleft()
+            if connection in self._connections and not self._rpc.is_bound(connection):
+                del self._connections[connection]
+                self._rpc.closed(connection, now)
+                self._node.do(Close(connection))
         self.coordinator.tick(now)
 
     def next_deadline(self) -> float | None:
         if self._rpc.can_go_on:
             return 0.0
-        deadlines = (self._remote_read.next_deadline(), self.coordinator.next_deadline())
+        deadlines = (
+            self._remote_read.next_deadline(),
+            self.coordinator.next_deadline(),
+            self._strangers[0][0] if self._strangers else None,
+        )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def read_ended(self, ended: ReadEnded, now: Now) -> bool:

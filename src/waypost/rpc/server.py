@@ -66,6 +66,11 @@ class RpcServer:
     def can_go_on(self) -> bool:
         return any(served.can_go_on or served.is_ended for served in self._touched.values())
 
+    def is_bound(self, connection: int) -> bool:
+        """Whether the client has got through a bind."""
+        served = self._connections.get(connection)
+        return served is not None and served.is_bound
+
     def pause(self, connection: int) -> None:
         """The client takes no more bytes for now."""
         if connection in self._connections:

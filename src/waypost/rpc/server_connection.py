@@ -133,6 +133,10 @@ class ServerConnection:
             self.is_ended = True
 
     @property
+    def is_bound(self) -> bool:
+        return self._binding.association is not None
+
+    @property
     def can_go_on(self) -> bool:
         return bool(self._fragments) and not self._is_paused
 

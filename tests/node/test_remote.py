@@ -1,0 +1,137 @@
+"""Remote readers of a node: what their answers wait for, and who may read."""
+
+import pytest
+
+from tests.node.remote_rig import SERVING, RemoteRig
+from waypost.core.queues import AccessType
+from waypost.hresult import HResult
+from waypost.node.remote import BIND_SECONDS
+from waypost.remote.interfaces import remote_read as table
+from waypost.remote.interfaces.remote_read import ReceiveAction
+from waypost.rpc.faults import RpcFault
+from waypost.rpc.interface import Empty
+from waypost.wire.access_masks import QueueAccess
+from waypost.wire.security_descriptor import ACCESS_ALLOWED_ACE_TYPE, AccessAce, Acl, SecurityDescriptor
+from waypost.wire.sid import AUTHENTICATED_USERS, EVERYONE, Sid
+
+PEEK = ReceiveAction.MQ_ACTION_PEEK_CURRENT
+
+
+def granting(sid: Sid, mask: int) -> bytes:
+    return SecurityDescriptor(dacl=Acl(aces=(AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, mask, sid),))).encode()
+
+
+def test_the_end_of_a_receive_is_answered_when_it_is_durable() -> None:
+    rig = RemoteRig()
+    reader = rig.reader()
+    handle = reader.open()
+    rig.send("bolts")
+    rig.hold_disk()
+    assert reader.results[reader.start_receive(handle, 1)].hresult == HResult.MQ_OK
+    end = reader.end_receive(handle, 1)
+    assert end not in reader.results
+    rig.release_disk()
+    reader.run()
+    assert reader.results[end].hresult == HResult.MQ_OK
+    rig.crash()
+    assert len(rig.queue().positions) == 0
+
+
+def test_a_message_is_not_shown_before_it_is_durable() -> None:
+    rig = RemoteRig()
+    reader = rig.reader()
+    handle = reader.open()
+    waiting = reader.start_receive(handle, 1, PEEK, 1000)
+    rig.open("orders", AccessType.SEND)
+    rig.hold_disk()
+    rig.send("bolts")
+    rig.settle()
+    reader.run()
+    assert waiting not in reader.results
+    rig.release_disk()
+    reader.run()
+    assert reader.results[waiting].hresult == HResult.MQ_OK
+
+
+def test_answers_on_a_connection_keep_their_order_and_others_do_not_wait() -> None:
+    rig = RemoteRig()
+    reader, other = rig.reader(), rig.reader()
+    handle = reader.open()
+    rig.send("bolts")
+    rig.hold_disk()
+    reader.start_receive(handle, 1)
+    end = reader.end_receive(handle, 1)
+    port = reader.start(0, Empty())
+    assert end not in reader.results
+    assert port not in reader.results
+    assert other.ask(0, Empty()) == table.GetServerPortReply(SERVING.remote_read_port)
+    rig.release_disk()
+    reader.run()
+    assert [call for call in reader.results if call in (end, port)] == [end, port]
+
+
+def test_a_reader_that_goes_gives_back_what_was_locked_for_it() -> None:
+    rig = RemoteRig()
+    reader, other = rig.reader(), rig.reader()
+    handle, elsewhere = reader.open(), other.open()
+    rig.send("bolts")
+    rig.settle()
+    reader.start_receive(handle, 1)
+    waiting = other.start_receive(elsewhere, 1, timeout=60_000)
+    assert waiting not in other.results
+    reader.vanish()
+    other.run()
+    assert other.results[waiting].hresult == HResult.MQ_OK
+
+
+def test_who_connects_and_does_not_bind_is_cut_off() -> None:
+    rig = RemoteRig()
+    reader = rig.reader()
+    stranger = rig.remote.accept(2103, "127.0.0.1", rig.now)
+    rig.advance(BIND_SECONDS - 0.1)
+    rig.settle()
+    assert rig.closed == []
+    deadline = rig.node.next_deadline(rig.now)
+    assert deadline is not None
+    assert deadline <= rig.now.monotonic + 0.2
+    rig.advance(0.2)
+    rig.settle()
+    assert rig.closed == [stranger]
+    assert reader.ask(0, Empty()) == table.GetServerPortReply(2103)
+
+
+def test_a_stop_closes_every_connection_and_frees_what_was_locked() -> None:
+    rig = RemoteRig()
+    reader = rig.reader()
+    handle = reader.open()
+    rig.send("bolts")
+    rig.settle()
+    reader.start_receive(handle, 1)
+    rig.remote.stop(rig.now)
+    rig.settle()
+    assert rig.closed == [reader.number]
+    assert rig.message(rig.receive()).label == "bolts"
+
+
+@pytest.mark.parametrize(
+    ("sid", "mask", "receives", "peeks"),
+    [
+        (EVERYONE, QueueAccess.MQSEC_RECEIVE_MESSAGE, True, True),
+        (EVERYONE, QueueAccess.MQSEC_PEEK_MESSAGE, False, True),
+        (EVERYONE, QueueAccess.MQSEC_WRITE_MESSAGE, False, False),
+        (AUTHENTICATED_USERS, QueueAccess.MQSEC_RECEIVE_MESSAGE, False, False),
+    ],
+)
+def test_the_descriptor_of_a_queue_says_what_a_caller_without_a_name_may_do(
+    sid: Sid, mask: int, *, receives: bool, peeks: bool
+) -> None:
+    rig = RemoteRig()
+    rig.create("guarded", security=granting(sid, int(mask)))
+    reader = rig.reader()
+    for access, allowed in ((1, receives), (0x20, peeks)):
+        if allowed:
+            assert not reader.open("guarded", access).is_null
+        else:
+            with pytest.raises(RpcFault) as refused:
+                reader.open("guarded", access)
+            assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED
