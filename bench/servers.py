@@ -22,7 +22,7 @@ from typing import Final
 SECONDS_TO_START: Final = 60.0
 
 # Four times the default, which is that of MSMQ: with more messages under way there are more of them in one flush.
-WINDOW: Final = 256
+WINDOW: Final = 1000
 
 # Where Debian puts the script that runs as anybody; the one in /usr/sbin changes to another user.
 RABBITMQ: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
