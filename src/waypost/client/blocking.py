@@ -17,7 +17,8 @@ from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Any, Final, TypeVar
 
-from waypost.client.engine import Answer, Engine
+from waypost.client.answers import Answer
+from waypost.client.engine import Engine
 from waypost.errors import ServiceNotAvailable
 from waypost.node.application import Operation
 from waypost.node.recovery import Settings

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from waypost.client.answers import Answer
 from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.clock import Now
@@ -29,6 +30,9 @@ from waypost.store.lmdb import LmdbStore
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
 _TICK_SECONDS: Final = 0.1
+# How long a batch may wait for another one, and with how many operations.
+_LEAVE_SECONDS: Final = 0.01
+_LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
     "; what was asked for is kept in memory and stored when there is room, unless the process ends before, "
@@ -36,33 +40,6 @@ _OPEN_OUTCOME: Final = (
 )
 
 R = TypeVar("R")
-
-
-class Answer:
-    """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
-
-    __slots__ = ("args", "error", "handle", "is_done", "operation", "request", "value", "wake")
-
-    def __init__(self, request: int, operation: Operation, args: tuple[Any, ...], handle: int | None) -> None:
-        self.request: Final = request
-        self.operation: Final = operation
-        self.args: Final = args
-        # Of a read: the handle under which it may wait.
-        self.handle: Final = handle
-        self.value: Any = None
-        self.error: WaypostError | None = None
-        self.is_done = False
-        self.wake: Callable[[], None] | None = None
-
-    def result(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-    def end(self) -> None:
-        self.is_done = True
-        if self.wake is not None:
-            self.wake()
 
 
 class Engine:
@@ -74,6 +51,7 @@ class Engine:
         "_ended",
         "_is_alone",
         "_last_request",
+        "_leave_until",
         "_next_tick",
         "_outside",
         "_store",
@@ -90,7 +68,9 @@ class Engine:
     def __init__(self, store: LmdbStore, node: Node, outside: Outside | None = None, *, is_alone: bool = False) -> None:
         """`is_alone` if nobody else could ask for anything while this thread waits for the disk, but for a moment."""
         self._store: Final = store
-        self._is_alone: Final = is_alone
+        self._is_alone = is_alone
+        # Until when a batch that nobody waits for is left open.
+        self._leave_until: float | None = None
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.application: Final = Application(node)
@@ -195,7 +175,7 @@ class Engine:
         unused = []
         durable: list[int] = []
         try:
-            for effect in self.node.take_effects():
+            for effect in self.node.take_effects(ends_batch=self._ends_batch()):
                 if type(effect) is Reply:
                     answer = answers.pop(effect.request, None)
                     if answer is not None:
@@ -231,6 +211,19 @@ class Engine:
             return False
         return bool(unused or durable)
 
+    def _ends_batch(self) -> bool:
+        """A small batch that nobody waits for is left open for a moment, so that it shares the next flush."""
+        batch = self.node.messages.batch
+        if not self._is_alone or not batch.operations:
+            return True
+        now = time.monotonic()
+        if self._leave_until is None:
+            self._leave_until = now + _LEAVE_SECONDS
+        ends = self.node.is_awaited or now >= self._leave_until or len(batch.operations) > _LEAVE_OPERATIONS
+        if ends:
+            self._leave_until = None
+        return ends
+
     def poll(self) -> None:
         """Take in what has become durable, or why it cannot."""
         if self.is_broken:
@@ -256,11 +249,17 @@ class Engine:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         self.settle()
-        return deadline
+        return self._soonest(deadline)
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do."""
-        return None if self.is_broken else self.node.next_deadline(_now())
+        return None if self.is_broken else self._soonest(self.node.next_deadline(_now()))
+
+    def _soonest(self, deadline: float | None) -> float | None:
+        """Of this deadline and the end of a batch that was left open."""
+        if self._leave_until is None:
+            return deadline
+        return self._leave_until if deadline is None else min(deadline, self._leave_until)
 
     def cancel(self, answer: Answer) -> None:
         """Nobody waits for the answer any more. A read that waits for a message ends, and what was opened is closed."""
@@ -279,6 +278,7 @@ class Engine:
     def stop(self) -> None:
         """End the reads that wait and the transactions, and let nothing more be asked for."""
         self._ended = ServiceNotAvailable(_CLOSED)
+        self._is_alone = False
         if self.is_broken:
             return
         now = _now()

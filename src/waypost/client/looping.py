@@ -9,7 +9,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from waypost.client.engine import Answer, Engine
+from waypost.client.answers import Answer
+from waypost.client.engine import Engine
 from waypost.client.outside import Outside
 from waypost.clock import Now
 from waypost.errors import InvalidParameter

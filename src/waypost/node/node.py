@@ -176,9 +176,14 @@ class Node:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def take_effects(self) -> list[Effect]:
-        """What is to be done, in this order. The batch that is being made ends here."""
-        if self.messages.batch.operations and self.failure is None:
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anything waits for the batch that is being made."""
+        return self.messages.token in self._held_back or self.messages.token in self._later
+
+    def take_effects(self, *, ends_batch: bool = True) -> list[Effect]:
+        """What is to be done, in this order. The batch that is being made ends here, if it shall."""
+        if ends_batch and self.messages.batch.operations and self.failure is None:
             self._effects.append(Commit(*self.messages.seal()))
         effects, self._effects = self._effects, []
         return effects

@@ -1,0 +1,37 @@
+"""What is awaited of an engine."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from waypost.node.application import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from waypost.errors import WaypostError
+
+
+class Answer:
+    """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
+
+    __slots__ = ("args", "error", "handle", "is_done", "operation", "request", "value", "wake")
+
+    def __init__(self, request: int, operation: Operation, args: tuple[Any, ...], handle: int | None) -> None:
+        self.request: Final = request
+        self.operation: Final = operation
+        self.args: Final = args
+        # Of a read: the handle under which it may wait.
+        self.handle: Final = handle
+        self.value: Any = None
+        self.error: WaypostError | None = None
+        self.is_done = False
+        self.wake: Callable[[], None] | None = None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def end(self) -> None:
+        self.is_done = True
+        if self.wake is not None:
+            self.wake()
