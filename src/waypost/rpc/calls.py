@@ -84,10 +84,12 @@ class Request:
 
     @encodes(REQUEST, "request")
     def encode(self) -> bytes:
-        head = _REQUEST.pack(self.alloc_hint, self.context_id, self.opnum)
-        if self.object:
-            head += exactly(OBJECT_SIZE, self.object, REQUEST, "object")
-        return head + self.stub_data
+        return self.head(self.alloc_hint) + self.stub_data
+
+    def head(self, alloc_hint: int) -> bytes:
+        """What stands before the stub data, of a fragment with this alloc_hint."""
+        fixed = _REQUEST.pack(alloc_hint, self.context_id, self.opnum)
+        return fixed + exactly(OBJECT_SIZE, self.object, REQUEST, "object") if self.object else fixed
 
     @property
     def extra_flags(self) -> int:
@@ -117,7 +119,11 @@ class Response:
 
     @encodes(RESPONSE, "response")
     def encode(self) -> bytes:
-        return _RESPONSE.pack(self.alloc_hint, self.context_id, self.cancel_count, self.reserved) + self.stub_data
+        return self.head(self.alloc_hint) + self.stub_data
+
+    def head(self, alloc_hint: int) -> bytes:
+        """What stands before the stub data, of a fragment with this alloc_hint."""
+        return _RESPONSE.pack(alloc_hint, self.context_id, self.cancel_count, self.reserved)
 
     @property
     def extra_flags(self) -> int:
@@ -167,11 +173,11 @@ def cut(call: Request | Response, call_id: int, room: int) -> Iterator[Fragment]
     """
     stub = call.stub_data
     for at in range(0, max(len(stub), 1), room):
-        part = replace(call, alloc_hint=len(stub) - at, stub_data=stub[at : at + room])
         flags = call.extra_flags
         flags |= PFC_FIRST_FRAG if at == 0 else 0
         flags |= PFC_LAST_FRAG if at + room >= len(stub) else 0
-        yield Fragment(Header(ptype=call.packet_type, pfc_flags=flags, call_id=call_id), part.encode())
+        body = call.head(len(stub) - at) + stub[at : at + room]
+        yield Fragment(Header(ptype=call.packet_type, pfc_flags=flags, call_id=call_id), body)
 
 
 class StubTooLong(DecodeError):
@@ -209,6 +215,9 @@ class Assembly(Generic[Call]):
             raise DecodeError("C706 12.6.3.1", "call_id", 12, "the fragments of a call are not of one call")
         if len(self._stub) + len(part.stub_data) > self._limit:
             raise StubTooLong("MS-RPCE 3.3.3.5.4", "stub_data", 0, f"it is longer than {self._limit} bytes")
+        if header.is_first and header.is_last:
+            self._call = None
+            return part
         self._stub += part.stub_data
         if not header.is_last:
             return None

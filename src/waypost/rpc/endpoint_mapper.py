@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
-from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.binds import NDR20, NDR64, SyntaxId
 from waypost.rpc.context_handles import HandleKind
 from waypost.rpc.endpoint_mapper_interface import (
@@ -30,8 +29,8 @@ from waypost.rpc.endpoint_mapper_interface import (
     Tower,
     VersionOption,
 )
-from waypost.rpc.interface import NULL_HANDLE, Interface, Method
-from waypost.rpc.server_calls import Call, Service
+from waypost.rpc.interface import NULL_HANDLE, Interface
+from waypost.rpc.server_calls import Call, Service, any_level
 from waypost.wire.ndr import ContextHandle
 
 Found = TypeVar("Found", Tower, EndpointEntry)
@@ -62,11 +61,7 @@ class Registration:
 
 def endpoint_mapper(registrations: Sequence[Registration]) -> Service:
     """The service of the listener at port 135."""
-    return Service(EPMAPPER, EndpointMapper(registrations), _any_level)
-
-
-def _any_level(_method: Method) -> AuthLevel:
-    return AuthLevel.NONE
+    return Service(EPMAPPER, EndpointMapper(registrations), any_level)
 
 
 class EndpointMapper:

@@ -184,15 +184,20 @@ class Fragment:
     @classmethod
     def decode(cls, data: bytes) -> "Fragment":
         """The fragment that `data` is from its first to its last byte."""
-        header, at = Header.decode(data, 0)
+        header, _ = Header.decode(data, 0)
         if header.frag_length != len(data):
             reason = f"it is {header.frag_length} and the fragment has {len(data)} bytes"
             raise DecodeError(HEADER, "frag_length", 8, reason)
+        return cls.behind(header, data)
+
+    @classmethod
+    def behind(cls, header: Header, data: bytes) -> "Fragment":
+        """The fragment that `data` is, whose header was decoded already."""
         if not header.auth_length:
-            return cls(header, data[at:])
+            return cls(header, data[HEADER_SIZE:])
         behind = len(data) - header.auth_length
         trailer = SecurityTrailer(*_TRAILER.unpack_from(data, behind - TRAILER_SIZE))
-        body = data[at : behind - TRAILER_SIZE]
+        body = data[HEADER_SIZE : behind - TRAILER_SIZE]
         if trailer.auth_pad_length > len(body):
             reason = f"it is {trailer.auth_pad_length} and the body has {len(body)} bytes"
             raise DecodeError(TRAILER, "auth_pad_length", behind - TRAILER_SIZE + 2, reason)
@@ -280,11 +285,12 @@ class FragmentReader:
         self._wanted = HEADER_SIZE
         try:
             while len(data) - at >= HEADER_SIZE:
-                size = Header.decode(data, at)[0].frag_length
+                header, _ = Header.decode(data, at)
+                size = header.frag_length
                 if len(data) - at < size:
                     self._wanted = size
                     break
-                fragments.append(Fragment.decode(data[at : at + size]))
+                fragments.append(Fragment.behind(header, data[at : at + size]))
                 at += size
         except DecodeError as error:
             self.error = error

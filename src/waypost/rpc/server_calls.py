@@ -37,6 +37,11 @@ class Service:
     min_level: Callable[[Method], AuthLevel] | None = None
 
 
+def any_level(_method: Method) -> AuthLevel:
+    """For a Service that lets everybody in, and refuses on its own."""
+    return AuthLevel.NONE
+
+
 class Outlet(Protocol):
     """Where the answer of a call goes."""
 

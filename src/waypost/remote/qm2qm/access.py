@@ -1,25 +1,15 @@
 """Who may call qm2qm and qmcomm, what their callers may open, and where they listen: MS-MQQP 2.1, 3.1.4.8 and 5."""
 
-from dataclasses import replace
 from typing import Final
 
-from waypost.core.queues import Queue
-from waypost.errors import QueueNotFound
 from waypost.hresult import HResult
 from waypost.remote.context import RemoteHost
-from waypost.rpc.authentication import AuthLevel, Caller
+from waypost.rpc.authentication import Caller
 from waypost.rpc.faults import RpcFault
-from waypost.rpc.interface import Method
-from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
 
 # MS-MQQP 3.1.4.8, MS-MQMP 3.1.4.24. There is no SPX.
 IP_HANDSHAKE: Final = 0
 IP_READ: Final = 1
-
-
-def any_level(_method: Method) -> AuthLevel:
-    """For Service: everybody is let in, and the methods refuse on their own (MS-MQQP 2.1, 5)."""
-    return AuthLevel.NONE
 
 
 def is_refused(caller: Caller, host: RemoteHost) -> bool:
@@ -42,17 +32,3 @@ def server_port(host: RemoteHost, port_type: int) -> int:
         # readings MQRR 3.35: one listener for qmcomm and RemoteRead.
         return host.remote_read_port
     return host.qm2qm_port if port_type == IP_READ else 0
-
-
-def guard_of(host: RemoteHost, name: FormatName) -> Queue:
-    """The queue that decides who may open this name; for a subqueue that is yet to be made, its parent.
-
-    Raises QueueNotFound.
-    """
-    find = host.manager.find_queue
-    queue = find(name)
-    if queue is None and isinstance(name, DirectFormatName) and name.subqueue:
-        queue = find(replace(name, subqueue="", suffix=Suffix.NONE))
-    if queue is None:
-        raise QueueNotFound(f"{name} is no queue of this computer")
-    return queue

@@ -12,15 +12,15 @@ from waypost.core.cursors import Cursor
 from waypost.core.queues import OpenQueueDescriptor
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, LimitReached, QueueNotAvailable, WaypostError
 from waypost.limits import MAX_REMOTE_CURSORS
+from waypost.remote.access import ACCESSES, SHARES, guard_of
 from waypost.remote.context import RemoteHost
 from waypost.remote.interfaces import qmcomm as table
-from waypost.remote.qm2qm.access import any_level, check_ready, guard_of, is_refused, server_port
+from waypost.remote.qm2qm.access import check_ready, is_refused, server_port
 from waypost.remote.qm2qm.remote_queues import RemoteQueue, RemoteQueues
-from waypost.remote.remote_read.opening import ACCESSES, SHARES
 from waypost.rpc.context_handles import HandleKind
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Parameters
-from waypost.rpc.server_calls import Call, Service
+from waypost.rpc.server_calls import Call, Service, any_level
 from waypost.wire.queue_format import remote_read_name
 
 GET_SERVER_PORT: Final = 31

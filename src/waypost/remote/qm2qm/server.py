@@ -19,13 +19,13 @@ from waypost.remote.context import RemoteHost
 from waypost.remote.interfaces import qm2qm as table
 from waypost.remote.interfaces.qm2qm import RemoteReadDesc, RemoteReadDesc2
 from waypost.remote.interfaces.remote_read import RemoteReadAck
-from waypost.remote.qm2qm.access import any_level, check_ready, is_refused, server_port
+from waypost.remote.qm2qm.access import check_ready, is_refused, server_port
 from waypost.remote.qm2qm.reads import INVALID_HANDLE, INVALID_PARAMETER, Outcome, Reads
 from waypost.remote.qm2qm.remote_queues import OpenQueueEntry, RemoteQueues
 from waypost.rpc.context_handles import HandleKind
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Empty, Parameters, ResultReply
-from waypost.rpc.server_calls import Call, Service
+from waypost.rpc.server_calls import Call, Service, any_level
 
 # MS-MQQP 3.1.4.9, product notes: what Windows 7 reports, so that clients use RemoteQMStartReceive2.
 VERSION: Final = table.GetVersionReply(6, 1, 6531)

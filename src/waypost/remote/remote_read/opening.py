@@ -4,13 +4,13 @@ Whoever opens a queue needs the right to do with it what it opens it for; from t
 made when it is opened, so its queue has to be there and to allow it (readings MQRR 3.29).
 """
 
-from dataclasses import replace
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import AccessType, Queue, ShareMode
-from waypost.errors import AccessDenied, InvalidParameter, QueueNotFound, WaypostError
+from waypost.errors import AccessDenied, InvalidParameter, WaypostError
 from waypost.hresult import HResult
+from waypost.remote.access import ACCESSES, SHARES, guard_of
 from waypost.remote.context import RemoteHost
 from waypost.remote.interfaces.remote_read import (
     CloseCursorRequest,
@@ -30,14 +30,9 @@ from waypost.rpc.context_handles import HandleKind
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import ResultReply
 from waypost.rpc.server_calls import Call
-from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
+from waypost.wire.format_names import FormatName
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import remote_read_name
-
-# dwAccess and dwShareMode of 3.1.4.2. Others are refused (readings MQRR 3.14).
-ACCESSES: Final = {0x01: AccessType.RECEIVE, 0x20: AccessType.PEEK}
-MQ_DENY_NONE: Final = 0
-SHARES: Final = {MQ_DENY_NONE: ShareMode.DENY_NONE, 1: ShareMode.DENY_RECEIVE}
 
 _MAX_CURSOR: Final = 0xFFFF_FFFF
 
@@ -123,7 +118,7 @@ class Opening:
         share: ShareMode,
         now: Now,
     ) -> RemoteQueue:
-        guard = self._guard(name)
+        guard = guard_of(self._host, name)
         level = self._min_auth_level(guard, request.workgroup)
         if call.caller.level < level:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
@@ -132,16 +127,6 @@ class Opening:
         descriptor = self._host.manager.open_queue(name, access, share, now)
         assert descriptor.queue is not None
         return RemoteQueue(descriptor, descriptor.queue, call.handles, level)
-
-    def _guard(self, name: FormatName) -> Queue:
-        """The queue that decides who may open this name: its own, or that of a subqueue which is not there yet."""
-        find = self._host.manager.find_queue
-        queue = find(name)
-        if queue is None and isinstance(name, DirectFormatName) and name.subqueue:
-            queue = find(replace(name, subqueue="", suffix=Suffix.NONE))
-        if queue is None:
-            raise QueueNotFound(f"{name} is no queue of this computer")
-        return queue
 
     def _min_auth_level(self, queue: Queue, is_workgroup: int) -> AuthLevel:
         """Product note 19."""

@@ -19,11 +19,10 @@ from waypost.remote.remote_read.moving import Moving
 from waypost.remote.remote_read.opening import Opening
 from waypost.remote.remote_read.pending import PendingRequestTable
 from waypost.remote.remote_read.receiving import Receiving
-from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.calls import FaultStatus
 from waypost.rpc.faults import RpcFault
-from waypost.rpc.interface import Empty, Method, Parameters, ResultReply
-from waypost.rpc.server_calls import Call, Service
+from waypost.rpc.interface import Empty, Parameters, ResultReply
+from waypost.rpc.server_calls import Call, Service, any_level
 
 # It answers with its result, or None if the answer comes later, or raises RpcFault.
 _Do: TypeAlias = Callable[[Call, Any, Now], Parameters | None]
@@ -60,7 +59,7 @@ class RemoteReadServer:
 
     @property
     def service(self) -> Service:
-        return Service(REMOTE_READ, self, _no_level)
+        return Service(REMOTE_READ, self, any_level)
 
     def call(self, call: Call, request: Any, now: Now) -> None:
         # 1.5: who is not Ready serves nobody. R_GetServerPort has a way of its own to say so.
@@ -93,7 +92,3 @@ class RemoteReadServer:
         if call.caller.level < settings.min_auth_level and not settings.allows_nonauthenticated_rpc:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
         return ResultReply(self._host.coordinator.enlist(request.transaction_id, request.propagation_token, now))
-
-
-def _no_level(_method: Method) -> AuthLevel:
-    return AuthLevel.NONE
