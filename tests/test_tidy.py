@@ -53,7 +53,7 @@ FORBIDDEN = {
 MAX_LINES = 400
 
 # `readings MQRR 3.24`, and several as `readings MQQB 1, MQMQ 3.1`: the lookahead refuses what would go on otherwise.
-READING = r"(?:MQMQ|MQQB|MQRR|MQDMPR|MQQP) \d(?:\.(?:\d+|[A-Z]{1,2}\b))?"
+READING = r"(?:MQMQ|MQQB|MQRR|MQDMPR|MQQP) \d(?!\d)(?:\.(?:\d+|[A-Z]{1,2}\b))?"
 CITATION = re.compile(
     rf"readings (?>({READING}(?:, {READING})*))(?!(?:,| and) (?:{READING}|\d\.\w|[A-Z]{{1,2}}\b(?!-)))"
 )

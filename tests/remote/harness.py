@@ -25,6 +25,7 @@ from waypost.rpc.calls import FaultStatus
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Method, Parameters, decode_reply, decode_request, encode_request
 from waypost.rpc.server_calls import Call, Service
+from waypost.rpc.statistics import RpcStatistics
 from waypost.wire.format_names import FormatName
 from waypost.wire.ndr import NdrSyntax
 from waypost.wire.path_names import PathName
@@ -53,6 +54,7 @@ class Host(Rig):
         self.coordinator = LocalCoordinator(
             self.manager.transactions, self.external, self.settings.transaction_timeout_s
         )
+        self.statistics = RpcStatistics()
         self.remote_read_port = REMOTE_READ_PORT
         self.qm2qm_port = QM2QM_PORT
         self.denied: set[tuple[str | None, Queue, AccessType]] = set()

@@ -32,6 +32,7 @@ from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.server import RpcServer
 from waypost.rpc.settings import RpcSettings
+from waypost.rpc.statistics import RpcStatistics
 from waypost.security.access import allows, caller_of
 from waypost.wire.access_masks import QueueAccess
 
@@ -70,8 +71,8 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
 
     __slots__ = (
-        "_connections", "_last_connection", "_node", "_remote_read", "_rpc", "_strangers", "_waits", "coordinator",
-        "new_guid", "qm2qm_port", "remote_read_port", "settings",
+        "_connections", "_last_connection", "_node", "_queues", "_remote_read", "_rpc", "_strangers", "_waits",
+        "coordinator", "new_guid", "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
     def __init__(self, node: "Node", serving: RemoteServing, new_guid: Callable[[], bytes]) -> None:
@@ -90,8 +91,8 @@ class RemoteReading:
         # When each has to be bound.
         self._strangers: deque[tuple[float, int]] = deque()
         self._remote_read: Final = RemoteReadServer(self)
-        queues = RemoteQueues(node.manager)
-        qm2qm, qmcomm = Qm2qmServer(self, queues).service, QmcommServer(self, queues).service
+        self._queues: Final = RemoteQueues(node.manager)
+        qm2qm, qmcomm = Qm2qmServer(self, self._queues).service, QmcommServer(self, self._queues).service
         listeners = {
             self.remote_read_port: [self._remote_read.service, qmcomm],
             self.qm2qm_port: [qm2qm],
@@ -149,6 +150,11 @@ class RemoteReading:
             self.connection_lost(connection, now)
             self._node.do(Close(connection))
 
+    @property
+    def locked_messages(self) -> int:
+        """How many messages were given to readers that have not said what became of them."""
+        return self._remote_read.given_out + self._queues.given_out
+
     # What the node asks.
 
     def tick(self, now: Now) -> None:
@@ -198,6 +204,10 @@ class RemoteReading:
         return output
 
     # RemoteHost.
+
+    @property
+    def statistics(self) -> RpcStatistics:
+        return self._rpc.statistics
 
     @property
     def manager(self) -> QueueManager:

@@ -15,6 +15,7 @@ from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
 from waypost.hresult import HResult
 from waypost.rpc.authentication import AuthLevel, Caller
+from waypost.rpc.statistics import RpcStatistics
 
 # MS-MQRR 3.1.4.1, MS-MQQP 3.1.4.3: a port that is taken is left for the one this much higher.
 REMOTE_READ_PORT: Final = 2103
@@ -69,6 +70,9 @@ class RemoteHost(Protocol):
 
     @property
     def coordinator(self) -> Coordinator: ...
+
+    @property
+    def statistics(self) -> RpcStatistics: ...
 
     @property
     def remote_read_port(self) -> int:

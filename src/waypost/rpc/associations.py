@@ -33,8 +33,8 @@ class Association:
             handles = self._handles[interface, caller] = ContextHandles(self._new_guid)
         return handles
 
-    def run_down(self, now: Now) -> None:
-        run_down_all(list(self._handles.values()), now)
+    def run_down(self, now: Now) -> int:
+        return run_down_all(list(self._handles.values()), now)
 
 
 class Associations:
@@ -60,12 +60,16 @@ class Associations:
         association.connections.add(connection)
         return association
 
-    def leave(self, association: Association, connection: int, now: Now) -> None:
-        """MS-RPCE 3.3.3.7.1: with its last connection an association ends, and its context handles run down."""
+    def leave(self, association: Association, connection: int, now: Now) -> int:
+        """MS-RPCE 3.3.3.7.1: with its last connection an association ends, and its context handles run down.
+
+        Returns how many did.
+        """
         association.connections.discard(connection)
-        if not association.connections:
-            del self._by_id[association.group_id]
-            association.run_down(now)
+        if association.connections:
+            return 0
+        del self._by_id[association.group_id]
+        return association.run_down(now)
 
     def _make(self, listener: str, address: str) -> Association:
         # Drawn at random, so that nobody joins who was not told.

@@ -70,8 +70,12 @@ class ContextHandles:
         return [(kind.order, handle) for handle, (kind, _) in self._open.items()]
 
 
-def run_down_all(tables: Iterable[ContextHandles], now: Now) -> None:
-    """Every handle of an association that has ended, in the order of the kinds and then of their making."""
+def run_down_all(tables: Iterable[ContextHandles], now: Now) -> int:
+    """Every handle of an association that has ended, in the order of the kinds and then of their making.
+
+    Returns how many were open.
+    """
     due = [(order, handle, table) for table in tables for order, handle in table.by_order()]
     for _, handle, table in sorted(due, key=lambda entry: entry[0]):
         table.run_down(handle, now)
+    return len(due)

@@ -14,12 +14,13 @@ from waypost.rpc.server_binding import Endpoint, Unfinished
 from waypost.rpc.server_calls import Call, Handler, Service
 from waypost.rpc.server_connection import ServerConnection
 from waypost.rpc.settings import RpcSettings
+from waypost.rpc.statistics import RpcStatistics
 
 __all__ = ["Call", "Handler", "RpcServer", "Service"]
 
 
 class RpcServer:
-    """`listeners` maps the port of each listener, in decimal, to what it serves."""
+    """`listeners` maps the port of each listener, in decimal, to what it serves. `statistics` is what they count."""
 
     def __init__(
         self,
@@ -29,8 +30,9 @@ class RpcServer:
         settings: RpcSettings,
     ) -> None:
         associations, unfinished = Associations(new_guid), Unfinished()
+        self.statistics: Final = RpcStatistics()
         self._endpoints: Final = {
-            port: Endpoint(port, services, acceptors, associations, settings, unfinished)
+            port: Endpoint(port, services, acceptors, associations, settings, unfinished, self.statistics)
             for port, services in listeners.items()
         }
         self._connections: dict[int, ServerConnection] = {}
@@ -44,6 +46,8 @@ class RpcServer:
         def write(data: bytes) -> None:
             self._output.append((connection, data))
 
+        self.statistics.connections += 1
+        self.statistics.connections_accepted += 1
         self._connections[connection] = ServerConnection(self._endpoints[listener], connection, address, write)
 
     def received(self, connection: int, data: bytes, now: Now) -> None:
@@ -92,6 +96,7 @@ class RpcServer:
         self._touched.pop(connection, None)
         served = self._connections.pop(connection, None)
         if served is not None:
+            self.statistics.connections -= 1
             served.lost(now)
 
     def take_output(self) -> list[tuple[int, bytes | None]]:

@@ -19,6 +19,7 @@ from waypost.rpc.presentation import PresentationContexts
 from waypost.rpc.server_calls import Service
 from waypost.rpc.server_security import SecurityContexts, UnknownAuthType
 from waypost.rpc.settings import MUST_RECV_FRAG_SIZE, RpcSettings
+from waypost.rpc.statistics import RpcStatistics
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Endpoint:
     associations: Associations
     settings: RpcSettings
     unfinished: Unfinished
+    statistics: RpcStatistics
 
     def min_level(self, service: Service, method: Method) -> AuthLevel:
         return self.settings.min_auth_level if service.min_level is None else service.min_level(method)
@@ -82,6 +84,7 @@ class ServerBinding:
         except DecodeError:
             # MS-RPCE 2.2.2.5: this number is also that of a protocol error in a bind.
             reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
+        self._endpoint.statistics.binds_refused += 1
         return fragment_of(BindNak(reason), fragment.header.call_id)
 
     def alter_context(self, fragment: Fragment, association: Association) -> Fragment:
@@ -94,14 +97,16 @@ class ServerBinding:
         if fragment.trailer is None:
             raise DecodeError("MS-RPCE 2.2.2.10", "auth_length", 10, "an rpc_auth_3 has a token")
         try:
-            self.security.step_on(fragment.trailer, fragment.auth_value)
+            with self._endpoint.statistics.authenticating():
+                self.security.step_on(fragment.trailer, fragment.auth_value)
         except AuthenticationFailed:
             # MS-RPCE 3.3.1.5.2.1: this has no answer, but the first request finds no security context.
             return
 
     def leave(self, now: Now) -> None:
         if self.association is not None:
-            self._endpoint.associations.leave(self.association, self._number, now)
+            endpoint = self._endpoint
+            endpoint.statistics.rundowns += endpoint.associations.leave(self.association, self._number, now)
 
     def _join(self, bind: Bind) -> Association | None:
         """The association that the bind asks for, unless the connection has one."""
@@ -130,7 +135,8 @@ class ServerBinding:
         # MS-RPCE 3.3.1.5.2.2: a client that offers to sign headers is told that it is done.
         signing = flags & PFC_SUPPORT_HEADER_SIGN
         self.security.signs_headers |= signing != 0
-        token = self.security.step(trailer, fragment.auth_value)
+        with self._endpoint.statistics.authenticating():
+            token = self.security.step(trailer, fragment.auth_value)
         answer = fragment_of(ack, fragment.header.call_id, WHOLE | flags & PFC_CONC_MPX | signing)
         if not token:
             return answer

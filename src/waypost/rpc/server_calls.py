@@ -8,6 +8,7 @@ from waypost.clock import Now
 from waypost.rpc.authentication import AuthLevel, Caller
 from waypost.rpc.context_handles import ContextHandles
 from waypost.rpc.interface import Interface, Method, Parameters, encode_reply
+from waypost.rpc.statistics import CallResult
 from waypost.wire.ndr import NdrSyntax
 
 
@@ -55,7 +56,7 @@ class Call:
     """One call of a method, to be answered by exactly one of `reply` and `fault`.
 
     `handles` are the context handles that the caller has on this interface. A call that is not deliverable needs no
-    answer, and one that it gets is dropped: its client has gone.
+    answer, and one that it gets is dropped: its client has gone. `result` tells how it ended, once it has.
     """
 
     service: Service
@@ -67,6 +68,7 @@ class Call:
     object_uuid: bytes = b""
     is_open: bool = True
     is_deliverable: bool = True
+    result: CallResult = CallResult.ABANDONED
 
     @property
     def interface(self) -> Interface:
@@ -79,18 +81,19 @@ class Call:
     def reply(self, record: Parameters) -> None:
         if self.is_deliverable:
             stub = encode_reply(self.method, record, self.syntax)
-            self._end()
+            self._end(CallResult.of(record))
             self.outlet.reply(stub)
 
     def fault(self, status: int) -> None:
         if self.is_deliverable:
-            self._end()
+            self._end(CallResult.FAULT)
             self.outlet.fault(status)
 
     def drop(self) -> None:
         """The client has gone."""
         self.is_open = self.is_deliverable = False
 
-    def _end(self) -> None:
+    def _end(self, result: CallResult) -> None:
         assert self.is_open, "a call is answered once"
         self.is_open = False
+        self.result = result

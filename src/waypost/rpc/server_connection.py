@@ -157,8 +157,7 @@ class ServerConnection:
         """The connection has gone: no call on it is deliverable, and the association may end with it."""
         self.is_ended = True
         self._forget_incoming()
-        calls = list(self._calls.values())
-        self._calls.clear()
+        calls = [self._closed(call_id) for call_id in tuple(self._calls)]
         for call in calls:
             call.drop()
         for call in calls:
@@ -224,7 +223,8 @@ class ServerConnection:
         """The request that this fragment makes whole, if it does and the request is right."""
         header = fragment.header
         protection = self._binding.security.protection(fragment.trailer)
-        clear = protection.unprotect(fragment) if protection is not None else fragment
+        with self._endpoint.statistics.authenticating():
+            clear = fragment if protection is None else protection.unprotect(fragment)
         if self._assembly.is_empty and not header.is_first:
             self._pass_over(header)
             return None
@@ -319,6 +319,7 @@ class ServerConnection:
         call = ready.call
         handler = call.service.handler
         self._calls[call_id] = call
+        self._endpoint.statistics.open_calls += 1
         try:
             handler.call(call, ready.record, now)
         except RpcFault as fault:
@@ -335,15 +336,21 @@ class ServerConnection:
 
     def _orphan(self, call_id: int, now: Now) -> None:
         """MS-RPCE 3.3.1.5.10: the client forgets the call and stays."""
-        call = self._calls.pop(call_id, None)
-        if call is not None:
+        if call_id in self._calls:
+            call = self._closed(call_id)
             call.drop()
             call.service.handler.cancelled(call, now)
         elif self._incoming is not None and self._incoming.call_id == call_id:
             self._forget_incoming()
 
+    def _closed(self, call_id: int) -> Call:
+        """The call with this number, which is open no longer."""
+        call = self._calls.pop(call_id)
+        self._endpoint.statistics.ended(call.interface.name, call.method.name, call.result)
+        return call
+
     def send_response(self, outlet: _Outlet, response: Response) -> None:
-        del self._calls[outlet.call_id]
+        self._closed(outlet.call_id)
         protection, header = outlet.protection, Header(ptype=PacketType.RESPONSE)
         measure = stub_room if protection is None else protection.room
         room = measure(self._binding.max_xmit_frag, header) // STUB_STEP * STUB_STEP
@@ -351,14 +358,17 @@ class ServerConnection:
         self._send(b"".join(map(encode, cut(response, outlet.call_id, room))))
 
     def send_fault(self, outlet: _Outlet, status: int) -> None:
-        del self._calls[outlet.call_id]
-        self._send(fragment_of(Fault(status, outlet.context_id), outlet.call_id).encode())
+        self._closed(outlet.call_id)
+        self._send_fault(Fault(status, outlet.context_id), outlet.call_id)
 
     def _refuse(self, request: Request, call_id: int, status: int) -> None:
         """Answers a request that did not reach its method; what is left of it is passed over."""
         self._forget_incoming()
-        flags = WHOLE | PFC_DID_NOT_EXECUTE
-        self._send(fragment_of(Fault(status, request.context_id), call_id, flags).encode())
+        self._send_fault(Fault(status, request.context_id), call_id, WHOLE | PFC_DID_NOT_EXECUTE)
+
+    def _send_fault(self, fault: Fault, call_id: int, flags: int = WHOLE) -> None:
+        self._endpoint.statistics.faults[fault.status] += 1
+        self._send(fragment_of(fault, call_id, flags).encode())
 
     def _forget_incoming(self) -> None:
         if self._incoming is not None:
@@ -375,5 +385,9 @@ class ServerConnection:
             self._end(Fault(FaultStatus.NCA_PROTO_ERROR), header.call_id)
 
     def _end(self, last: BindNak | Fault, call_id: int) -> None:
-        self._send(fragment_of(last, call_id).encode())
+        if isinstance(last, Fault):
+            self._send_fault(last, call_id)
+        else:
+            self._endpoint.statistics.binds_refused += 1
+            self._send(fragment_of(last, call_id).encode())
         self.is_ended = True

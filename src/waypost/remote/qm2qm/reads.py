@@ -174,6 +174,7 @@ class Reads:
             self.end(entry, delete_message=False)
             call.fault(fault.status)
             return
+        self._host.statistics.messages_given_out += 1
         call.reply(answer(Outcome(OK, message, context)))
 
     def _run_down(self, entry: RemoteReadEntry, _now: Now) -> None:

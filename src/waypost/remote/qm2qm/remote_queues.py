@@ -65,6 +65,11 @@ class RemoteQueues:
         self._manager: Final = manager
         self._by_handle: dict[int, RemoteQueue] = {}
 
+    @property
+    def given_out(self) -> int:
+        """How many messages are locked for callers that have not said what became of them."""
+        return sum(len(remote.descriptor.two_phase_reads) for remote in self._by_handle.values())
+
     def add(self, descriptor: OpenQueueDescriptor, call: Call) -> RemoteQueue:
         descriptor.advance_remote_read()
         remote = RemoteQueue(descriptor, call.caller)

@@ -183,6 +183,7 @@ class Receiving:
             return ReceiveReply(hresult=read.status)
         if entry is not None:
             self._pending.give_out(entry, read.message.lookup_identifier, now)
+            self._host.statistics.messages_given_out += 1
         return receive_reply(self._host.manager, queue.queue, read.message, limits)
 
     def _cancel(self, queue: RemoteQueue, request_id: int) -> HResult:

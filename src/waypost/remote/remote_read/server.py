@@ -58,6 +58,11 @@ class RemoteReadServer:
         }
 
     @property
+    def given_out(self) -> int:
+        """How many messages are locked for clients that have not said what became of them."""
+        return len(self._pending)
+
+    @property
     def service(self) -> Service:
         return Service(REMOTE_READ, self, any_level)
 
