@@ -38,17 +38,19 @@ lint: $(INSTALLED) ## check style, types and layers only
 ledger: $(INSTALLED) ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(BIN)/pytest -n $(WORKERS) --quiet --ledger=$(if $(MISSING),missing,table)
 
-bench: $(BENCH_INSTALLED) ## measure the codec, durable queues and transfer against others
+bench: $(BENCH_INSTALLED) ## measure the codec, durable queues, transfer and remote reading against others
 	@$(BIN)/python bench/run.py
 	@$(BIN)/python bench/queues.py
 	@$(BIN)/python bench/transfer.py
+	@$(BIN)/python bench/remote.py
 
 million: $(INSTALLED) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
 	@$(BIN)/python bench/million.py
 
-crash: $(INSTALLED) ## kill loaded queue managers, alone and in threes, ROUNDS (200) times and check what they kept
+crash: $(INSTALLED) ## kill loaded queue managers and their readers ROUNDS (200) times and check what they kept
 	@$(BIN)/python -m tests.crash.campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.transfer_campaign --rounds $(ROUNDS)
+	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py

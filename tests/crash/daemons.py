@@ -141,6 +141,10 @@ class Daemon:
         assert self._process is not None
         return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
 
+    @property
+    def threads(self) -> int:
+        return self._status("Threads")
+
     def _status(self, key: str) -> int:
         assert self._process is not None
         text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")

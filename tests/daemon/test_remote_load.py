@@ -5,7 +5,7 @@ tests/crash/remote_campaign.py does the same at random, with processes that are 
 
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -52,7 +52,13 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with Daemon(tmp_path_factory.mktemp("remote"), "alpha", loopback(41)) as daemon:
+    with a_place(tmp_path_factory.mktemp("remote"), loopback(41)) as place:
+        yield place
+
+
+@contextmanager
+def a_place(folder: Path, address: str) -> Iterator[Place]:
+    with Daemon(folder, "alpha", address) as daemon:
         daemon.start()
         with daemon.connect() as manager:
             yield Place(daemon, manager)
@@ -243,13 +249,15 @@ def test_an_exclusive_reader_is_alone_until_it_closes_or_vanishes(place: Place) 
 
 @pytest.mark.parametrize("connections", [5, WAITING])
 def test_500_receives_that_wait_cost_no_threads_and_little_memory_and_each_gets_a_message(
-    place: Place, connections: int
+    tmp_path: Path, connections: int
 ) -> None:
-    queue = place.queue()
-    queue.send(b"warm-up")
-    assert place.receive() == b"warm-up"
-    threads, memory = place.daemon.threads, place.daemon.memory
     with ExitStack() as stack:
+        # One that has no memory to use again.
+        place = stack.enter_context(a_place(tmp_path, loopback(42)))
+        queue = place.queue()
+        queue.send(b"warm-up")
+        assert place.receive() == b"warm-up"
+        threads, memory = place.daemon.threads, place.daemon.memory
         waits = []
         for _ in range(connections):
             reader = stack.enter_context(place.reader())
@@ -265,7 +273,7 @@ def test_500_receives_that_wait_cost_no_threads_and_little_memory_and_each_gets_
         for reader, context, request_id, call_id in waits:
             bodies.append(body_of(reader.result(call_id)))
             assert reader.end(context, request_id) == HResult.MQ_OK
-    assert len(waits) == WAITING
-    assert sorted(bodies) == sorted(struct.pack("<I", number) for number in range(WAITING))
-    assert queue.info().message_count == 0
-    assert place.daemon.threads == threads
+        assert len(waits) == WAITING
+        assert sorted(bodies) == sorted(struct.pack("<I", number) for number in range(WAITING))
+        assert queue.info().message_count == 0
+        assert place.daemon.threads == threads

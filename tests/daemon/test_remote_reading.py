@@ -1,0 +1,265 @@
+"""Two daemons in processes of their own, of which one reads the queues of the other for its clients, over RPC."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import httpx
+import msgspec
+import pytest
+
+import waypost
+from tests.crash.daemons import Daemon, loopback, start_all
+from waypost.daemon.loading import ConfigError, load
+from waypost.errors import (
+    AccessDenied,
+    HostUnreachable,
+    MessageNotFound,
+    QueueNotFound,
+    SharingViolation,
+    Timeout,
+    TransactionUsage,
+)
+
+SECONDS: Final = 20
+QUICKLY: Final = ("remote.timeout_s=5", "remote.epm_port=0")
+
+
+class Place:
+    """A client of alpha, which reads at beta; and what is done at beta itself."""
+
+    def __init__(self, daemons: list[Daemon], stack: ExitStack) -> None:
+        self.alpha_daemon, self.beta_daemon = daemons
+        self.alpha = stack.enter_context(self.alpha_daemon.connect())
+        self.beta = stack.enter_context(self.beta_daemon.connect())
+        self._numbers = iter(range(1, 1000))
+
+    def queues(self, *bodies: str) -> tuple[waypost.Queue, waypost.Queue]:
+        """A new queue at beta with these messages: as alpha reads it, and as beta has it."""
+        name = f"queue{next(self._numbers)}"
+        own = self.beta.create_queue(name)
+        own.send_many(bodies)
+        return self.alpha.queue(self.beta_daemon.direct(name)), own
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("reading")
+    alpha, beta = (Daemon(folder, name, loopback(50 + at), *QUICKLY) for at, name in enumerate(("ALPHA", "BETA")))
+    beta.prepare()
+    alpha.settings.append(f"routing.routes={beta.guid}={beta.address}")
+    with ExitStack() as stack:
+        for daemon in (alpha, beta):
+            stack.enter_context(daemon)
+        start_all([alpha, beta])
+        yield Place([alpha, beta], stack)
+
+
+def texts(messages: Iterator[waypost.Message]) -> list[str]:
+    return [message.text for message in messages]
+
+
+def test_messages_are_received_from_the_other_host(place: Place) -> None:
+    queue, own = place.queues("1", "2", "3")
+    first = queue.receive(0)
+    assert (first.text, first.source_machine) == ("1", place.beta.guid)
+    assert [message.text for message in queue.receive_many(10, 0)] == ["2", "3"]
+    with pytest.raises(Timeout):
+        queue.receive(0)
+    assert own.info().message_count == 0
+    assert place.alpha.outgoing_queues() == []
+
+
+def test_a_receive_waits_for_a_message_there(place: Place) -> None:
+    queue, own = place.queues()
+    received: list[str] = []
+    readers = [threading.Thread(target=lambda: received.append(queue.receive(SECONDS).text)) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    own.send_many(["1", "2", "3"])
+    for reader in readers:
+        reader.join(SECONDS)
+    assert sorted(received) == ["1", "2", "3"]
+
+
+def test_a_wait_ends_in_its_time(place: Place) -> None:
+    queue, own = place.queues()
+    with pytest.raises(Timeout):
+        queue.receive(0.2)
+    own.send("later")
+    assert queue.receive(0).text == "later"
+
+
+@pytest.mark.parametrize("kind", ["json", "msgpack"])
+def test_a_client_that_leaves_while_it_waits_takes_nothing(place: Place, kind: str) -> None:
+    queue, own = place.queues()
+    path = f"{place.alpha_daemon.url}/api/queues/{quote(queue.format_name, safe='')}/receive"
+    content = json.dumps({"timeout_s": 30}).encode() if kind == "json" else msgspec.msgpack.encode({"timeout_s": 30})
+    headers = {"content-type": f"application/{kind}", "accept": f"application/{kind}"}
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(path, content=content, headers=headers, timeout=0.5)
+    for _ in range(20):
+        own.send("1")
+        assert queue.receive(SECONDS).text == "1"
+
+
+def test_messages_there_are_looked_at(place: Place) -> None:
+    queue, own = place.queues(*map(str, range(250)))
+    assert queue.peek(0).text == "0"
+    assert texts(queue.browse()) == list(map(str, range(250)))
+    third = own.peek(0, seek="last")
+    assert queue.peek(lookup_id=third.lookup_id).id == third.id
+    assert queue.peek(lookup_id=third.lookup_id, seek="previous").text == "248"
+    assert queue.receive(lookup_id=third.lookup_id).id == third.id
+    with pytest.raises(MessageNotFound):
+        queue.receive(lookup_id=third.lookup_id)
+    assert own.info().message_count == 249
+
+
+def test_a_cursor_goes_along_a_queue_there(place: Place) -> None:
+    queue, own = place.queues("1", "2", "3")
+    with queue.cursor() as cursor:
+        assert cursor.peek(0).text == "1"
+        assert cursor.peek_next(0).text == "2"
+        assert cursor.receive(0).text == "2"
+    assert texts(own.browse()) == ["1", "3"]
+
+
+def test_a_queue_there_is_followed_and_purged(place: Place) -> None:
+    queue, own = place.queues("1", "2")
+    assert texts(queue.follow(timeout=0.1)) == ["1", "2"]
+    own.send("3")
+    queue.purge()
+    assert own.info().message_count == 0
+
+
+def test_messages_are_moved_into_a_subqueue_and_back(place: Place) -> None:
+    queue, _own = place.queues("1", "2")
+    retry = queue.subqueue("retry")
+    queue.move(queue.peek(0), retry)
+    assert texts(retry.browse()) == ["1"]
+    retry.move(retry.peek(0), queue)
+    assert texts(queue.follow(timeout=0)) == ["1", "2"]
+
+
+def test_a_private_name_leads_to_the_host_of_its_route(place: Place) -> None:
+    _, own = place.queues("1")
+    name = own.info().private_format_name
+    assert name is not None
+    assert name.startswith(f"PRIVATE={place.beta.guid}")
+    assert place.alpha.queue(name).receive(0).text == "1"
+    with pytest.raises(QueueNotFound, match="the host of that is not known here"):
+        place.alpha.queue(r"PRIVATE=deadbeef-0000-4000-8000-000000000001\00000001").receive(0)
+
+
+def test_a_name_that_means_this_computer_is_its_own_queue(place: Place) -> None:
+    own = place.alpha.create_queue("own")
+    own.send("1")
+    named = place.alpha.queue(place.alpha_daemon.direct("own"))
+    with place.alpha.transaction() as transaction:
+        assert named.receive(0, transaction=transaction).text == "1"
+
+
+def test_a_queue_there_is_denied_to_others(place: Place) -> None:
+    queue, own = place.queues("1", "2")
+    with place.alpha.queue(queue.format_name, exclusive=True) as alone:
+        assert alone.receive(0).text == "1"
+        with pytest.raises(SharingViolation):
+            own.receive(0)
+        with pytest.raises(SharingViolation):
+            queue.receive(0)
+    assert queue.receive(0).text == "2"
+
+
+def test_what_cannot_be_is_refused(place: Place) -> None:
+    queue, own = place.queues("1")
+    with pytest.raises(QueueNotFound, match="no queue of the host"):
+        place.alpha.queue(place.beta_daemon.direct("nowhere")).receive(0)
+    with pytest.raises(QueueNotFound, match="another computer"):
+        queue.info()
+    transaction = place.alpha.transaction()
+    with pytest.raises(TransactionUsage, match="another computer"):
+        queue.receive(0, transaction=transaction)
+    transaction.abort()
+    assert texts(own.browse()) == ["1"]
+
+
+def test_a_host_that_is_not_there_is_a_sentence(place: Place) -> None:
+    with pytest.raises(HostUnreachable, match="cannot be reached"):
+        place.alpha.queue(rf"DIRECT=TCP:{loopback(59)}\private$\orders").receive(0)
+
+
+def test_a_wait_survives_a_restart_of_the_other_host(place: Place) -> None:
+    queue, own = place.queues()
+    with pytest.raises(Timeout):
+        queue.receive(0)
+    received: list[str] = []
+    reader = threading.Thread(target=lambda: received.append(queue.receive(SECONDS).text))
+    reader.start()
+    with place.beta_daemon.down():
+        pass
+    with place.beta_daemon.connect() as beta:
+        beta.send(own.format_name, "after")
+    reader.join(SECONDS)
+    assert received == ["after"]
+
+
+def test_a_daemon_stops_while_its_clients_wait_for_another(tmp_path: Path, place: Place) -> None:
+    queue, own = place.queues()
+    with Daemon(tmp_path, "GAMMA", loopback(52), *QUICKLY) as gamma:
+        gamma.start()
+        failures: list[Exception] = []
+
+        def wait() -> None:
+            with gamma.connect() as manager:
+                try:
+                    manager.queue(queue.format_name).receive(SECONDS)
+                except waypost.errors.WaypostError as error:
+                    failures.append(error)
+
+        reader = threading.Thread(target=wait)
+        reader.start()
+        with gamma.connect() as manager, pytest.raises(Timeout):
+            manager.queue(queue.format_name).receive(0.5)
+        assert gamma.stop() == 0
+        reader.join(SECONDS)
+        assert len(failures) == 1
+    own.send("1")
+    assert queue.receive(0).text == "1"
+
+
+def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
+    users, password = tmp_path / "users", tmp_path / "password"
+    users.write_text("CORP:alice:Secret!1\n", encoding="utf-8")
+    password.write_text("Secret!1\n", encoding="utf-8")
+    server = Daemon(tmp_path, "SERVER", loopback(53), f"rpc.users_file={users}")
+    known = Daemon(
+        tmp_path, "KNOWN", loopback(54), *QUICKLY, "remote.user=CORP\\alice", f"remote.password_file={password}"
+    )
+    unknown = Daemon(tmp_path, "UNKNOWN", loopback(55), *QUICKLY)
+    with ExitStack() as stack:
+        for daemon in (server, known, unknown):
+            stack.enter_context(daemon)
+        start_all([server, known, unknown])
+        stack.enter_context(server.connect()).create_queue("orders").send("1")
+        with pytest.raises(AccessDenied):
+            stack.enter_context(unknown.connect()).queue(server.direct("orders")).receive(0)
+        assert stack.enter_context(known.connect()).queue(server.direct("orders")).receive(0).text == "1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["remote.password=x"], "no remote.user"),
+        (["remote.password_file=/nonexistent"], "cannot be read"),
+        (["remote.user=a", "remote.password=x", "remote.password_file=/dev/null"], "both given"),
+        (["remote.user=a", "remote.password=x", "remote.level=none"], "nobody is told of remote.user"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_a_sentence(settings: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        load(None, {}, {}, settings)

@@ -1,0 +1,168 @@
+"""Who connects to the ports of remote reading and means no good, or is broken: the daemon goes on for the others."""
+
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import waypost
+from tests.crash.daemons import Daemon, loopback, patience
+from tests.crash.remote_reader import MAX_BODY, QM2QM_PORT, RPC_PORT, RemoteReader, body_of
+from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction, StartReceiveRequest
+from waypost.rpc.client import ClientConnection
+from waypost.rpc.interface import Empty
+from waypost.wire.ndr import ContextHandle
+
+SECONDS: Final = 10.0
+MAX_CONNECTIONS: Final = 300
+MAX_GROWTH: Final = 64 << 20
+LARGE: Final = 3_000_000
+PORTS: Final = (RPC_PORT, QM2QM_PORT)
+
+
+class Place:
+    def __init__(self, daemon: Daemon, manager: waypost.Manager) -> None:
+        self.daemon = daemon
+        self.queue = manager.create_queue("orders")
+        self.memory = 0
+
+    def connect(self, port: int = RPC_PORT) -> socket.socket:
+        return socket.create_connection((self.daemon.address, port), SECONDS)
+
+    def open(self, reader: RemoteReader) -> ContextHandle:
+        return reader.open(self.daemon.direct("orders"))
+
+    def serves(self, body: bytes = b"hello") -> None:
+        """A message goes through it, and it has not grown out of bounds."""
+        self.queue.send(body)
+        started = time.monotonic()
+        with RemoteReader(self.daemon.address) as reader:
+            assert reader.receive(self.open(reader)) == body
+        assert time.monotonic() - started < SECONDS
+        assert self.daemon.memory - self.memory < MAX_GROWTH
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with Daemon(tmp_path, "alpha", loopback(41), f"rpc.max_connections={MAX_CONNECTIONS}") as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            place = Place(daemon, manager)
+            place.serves(bytes(LARGE))
+            place.memory = daemon.memory
+            files = daemon.files
+            yield place
+            place.serves()
+            with patience(SECONDS, "files are left open") as turns:
+                for _ in turns:
+                    if daemon.files <= files:
+                        break
+        assert daemon.stop() == 0
+        assert "unexpected error" not in daemon.log
+
+
+def conversation() -> list[bytes]:
+    """What a client that behaves well sends first: a bind and a request."""
+    client = ClientConnection([REMOTE_READ])
+    client.start()
+    bind = client.take_output()
+    return [bind, bytes.fromhex("05000003100000001800000002000000") + bytes(8)]
+
+
+def mutated(data: bytes, dice: random.Random) -> bytes:
+    mutant = bytearray(data)
+    for _ in range(dice.choice((1, 1, 2, 5))):
+        mutant[dice.randrange(len(mutant))] = dice.randrange(256)
+    return bytes(mutant)
+
+
+def test_garbage_and_half_pdus_are_answered_or_refused_and_nobody_else_notices(place: Place) -> None:
+    dice = random.Random(5)
+    bind, request = conversation()
+    huge = bind[:8] + (0xFFFF).to_bytes(2, "little") + bind[10:16]
+    openings = [
+        b"", b"\0", bind[:15], bind[:-1], bind * 3, request, bind + request[:10], bind + request * 200,
+        huge, huge + bytes(0xFFF0), b"GET / HTTP/1.1\r\n\r\n", bytes(100_000), b"\xff" * 100_000,
+        dice.randbytes(100_000),
+        *(mutated(bind, dice) + request for _ in range(100)),
+        *(bind + mutated(request, dice) for _ in range(100)),
+    ]  # fmt: skip
+    with ExitStack() as stack:
+        for port in PORTS:
+            for opening in openings:
+                peer = stack.enter_context(place.connect(port))
+                with suppress(ConnectionError):
+                    peer.sendall(opening)
+                if dice.randrange(4):
+                    # Else it stays, until all have come.
+                    peer.close()
+        place.serves()
+
+
+def test_a_connection_too_many_is_refused_and_those_that_are_there_go_on(place: Place) -> None:
+    with ExitStack() as stack:
+        reader = stack.enter_context(RemoteReader(place.daemon.address))
+        context = place.open(reader)
+        refused = 0
+        for _ in range(1000 // 20):
+            for peer in [stack.enter_context(place.connect()) for _ in range(20)]:
+                peer.settimeout(0.002)
+                with suppress(TimeoutError):
+                    refused += not _received(peer)
+        assert refused >= 1000 - MAX_CONNECTIONS
+        place.queue.send(b"hello")
+        assert reader.receive(context) == b"hello"
+        assert place.daemon.memory - place.memory < MAX_GROWTH
+
+
+def test_connections_that_come_and_go_leave_nothing(place: Place) -> None:
+    for number in range(3000):
+        with place.connect(PORTS[number % 2]) as peer:
+            peer.sendall(conversation()[0][: number % 100])
+
+
+def test_a_reader_that_never_takes_its_answers_gets_no_more_of_them(place: Place) -> None:
+    place.queue.send(bytes(LARGE))
+    with RemoteReader(place.daemon.address) as deaf:
+        context = place.open(deaf)
+        # 3 GB of answers.
+        for number in range(1, 1001):
+            action = ReceiveAction.MQ_ACTION_PEEK_CURRENT
+            request = StartReceiveRequest(context, 0, 0, action, 0, number, MAX_BODY, MAX_BODY)
+            deaf.connection.call(REMOTE_READ, 7, request)
+        deaf.flush()
+        most = 0
+        for _ in range(10):
+            time.sleep(0.1)
+            most = max(most, place.daemon.memory)
+        assert most - place.memory < MAX_GROWTH
+        with RemoteReader(place.daemon.address) as reader:
+            assert reader.receive(place.open(reader)) == bytes(LARGE)
+        place.serves()
+
+
+def test_a_reader_that_is_slow_to_take_its_answers_gets_all_of_them(place: Place) -> None:
+    place.queue.send(bytes(LARGE))
+    with RemoteReader(place.daemon.address) as slow:
+        context = place.open(slow)
+        calls = []
+        for number in range(1, 31):
+            action = ReceiveAction.MQ_ACTION_PEEK_CURRENT
+            calls.append(slow.begin(7, StartReceiveRequest(context, 0, 0, action, 0, number, MAX_BODY, MAX_BODY)))
+        last = slow.begin(0, Empty())
+        time.sleep(0.5)
+        assert all(body_of(slow.result(call)) == bytes(LARGE) for call in calls)
+        assert slow.result(last).port == RPC_PORT
+        assert slow.receive(context) == bytes(LARGE)
+
+
+def _received(peer: socket.socket) -> bytes:
+    try:
+        return peer.recv(100)
+    except ConnectionError:
+        return b""
