@@ -202,8 +202,10 @@ class Assembly(Generic[Call]):
 
     def add(self, fragment: Fragment) -> Call | None:
         """The whole call with its last fragment, else None. The Assembly is empty again after the last."""
-        header = fragment.header
-        part = self._record.decode(fragment)
+        return self.join(self._record.decode(fragment), fragment.header)
+
+    def join(self, part: Call, header: Header) -> Call | None:
+        """The same for a fragment that is decoded already."""
         if header.is_first != self.is_empty:
             where = "the first" if self.is_empty else "a later"
             raise DecodeError(

@@ -230,7 +230,7 @@ class ServerConnection:
             return None
         part = Request.decode(clear)
         try:
-            whole = self._assembly.add(clear)
+            whole = self._assembly.join(part, header)
             if header.is_first:
                 self._incoming = self._admit(part, header.call_id, protection)
             incoming = self._continue(header, protection)
