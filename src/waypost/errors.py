@@ -52,7 +52,7 @@ class IllegalFormatName(DecodeError):
 
 
 class AuthenticationFailed(ProtocolError):
-    """The signature of a message is wrong or cannot be checked."""
+    """The signature of a message is wrong or cannot be checked, or a caller is not who it says."""
 
     hresult = HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX
 
@@ -111,7 +111,7 @@ class ConnectionLost(ServiceNotAvailable):
 
 
 class HostError(WaypostError):
-    """Another host has not acknowledged messages that were sent to it without a queue manager.
+    """Another host has not acknowledged messages that were sent to it without a queue manager, or does not let us read.
 
     `acknowledged` and `unknown` are the places, in the list of what was sent, of messages that the host has, and of
     those of which nobody knows here whether it has them. The others it has not.
@@ -135,7 +135,7 @@ class HostUnreachable(HostError):
 
 
 class SessionRefused(HostError):
-    """Something answers at the host and grants no session."""
+    """Something answers at the host and grants no session, or serves no remote reader."""
 
 
 class SessionLost(HostError):

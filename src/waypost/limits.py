@@ -174,3 +174,7 @@ MAX_ENLISTED_TRANSACTIONS: Final = 10_000
 # around it, and of all unfinished answers of a connection together.
 MAX_RPC_ANSWER: Final = MAX_REMOTE_PACKET_SIZE + 0x1000
 MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER
+
+# waypost.msmq: calls that are under way on one connection before another is made, and reads of one host at a time.
+MAX_READER_CALLS: Final = 128
+MAX_READS_AT_ONCE: Final = 10_000

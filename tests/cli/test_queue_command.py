@@ -63,7 +63,7 @@ def test_everything_about_a_queue_is_shown(desk: Desk) -> None:
 def test_an_outgoing_queue_is_shown_emptied_and_deleted_by_its_format_name(desk: Desk) -> None:
     desk.manager.send(FAR, "a")
     assert desk.json("queue", "show", FAR.lower().replace("direct", "DIRECT"))["state"] == "inactive"
-    desk.do("queue", "purge", FAR)
+    desk.do("queue", "purge", FAR, "--outgoing")
     assert desk.json("queue", "show", FAR)["message_count"] == 0
 
 

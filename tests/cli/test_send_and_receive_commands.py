@@ -238,5 +238,5 @@ def test_a_peek_at_nothing_ends_with_4(desk: Desk) -> None:
 def test_what_waits_for_another_computer_can_be_seen_and_taken(desk: Desk) -> None:
     far = "DIRECT=OS:far\\private$\\orders"
     desk.do("send", far, "--body", "a")
-    assert desk.do("peek", far) == "a\n"
-    assert desk.do("receive", far, "--timeout", "0") == "a\n"
+    assert desk.do("peek", far, "--outgoing") == "a\n"
+    assert desk.do("receive", far, "--timeout", "0", "--outgoing") == "a\n"

@@ -65,7 +65,7 @@ def test_it_tells_in_one_line_where_it_is_and_a_signal_ends_it_with_0(number: in
     here = loopback(4)
     arguments = ("--bind", here, "--data", str(tmp_path / "data"), "--name", "ALPHA", *WITHOUT_HTTP)
     with serving(*arguments) as (process, ready):
-        assert list(ready) == ["event", "name", "guid", "transfer"]
+        assert list(ready) == ["event", "name", "guid", "transfer", "rpc", "qm2qm"]
         assert (ready["event"], ready["name"], ready["transfer"]) == ("ready", "ALPHA", f"{here}:1801")
         code, rest, log = stopped(process, number)
         assert (code, rest) == (0, "")
@@ -78,7 +78,7 @@ def test_it_tells_in_one_line_where_it_is_and_a_signal_ends_it_with_0(number: in
 def test_the_whole_of_it_with_free_ports_serves_http_and_keeps_its_identity(tmp_path: Path) -> None:
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", "--http-port", "0")
     with serving(*arguments) as (process, first):
-        assert list(first) == ["event", "name", "guid", "transfer", "http"]
+        assert list(first) == ["event", "name", "guid", "transfer", "rpc", "qm2qm", "http"]
         assert int(first["transfer"].rpartition(":")[2]) > 0
         with waypost.connect(f"http://{first['http']}") as manager:
             manager.create_queue("orders").send("42 bolts")
@@ -187,10 +187,16 @@ def test_wrong_usage_ends_with_2() -> None:
     assert refused("--transfer-port", "many").exit_code == 2
 
 
-def test_the_flags_of_rpc_are_taken_and_said_to_be_of_no_use_yet(tmp_path: Path) -> None:
+def test_the_flags_of_rpc_choose_ports_and_the_endpoint_mapper(tmp_path: Path) -> None:
     text = " ".join(CliRunner().invoke(app, ["serve", "--help"], terminal_width=200).stdout.split())
-    assert text.count("Not yet used: there are no RPC listeners.") == 3
+    assert "Whether an endpoint mapper tells these ports" in text
     arguments = ("--bind", loopback(4), "--data", str(tmp_path), "--transfer-port", "0", *WITHOUT_HTTP)
-    with serving(*arguments, "--rpc-port", "0", "--qm2qm-port", "0", "--no-epm") as (process, ready):
+    rpc = ("--rpc-port", "0", "--qm2qm-port", "0", "--epm", "--set", "rpc.epm_port=0")
+    with serving(*arguments, *rpc) as (process, ready):
+        ports = {int(ready[name].rpartition(":")[2]) for name in ("rpc", "qm2qm", "epm")}
+        assert len(ports) == 3
+        assert not ports & {0, 135, 2103, 2105}
+        assert stopped(process, signal.SIGTERM)[0] == 0
+    with serving(*arguments, "--set", "rpc.enabled=false") as (process, ready):
         assert "rpc" not in ready
         assert stopped(process, signal.SIGTERM)[0] == 0

@@ -1,7 +1,6 @@
 """waypost.msmq: to a daemon of our own, and to hosts that behave in every way but a good one."""
 
 import asyncio
-import inspect
 import json
 import socket
 import subprocess
@@ -18,7 +17,6 @@ from tests.client.msmq_peer import GUID, Call, Peer, peer, polite
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
 from waypost.client.msmq import aio as aio_module
-from waypost.client.msmq import host as host_module
 from waypost.errors import (
     HostError,
     HostUnreachable,
@@ -248,7 +246,7 @@ def test_queues_are_named_as_seen_from_the_host(host: str, name: str, format_nam
 )
 def test_what_nothing_can_be_sent_to_is_refused(name: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        waypost.msmq("winserver01").queue(name)
+        waypost.msmq("winserver01").send(name, b"m")
 
 
 def test_what_needs_a_queue_manager_is_refused() -> None:
@@ -621,18 +619,3 @@ def test_a_blocking_host_that_is_closed_sends_nothing() -> None:
     with pytest.raises(ServiceNotAvailable):
         host.send("orders", b"m")
     waypost.msmq("127.0.0.1").close()
-
-
-@pytest.mark.parametrize("name", ["Host", "HostQueue"])
-def test_both_sides_have_the_same_members_arguments_and_words(name: str) -> None:
-    ours, theirs = getattr(host_module, name), getattr(aio_module, name)
-    members = {member for member in dir(ours) if not member.startswith("_")}
-    assert members == {member for member in dir(theirs) if not member.startswith("_")}
-    for member in members:
-        one, other = inspect.getattr_static(ours, member), inspect.getattr_static(theirs, member)
-        assert inspect.getdoc(one) == inspect.getdoc(other)
-        assert inspect.getdoc(one)
-        if not isinstance(one, property):
-            assert inspect.signature(one).parameters == inspect.signature(other).parameters
-            assert inspect.iscoroutinefunction(other) == (member != "queue")
-    assert inspect.signature(waypost.msmq).parameters == inspect.signature(aio.msmq).parameters

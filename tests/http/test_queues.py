@@ -83,7 +83,7 @@ async def test_messages_of_an_outgoing_queue_are_read_by_an_administrator(api: A
     await api.post(f"/api/queues/{name}/messages", {"messages": [{"body_text": "1"}, {"body_text": "2"}]})
     assert await api.bodies(f"/api/queues/{name}/peek?outgoing=true", {}) == ["1"]
     assert await api.bodies(f"/api/queues/{name}/receive?outgoing=true", {}) == ["1"]
-    assert (await api.get(f"/api/queues/{name}/browse")).json()["messages"][0]["body_text"] == "2"
+    assert (await api.get(f"/api/queues/{name}/browse?outgoing=true")).json()["messages"][0]["body_text"] == "2"
     assert (await api.post(f"/api/queues/{name}/purge?outgoing=true")).status_code == 204
     assert (await api.get(f"/api/queues/{name}")).json()["message_count"] == 0
     assert (await api.post("/api/queues/nowhere/peek?outgoing=true", {})).status_code == 404

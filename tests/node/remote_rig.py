@@ -76,7 +76,8 @@ class Reader:
         return self.results[self.start(opnum, request)]
 
     def open(self, name: str = "orders", access: int = 1, share: int = 0) -> ContextHandle:
-        queue = QueueFormat.from_format_name(FormatName.parse(f"DIRECT=OS:host\\private$\\{name}"))
+        whole = name if "=" in name else f"DIRECT=OS:host\\private$\\{name}"
+        queue = QueueFormat.from_format_name(FormatName.parse(whole))
         reply = self.ask(2, table.OpenQueueRequest(queue, access, share, bytes(16), 0, 6, 1, 7601, 1))
         if isinstance(reply, Exception):
             raise reply

@@ -1,5 +1,7 @@
 """Remote readers of a node: what their answers wait for, and who may read."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.node.remote_rig import SERVING, RemoteRig
@@ -135,3 +137,34 @@ def test_the_descriptor_of_a_queue_says_what_a_caller_without_a_name_may_do(
             with pytest.raises(RpcFault) as refused:
                 reader.open("guarded", access)
             assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED
+
+
+def test_a_journal_is_read_with_the_right_to_it_on_its_queue() -> None:
+    rig = RemoteRig()
+    peek = int(QueueAccess.MQSEC_PEEK_MESSAGE)
+    journal = int(QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE)
+    rig.create("read", security=granting(EVERYONE, peek | journal))
+    rig.create("peeked", security=granting(EVERYONE, peek))
+    reader = rig.reader()
+    assert not reader.open("read;journal").is_null
+    assert not reader.open("peeked;journal", 0x20).is_null
+    with pytest.raises(RpcFault) as refused:
+        reader.open("peeked;journal")
+    assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED
+    with pytest.raises(RpcFault):
+        reader.open("read")
+
+
+@pytest.mark.parametrize("name", ["deadletter", "deadxact", "journal"])
+def test_the_queues_of_the_computer_are_open_to_everyone_until_it_has_a_descriptor(name: str) -> None:
+    rig = RemoteRig()
+    reader = rig.reader()
+    whole = f"DIRECT=OS:host\\SYSTEM$;{name}"
+    assert not reader.open(whole).is_null
+    attributes = replace(rig.node.manager.attributes, security=granting(AUTHENTICATED_USERS, 0xFF))
+    with rig.node.operation(rig.now):
+        rig.node.manager.modify(attributes, rig.now)
+    for access in (1, 0x20):
+        with pytest.raises(RpcFault) as refused:
+            reader.open(whole, access)
+        assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED

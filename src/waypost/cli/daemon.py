@@ -14,6 +14,7 @@ from waypost.errors import (
     CannotConnect,
     ConnectionLost,
     EncodeError,
+    HostError,
     IllegalFormatName,
     IllegalPathName,
     InsufficientResources,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 DEFAULT_URL: Final = "http://127.0.0.1:8181"
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+Outgoing = Annotated[
+    bool,
+    typer.Option("--outgoing", help="What waits here to be sent to a queue of another computer, not that queue."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +83,13 @@ _HINTS: Final[tuple[tuple[type[WaypostError], str], ...]] = (
     (QueueNotFound, "`waypost queue list` shows the queues, and `waypost queue create` makes one."),
     (QueueExists, "`waypost queue set` changes the queue that is there."),
     (SharingViolation, "wait until the other reader has closed the queue."),
-    (AccessDenied, "give the token of the daemon with --token or WAYPOST_TOKEN."),
-    (TransactionUsage, "send to a transactional queue with --transactional, and to others without."),
+    (AccessDenied, "a daemon wants its token, --token or WAYPOST_TOKEN; another host wants remote.user of the daemon."),
+    (HostError, "the host has to be up, and to let others read its queues; `remote` in docs/config.md tells the rest."),
+    (
+        TransactionUsage,
+        "send to a transactional queue with --transactional, and to others without; what is read from another computer "
+        "is in no transaction.",
+    ),
     (LimitReached, "end or delete what is not needed any more, or wait until it expires."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
     (StoreError, "`waypost doctor` looks at the store."),
@@ -123,15 +133,16 @@ def failure(error: WaypostError) -> Failure:
     return Failure(_sentence(error), hint)
 
 
-def queue_of(manager: "Manager", name: str) -> "Queue":
-    """The queue that NAME means: if it is on another computer, the outgoing queue for it."""
+def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
+    """The queue that NAME means, wherever it is, or the outgoing queue for it."""
     queue = manager.queue(name)
-    if "=" in name or "\\" in name:
-        wanted = queue.format_name.casefold()
-        for outgoing in manager.outgoing_queues():
-            if outgoing.format_name.casefold() == wanted:
-                return outgoing
-    return queue
+    if not outgoing:
+        return queue
+    wanted = queue.format_name.casefold()
+    for each in manager.outgoing_queues():
+        if each.format_name.casefold() == wanted:
+            return each
+    raise Failure(f"There is no outgoing queue for {name}.", "`waypost queue list` shows those that there are.")
 
 
 def request(manager: "Manager", method: str, path: str, body: object = None) -> Any:

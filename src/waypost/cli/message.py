@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from waypost.cli.daemon import queue_of, session
+from waypost.cli.daemon import Outgoing, queue_of, session
 from waypost.cli.messages import find_messages, properties_to_send
 from waypost.cli.program import Failure, Output
 from waypost.cli.queue import Name
@@ -46,7 +46,7 @@ def move(
     waypost message move orders 72057594037927937 'orders;retry'
     """
     with session(context) as manager:
-        queue = queue_of(manager, name)
+        queue = manager.queue(name)
         for each in find_messages(queue, [message]):
             queue.move(each, to)
             typer.echo(f"{each.id} is in {to}.", err=True)
@@ -58,6 +58,8 @@ def export(
     name: Name,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write them; - is standard output.")],
     messages: Identifiers = None,
+    *,
+    outgoing: Outgoing = False,
 ) -> None:
     """Write messages into a file, as the packets that would travel, and leave them in their queue.
 
@@ -68,7 +70,8 @@ def export(
     waypost message export 'system$;deadletter' - 72057594037927937 > letter.packets
     """
     with session(context) as manager:
-        packets = [message.packet for message in _chosen(queue_of(manager, name), messages)]
+        queue = queue_of(manager, name, outgoing=outgoing)
+        packets = [message.packet for message in _chosen(queue, messages)]
     _write(file, b"".join(packets))
     typer.echo("1 message written." if len(packets) == 1 else f"{len(packets)} messages written.", err=True)
 
@@ -103,6 +106,7 @@ def resend(
     to: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where to send them, instead of where they were sent to.")
     ] = None,
+    outgoing: Outgoing = False,
 ) -> None:
     """Send dead letters again, to where they were sent to, and take each out of its queue when that is done.
 
@@ -115,7 +119,7 @@ def resend(
     """
     out = Output()
     with session(context) as manager:
-        queue = queue_of(manager, name)
+        queue = queue_of(manager, name, outgoing=outgoing)
         for message in _chosen(queue, messages):
             out.write(f"{_resend(manager, queue, message, to).id}\n")
     out.flush()
@@ -126,6 +130,8 @@ def delete(
     context: typer.Context,
     name: Name,
     messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help="Their ids or lookup_ids.")],
+    *,
+    outgoing: Outgoing = False,
 ) -> None:
     """Take messages out of a queue, as a receive does, and throw them away.
 
@@ -133,7 +139,7 @@ def delete(
     waypost message delete orders 72057594037927937
     """
     with session(context) as manager:
-        queue = queue_of(manager, name)
+        queue = queue_of(manager, name, outgoing=outgoing)
         for message in find_messages(queue, messages):
             queue.receive(lookup_id=message.lookup_id)
             typer.echo(f"{message.id} is deleted.", err=True)

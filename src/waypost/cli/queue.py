@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from waypost.cli.daemon import Json, queue_of, session
+from waypost.cli.daemon import Json, Outgoing, queue_of, session
 from waypost.cli.program import Output
 from waypost.cli.tables import write_json, write_pairs, write_table
 from waypost.client.message import iso_8601
@@ -120,7 +120,7 @@ def show(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
     """
     out = Output()
     with session(context) as manager:
-        info = queue_of(manager, name).info()
+        info = manager.queue(name).info()
     if as_json:
         write_json(out, info.to_dict())
     else:
@@ -178,7 +178,7 @@ def pause(context: typer.Context, name: Name) -> None:
     waypost queue pause 'DIRECT=OS:other\\private$\\orders'
     """
     with session(context) as manager:
-        queue_of(manager, name).pause()
+        manager.queue(name).pause()
         typer.echo(f"{name} is on hold.", err=True)
 
 
@@ -190,19 +190,20 @@ def resume(context: typer.Context, name: Name) -> None:
     waypost queue resume 'DIRECT=OS:other\\private$\\orders'
     """
     with session(context) as manager:
-        queue_of(manager, name).resume()
+        manager.queue(name).resume()
         typer.echo(f"{name} sends again.", err=True)
 
 
 @app.command()
-def purge(context: typer.Context, name: Name) -> None:
+def purge(context: typer.Context, name: Name, *, outgoing: Outgoing = False) -> None:
     """Delete all messages of a queue, which leaves the queue itself.
 
     \b
     waypost queue purge 'system$;deadletter'
+    waypost queue purge 'DIRECT=OS:other\\private$\\orders' --outgoing
     """
     with session(context) as manager:
-        queue_of(manager, name).purge()
+        queue_of(manager, name, outgoing=outgoing).purge()
         typer.echo(f"{name} is empty.", err=True)
 
 
@@ -214,7 +215,7 @@ def delete(context: typer.Context, name: Name) -> None:
     waypost queue delete orders
     """
     with session(context) as manager:
-        queue_of(manager, name).delete()
+        manager.queue(name).delete()
         typer.echo(f"{name} is deleted.", err=True)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from waypost.cli.daemon import Json, TimedOut, queue_of, session
+from waypost.cli.daemon import Json, Outgoing, TimedOut, queue_of, session
 from waypost.cli.messages import write_bodies, write_messages
 from waypost.cli.program import Output
 from waypost.cli.queue import Name
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # Messages that are taken together, if so many are there.
 BATCH: Final = 100
 
+Lookup = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="The message with this lookup_id, if it is there now.")
+]
 Wait = Annotated[float | None, typer.Option("--timeout", metavar="S", min=0, help="Seconds to wait for a message.")]
 
 
@@ -31,9 +34,11 @@ def receive(
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on until it is interrupted, or nothing comes for --timeout seconds.")
     ] = False,
+    lookup: Lookup = None,
+    outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
-    """Take messages out of a queue, and print their bodies.
+    """Take messages out of a queue, here or of another computer, and print their bodies.
 
     It waits until there is one, or for --timeout seconds; then the exit code is 4. The body of each message is written
     to standard output, as hexadecimal digits if it is no text, and the rest that people want to know to standard error.
@@ -43,7 +48,10 @@ def receive(
     waypost receive orders --timeout 5
     waypost receive orders --count 100 --timeout 0 --json
     waypost receive orders --follow
+    waypost receive 'DIRECT=OS:other\\private$\\orders'
     """
+    if lookup is not None and (follow or count is not None or timeout is not None):
+        raise typer.BadParameter("one message is looked up, without a wait", param_hint="--lookup")
     out = Output()
     wanted = None if follow and count is None else count or 1
     received: list[Message] = []
@@ -51,7 +59,9 @@ def receive(
         with session(context) as manager:
             # What is taken and not yet shown is lost if somebody interrupts it.
             batch = 1 if follow else BATCH
-            for message in _receive(queue_of(manager, name), timeout, wanted, batch):
+            queue = queue_of(manager, name, outgoing=outgoing)
+            messages = _receive(queue, timeout, wanted, batch) if lookup is None else [queue.receive(lookup_id=lookup)]
+            for message in messages:
                 received.append(message)
                 if follow and as_json:
                     out.write(json.dumps(message.to_dict()) + "\n")
@@ -73,6 +83,8 @@ def peek(
     *,
     every: Annotated[bool, typer.Option("--all", help="All messages, in a table.")] = False,
     timeout: Wait = 0,
+    lookup: Lookup = None,
+    outgoing: Outgoing = False,
     as_json: Json = False,
 ) -> None:
     """Look at the first message of a queue, or at all, and leave them there.
@@ -80,11 +92,17 @@ def peek(
     \b
     waypost peek orders
     waypost peek 'system$;deadletter' --all --json
+    waypost peek 'DIRECT=OS:other\\private$\\orders' --all --outgoing
     """
+    if lookup is not None and (every or timeout):
+        raise typer.BadParameter("one message is looked up, without a wait", param_hint="--lookup")
     out = Output()
     with session(context) as manager:
-        queue = queue_of(manager, name)
-        messages = list(queue.browse()) if every else _first(queue, timeout)
+        queue = queue_of(manager, name, outgoing=outgoing)
+        if lookup is not None:
+            messages = [queue.peek(lookup_id=lookup)]
+        else:
+            messages = list(queue.browse()) if every else _first(queue, timeout)
     if as_json:
         write_json(out, [message.to_dict() for message in messages])
     elif every:

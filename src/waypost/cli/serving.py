@@ -8,20 +8,24 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from waypost.cli.program import Failure, Output
 from waypost.client.aio_manager import Manager
+from waypost.client.msmq.aio import msmq
 from waypost.daemon.config import Config
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import standard_log
+from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreError, StoreInUse, WaypostError
 from waypost.http.app import Application, create_app
-from waypost.http.settings import HttpSettings, Listener
+from waypost.http.remote_queues import Connect
+from waypost.http.settings import HttpSettings, Listener, RpcAccess
 
 
 def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
@@ -55,8 +59,26 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
         listeners=tuple(_listener(name, place) for name, place in endpoints.items()),
+        rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file),
     )
-    return create_app(manager, settings)
+    return create_app(manager, settings, _connecting(config, manager))
+
+
+def _connecting(config: Config, manager: Manager) -> Connect:
+    """How the queues of other hosts are read."""
+    remote = config.remote
+    return partial(
+        msmq,
+        bind=config.transfer.bind,
+        timeout=remote.timeout_s,
+        identifier=manager.guid,
+        user=remote.user or None,
+        password=remote.password or None,
+        level=remote.level or None,
+        rpc_port=remote.rpc_port or None,
+        qm2qm_port=remote.qm2qm_port or None,
+        epm_port=remote.epm_port or None,
+    )
 
 
 def _listener(name: str, endpoint: str) -> Listener:

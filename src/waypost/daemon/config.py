@@ -251,8 +251,9 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper, which tells these ports.")] = False
     epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients look for it at 135.")] = 135
     max_connections: Annotated[int, Meta(ge=1, description="How many connections of remote readers there may be.")] = (
-        1000
+        2000
     )
+    max_connections_per_peer: Annotated[int, Meta(ge=1, description="How many of them one host may have.")] = 1000
     pending_request_timeout_s: Annotated[
         _Seconds, Meta(description="How long a message that was given to a remote reader stays locked for it.")
     ] = 300.0
@@ -275,19 +276,30 @@ class Remote(Struct, frozen=True, forbid_unknown_fields=True):
     """Reading from queues of other hosts, as their client: `waypost receive 'DIRECT=OS:other\\private$\\orders'`."""
 
     user: Annotated[
-        str, Meta(description="Who this daemon is there, as `DOMAIN\\user` or `user@REALM`. Empty: nobody.")
+        str,
+        Meta(
+            description="Who this daemon is there, as `DOMAIN\\user` or `user@REALM`. Empty: nobody, or at another "
+            "level than none whom Kerberos knows the user of this process as."
+        ),
     ] = ""
-    password: Annotated[str, Meta(description="The password of the user.")] = ""
+    password: Annotated[str, Meta(description="The password of the user. Empty: Kerberos knows the user.")] = ""
     password_file: Annotated[str, Meta(description="File with the password, instead of `password`.")] = ""
     level: Annotated[
         Literal["", "none", "connect", "integrity", "privacy"],
         Meta(description="The protection of calls. Empty: privacy with a user, none without."),
     ] = ""
     rpc_port: Annotated[
-        _Port, Meta(description="TCP port of RemoteRead at other hosts. 0: the one that a host itself names.")
+        _Port, Meta(description="TCP port of RemoteRead there. 0: what the endpoint mapper of a host says, else 2103.")
     ] = 0
-    qm2qm_port: Annotated[_Port, Meta(description="The same for the older interface between queue managers.")] = 0
-    epm_port: Annotated[_PeerPort, Meta(description="TCP port of the endpoint mapper of other hosts.")] = 135
+    qm2qm_port: Annotated[
+        _Port, Meta(description="The same for hosts that have only the older interface: else 2105.")
+    ] = 0
+    epm_port: Annotated[
+        _Port, Meta(description="TCP port of the endpoint mapper of other hosts. 0: none is asked.")
+    ] = 135
+    timeout_s: Annotated[
+        _Seconds, Meta(description="How long a host may take to be connected with, and to answer what does not wait.")
+    ] = 10.0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

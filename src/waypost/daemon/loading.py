@@ -195,8 +195,8 @@ def _with_password(remote: Remote) -> Remote:
     password = _secret("remote.password", remote.password, remote.password_file)
     if password and not remote.user:
         raise ConfigError("There is a remote.password and no remote.user.", "say whose password it is.")
-    if remote.level not in ("", "none") and not remote.user:
-        raise ConfigError(f"remote.level is {remote.level}, which needs a user.", "set remote.user and its password.")
+    if remote.user and remote.level == "none":
+        raise ConfigError("At the remote.level none nobody is told of remote.user.", "leave one of them away.")
     return replace(remote, password=password)
 
 

@@ -38,18 +38,23 @@ class RpcSockets:
         return [(_port([each]), each) for each in (*self.remote_read, *self.qm2qm, *self.mapper)]
 
 
+def is_loopback_only(settings: Rpc) -> bool:
+    """Whether nobody is asked who it is, and nobody has said that this is meant."""
+    return not settings.min_auth_level and not _knows_users(settings)
+
+
 class RpcGuard(Guard):
     """While nobody has to say who it is, only programs of this computer may connect."""
 
-    __slots__ = ("_is_open",)
+    __slots__ = ("_is_loopback_only",)
 
     def __init__(self, settings: Rpc) -> None:
-        most = settings.max_connections
-        super().__init__(most, most, most)
-        self._is_open: Final = bool(settings.min_auth_level) or _knows_users(settings)
+        per_peer = settings.max_connections_per_peer
+        super().__init__(settings.max_connections, per_peer, per_peer)
+        self._is_loopback_only: Final = is_loopback_only(settings)
 
     def admit(self, address: str, now: float) -> str | None:
-        if not self._is_open and not ip_address(address.partition("%")[0]).is_loopback:
+        if self._is_loopback_only and not ip_address(address.partition("%")[0]).is_loopback:
             return "remote readers need rpc.users_file, rpc.kerberos or rpc.min_auth_level; see docs/config.md"
         return super().admit(address, now)
 

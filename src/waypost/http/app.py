@@ -10,11 +10,13 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 import waypost
 from waypost.client.aio_manager import Manager
-from waypost.errors import OperationCancelled, ServiceNotAvailable, WaypostError
+from waypost.client.msmq.aio import msmq
+from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import events, handles, health, metrics, problems, queues, reading, sending, status
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
 from waypost.http.quick import Handler, Headers, Quick
+from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 
@@ -76,15 +78,19 @@ class Application:
 
     def stop(self) -> None:
         self._service.is_stopping = True
+        self._service.remote.stop()
 
 
-def create_app(manager: Manager, settings: HttpSettings) -> Application:
-    """The application that serves this manager, in the event loop that the manager belongs to."""
-    service = Service(manager, settings)
+def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq) -> Application:
+    """The application that serves this manager, in the event loop that the manager belongs to.
+
+    `connect` gives the client of another host, whose queues are to be read.
+    """
+    service = Service(manager, settings, connect)
     numbers = metrics.Metrics(service)
 
     def refine(error: WaypostError) -> WaypostError:
-        if service.is_stopping and isinstance(error, OperationCancelled):
+        if service.is_stopping and isinstance(error, OperationCancelled | HostError):
             # Nobody closed the queue: whoever waits shall ask again when the daemon is back.
             return ServiceNotAvailable("the queue manager is stopping")
         return error

@@ -9,14 +9,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from waypost.client.rpc_users import UsersFile
 from waypost.core.queues import OutgoingQueueState
+from waypost.errors import InvalidParameter
 from waypost.http.service import Service
 from waypost.http.settings import Listener
 from waypost.node.network.network import Network
+from waypost.rpc.authentication import AuthLevel
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
@@ -38,7 +42,7 @@ class Check(Struct):
 
 
 async def examine(service: Service) -> list[Check]:
-    checks = [*_store(service), _permissions(service), _clock(service), *_network(service)]
+    checks = [*_store(service), _permissions(service), _clock(service), *_network(service), *_rpc(service)]
     if service.node.network is not None:
         checks.append(await _name(service))
     checks += await asyncio.gather(*map(_port, service.settings.listeners))
@@ -122,6 +126,34 @@ def _network(service: Service) -> Iterator[Check]:
         yield Check("outgoing", False, sentence, "ask explain for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
+
+
+def _rpc(service: Service) -> Iterator[Check]:
+    remote, access = service.node.remote, service.settings.rpc
+    if remote is None:
+        return
+    level = remote.settings.min_auth_level
+    if access.is_loopback_only:
+        sentence = "only programs of this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
+    elif level is AuthLevel.NONE:
+        sentence = "whoever reaches the ports may read over RPC, without saying who it is, what Everyone may read"
+    else:
+        sentence = f"who reads over RPC has to log on, with calls protected at the level {level.name.lower()} or better"
+    yield Check("rpc", True, sentence)
+    if access.users_file:
+        yield _users(Path(access.users_file))
+
+
+def _users(path: Path) -> Check:
+    try:
+        count = len(UsersFile(path).read())
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except (InvalidParameter, OSError) as error:
+        return Check("users", False, str(error), "mend the file of rpc.users_file: until then nobody logs on by NTLM")
+    if mode & 0o007:
+        sentence = f"everybody on this computer can open {path}, which has passwords (mode {mode:04o})"
+        return Check("users", False, sentence, f"chmod o-rwx {path}")
+    return Check("users", True, f"{count} users can log on by NTLM, and only the owner and group of {path} can open it")
 
 
 def _is_loopback(addresses: Iterable[str]) -> bool:

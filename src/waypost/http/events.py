@@ -40,7 +40,8 @@ async def events(name: Name, request: ApiRequest, service: Served, since: FromQu
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
     format_name = service.name(decoded(name))
-    find_queue(service.node, format_name)
+    with service.remote.explaining(decoded(name)):
+        find_queue(service.node, format_name)
     follower = Follower(service.node, format_name, _start(service, request.headers.get("last-event-id") or since))
     return Stream(_follow(service, follower), media_type="text/event-stream", headers=_HEADERS)
 

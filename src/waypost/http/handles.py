@@ -33,7 +33,7 @@ async def open_handle(data: JSONBody[NewHandle], service: Served) -> Handle:
     if not data.exclusive:
         raise InvalidParameter("only exclusive opens need a handle")
     service.handles.check_room()
-    queue = service.manager.queue(data.queue, exclusive=True)
+    queue = service.exclusive_queue(data.queue)
     try:
         # The queue is opened now and not at the first receive, so that it is known who has it.
         async with queue.cursor() as cursor:
@@ -65,6 +65,8 @@ async def open_cursor(data: JSONBody[NewCursor], service: Served) -> Handle:
     elif data.outgoing:
         owned = await service.outgoing_queue(data.queue)
         opened = OpenCursor(owned.cursor(), None, owned)
+    elif (place := service.remote.find(data.queue)) is not None:
+        opened = OpenCursor(service.remote.cursor(place), None, None)
     else:
         opened = OpenCursor(service.manager.queue(data.queue).cursor(), None, None)
     return Handle(service.cursors.add(opened, service.settings.handle_s), service.settings.handle_s)

@@ -30,6 +30,15 @@ _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.
 # What transfer counts that can go down again.
 _GAUGES: Final = frozenset({"sessions", "sessions_open"})
 
+# What RPC counts that has no labels.
+_RPC_COUNTERS: Final = {
+    "connections_accepted": "Connections of remote readers since the start.",
+    "binds_refused": "Binds that were refused.",
+    "authentication_failures": "Tokens and signatures of remote readers that were not right.",
+    "messages_given_out": "Messages that were locked for remote readers.",
+    "rundowns": "Context handles whose client has gone.",
+}
+
 
 class Metrics:
     """The registry of one service."""
@@ -78,6 +87,7 @@ class _Live(Collector):
         yield from self._local(local[:MAX_METRICS_QUEUES])
         yield from self._outgoing(outgoing[:MAX_METRICS_QUEUES])
         yield from self._transfer()
+        yield from self._rpc()
         yield from self._clients()
 
     def _build(self) -> Metric:
@@ -150,6 +160,30 @@ class _Live(Collector):
                 yield _gauge(f"waypost_transfer_{each.name}", f"Transfer: {words} now.", value)
             else:
                 yield _counter(f"waypost_transfer_{each.name}", f"Transfer: {words} since the start.", value)
+
+    def _rpc(self) -> Iterator[Metric]:
+        remote = self._service.node.remote
+        if remote is None:
+            return
+        counts = remote.statistics
+        yield _gauge("waypost_rpc_connections", "Connections of remote readers.", counts.connections)
+        yield _gauge("waypost_rpc_open_calls", "Calls of remote readers that wait for an answer.", counts.open_calls)
+        yield _gauge(
+            "waypost_rpc_messages_locked",
+            "Messages that remote readers have and have not ended.",
+            remote.locked_messages,
+        )
+        for name, text in _RPC_COUNTERS.items():
+            yield _counter(f"waypost_rpc_{name}", text, getattr(counts, name))
+        calls = CounterMetricFamily(
+            "waypost_rpc_calls", "Calls that have ended.", labels=("interface", "method", "result")
+        )
+        for (interface, method, result), count in counts.calls.items():
+            calls.add_metric((interface, method, result.value), count)
+        faults = CounterMetricFamily("waypost_rpc_faults", "Faults that were answered.", labels=("status",))
+        for status, count in counts.faults.items():
+            faults.add_metric((f"0x{status:08X}",), count)
+        yield from (calls, faults)
 
     def _clients(self) -> Iterator[Metric]:
         service = self._service

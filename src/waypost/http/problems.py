@@ -30,6 +30,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.ServiceNotAvailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.DirectoryError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.HostError, HTTPStatus.BAD_GATEWAY),
 )
 _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.QueueNotFound: "GET /api/queues lists the queues, and POST /api/queues creates one",
@@ -40,6 +41,7 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.UnsupportedFormatName: "name a queue like orders, or DIRECT=OS:host\\private$\\orders on another computer",
     errors.LimitReached: "end or delete what is not needed any more, or wait until it expires",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
+    errors.HostUnreachable: "the host has to be up, and to let others read its queues over RPC",
     errors.StoreFull: "make room on the disk; what waits is written then",
 }
 _log: Final = logging.getLogger("waypost.http")

@@ -44,21 +44,24 @@ async def create_queue(data: JSONBody[NewQueue], service: Served) -> QueueObject
 @get("/api/queues/{name:str}")
 async def show_queue(name: Name, service: Served) -> QueueObject:
     """What there is to know of a queue at this moment."""
-    return queue_object(await _queue(service, name).info())
+    with service.remote.explaining(decoded(name)):
+        return queue_object(await _queue(service, name).info())
 
 
 @patch("/api/queues/{name:str}")
 async def change_queue(name: Name, data: JSONBody[QueueChange], service: Served) -> QueueObject:
     """Change properties; the others stay."""
     queue = _queue(service, name)
-    await queue.set(**given(data))
-    return queue_object(await queue.info())
+    with service.remote.explaining(decoded(name)):
+        await queue.set(**given(data))
+        return queue_object(await queue.info())
 
 
 @delete("/api/queues/{name:str}")
 async def delete_queue(name: Name, service: Served) -> None:
     """Delete a queue with all that is in it."""
-    await _queue(service, name).delete()
+    with service.remote.explaining(decoded(name)):
+        await _queue(service, name).delete()
 
 
 @post("/api/queues/{name:str}/purge", status_code=204)

@@ -12,16 +12,16 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import UNSET
 
 from waypost.client.aio_manager import Transaction
-from waypost.client.aio_queue import Queue
 from waypost.client.message import Message
 from waypost.client.remote.schema import Form, Messages, Move, Packets, Read
 from waypost.errors import InvalidParameter, Timeout
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.operations import Browse, Page
 from waypost.http.parameters import Name, Outgoing, Served, decoded, lookup_id
+from waypost.http.remote_queues import RemoteQueue
 from waypost.http.results import answer
 from waypost.http.routing import delete, get, post
-from waypost.http.service import AsgiClient, Client, Service
+from waypost.http.service import AnyQueue, AsgiClient, Client, Service
 from waypost.limits import MAX_HTTP_ANSWER
 
 Take = Callable[[float, Transaction | None], Coroutine[Any, Any, list[Message]]]
@@ -46,7 +46,7 @@ async def received(
     async with service.queue(name, outgoing=outgoing, handle=data.handle) as queue:
         # If one of them fails, nothing is taken that the answer could not bring.
         _, refused = await service.transactions.acknowledge(data.acknowledge)
-        messages, receipt = await _receive(service, client, data, _take(service, queue, data))
+        messages, receipt = await _receive(service, client, queue, data)
     result = answer(messages, data.form, packed=packed)
     result.receipt = receipt
     result.refused = refused
@@ -61,11 +61,12 @@ async def peek(
     if data.lease_s is not UNSET or data.transaction is not UNSET or data.acknowledge:
         raise InvalidParameter("a peek has neither a lease nor a transaction, and acknowledges nothing")
     async with service.queue(decoded(name), outgoing=outgoing, handle=data.handle) as queue:
+        messages: list[Message] = []
         if data.lookup_id is not UNSET or data.seek is not UNSET:
             messages = [await queue.peek(0, **_sought(data))]
-        elif data.count > 1 and (found := await _browse(service, name, None, data.count)).messages:
-            messages = [Message(core) for core in found.messages]
-        else:
+        elif data.count > 1:
+            messages, _ = await _browse(service, decoded(name), None, data.count, outgoing=outgoing)
+        if not messages:
             messages = await _peek_waiting(service, AsgiClient(request.receive), queue, data.timeout_s)
     return answer(messages, data.form, packed=is_message_pack(request.scope, b"accept"))
 
@@ -78,15 +79,16 @@ async def browse(
     after: FromQuery[str] = "",
     limit: FromQuery[int] = 100,
     form: FromQuery[Form] = "full",
+    outgoing: Outgoing = False,
 ) -> Messages | Packets:
     """Look at all messages, page by page: `after` is what the page before calls `next`."""
     if limit < 1:
         raise InvalidParameter("limit is how many messages a page has at most, and 1 at least")
-    page = await _browse(service, name, lookup_id(after) if after else None, limit)
-    packed = is_message_pack(request.scope, b"accept")
-    result = answer([Message(core) for core in page.messages], form, packed=packed)
-    if not page.is_last:
-        result.next = str(page.messages[-1].lookup_identifier)
+    start = lookup_id(after) if after else None
+    messages, is_last = await _browse(service, decoded(name), start, limit, outgoing=outgoing)
+    result = answer(messages, form, packed=is_message_pack(request.scope, b"accept"))
+    if not is_last:
+        result.next = str(messages[-1].lookup_id)
     return result
 
 
@@ -100,12 +102,12 @@ async def delete_message(name: Name, number: FromPath[str], service: Served, out
 @post("/api/queues/{name:str}/move", status_code=204)
 async def move(name: Name, data: JSONBody[Move], service: Served) -> None:
     """Move a message between a queue and its subqueues."""
-    queue = service.manager.queue(decoded(name))
-    with service.in_transaction(data.transaction, data.begin_s) as transaction:
-        await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
+    async with service.queue(decoded(name), outgoing=False) as queue:
+        with service.in_transaction(data.transaction, data.begin_s) as transaction:
+            await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
 
 
-def _take(service: Service, queue: Queue, data: Read) -> Take:
+def _take(service: Service, queue: AnyQueue, data: Read) -> Take:
     """One try to receive; nothing in time is an empty list."""
 
     async def take(timeout: float, transaction: Transaction | None) -> list[Message]:
@@ -119,13 +121,14 @@ def _take(service: Service, queue: Queue, data: Read) -> Take:
     return take
 
 
-async def _receive(service: Service, client: Client, data: Read, take: Take) -> tuple[list[Message], str]:
+async def _receive(service: Service, client: Client, queue: AnyQueue, data: Read) -> tuple[list[Message], str]:
     """The messages, and the receipt of a lease."""
+    take = _take(service, queue, data)
     wait = min(data.timeout_s, service.settings.max_wait_s)
     if data.transaction is not UNSET or data.begin_s is not UNSET:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
             return await _take_or_wait(client, take, wait, transaction), ""
-    if data.lease_s is UNSET and (client.leaves_at_once or not wait):
+    if data.lease_s is UNSET and (client.leaves_at_once or not wait or isinstance(queue, RemoteQueue)):
         return await _take_or_wait(client, take, wait, None), ""
     if data.lease_s is not UNSET:
         service.transactions.check_room()
@@ -160,7 +163,7 @@ async def _lock(
     return (transaction, messages) if is_kept else (None, [])
 
 
-async def _peek_waiting(service: Service, client: Client, queue: Queue, timeout_s: float) -> list[Message]:
+async def _peek_waiting(service: Service, client: Client, queue: AnyQueue, timeout_s: float) -> list[Message]:
     wait = min(timeout_s, service.settings.max_wait_s)
     try:
         return [await queue.peek(0)]
@@ -174,11 +177,18 @@ async def _peek_waiting(service: Service, client: Client, queue: Queue, timeout_
     return [] if message is None else [message]
 
 
-async def _browse(service: Service, name: str, after: int | None, limit: int) -> Page:
+async def _browse(
+    service: Service, name: str, after: int | None, limit: int, *, outgoing: bool
+) -> tuple[list[Message], bool]:
+    """A page of messages, and whether it is the last."""
     limit = min(limit, service.settings.max_batch)
-    operation = Browse(service.node, service.name(decoded(name)), after, limit, max_bytes=MAX_HTTP_ANSWER)
+    place = None if outgoing else service.remote.find(name)
+    if place is not None:
+        with service.remote.using(place) as queue:
+            return await queue.page(after, limit)
+    operation = Browse(service.node, service.name(name), after, limit, max_bytes=MAX_HTTP_ANSWER)
     page: Page = await service.shell.do(operation)
-    return page
+    return [Message(core) for core in page.messages], page.is_last
 
 
 def _sought(data: Read) -> dict[str, Any]:
@@ -188,7 +198,7 @@ def _sought(data: Read) -> dict[str, Any]:
     }
 
 
-def _count(service: Service, queue: Queue, count: int) -> int:
+def _count(service: Service, queue: AnyQueue, count: int) -> int:
     """No more than fits into one answer, by the average size of the messages in the queue."""
     count = min(count, service.settings.max_batch)
     if count > 1:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -14,6 +14,8 @@ from waypost.client.excerpt import excerpt
 from waypost.client.names import format_name
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotFound
 from waypost.http.leases import Leases
+from waypost.http.remote_queues import Connect, RemoteQueue, RemoteQueues
+from waypost.http.remote_queues import Cursor as RemoteCursor
 from waypost.http.settings import HttpSettings
 from waypost.http.transactions import Transactions
 from waypost.transfer.statistics import Statistics
@@ -21,6 +23,8 @@ from waypost.wire.format_names import FormatName
 
 T = TypeVar("T")
 
+
+AnyQueue: TypeAlias = Queue | RemoteQueue
 
 # What ASGI calls receive: the next part of a request, or that the client is gone.
 Receive = Callable[[], Awaitable[Any]]
@@ -35,6 +39,7 @@ class Service:
         "is_stopping",
         "manager",
         "node",
+        "remote",
         "settings",
         "shell",
         "started",
@@ -42,13 +47,14 @@ class Service:
         "transactions",
     )
 
-    def __init__(self, manager: Manager, settings: HttpSettings) -> None:
+    def __init__(self, manager: Manager, settings: HttpSettings, connect: Connect) -> None:
         self.manager: Final = manager
         self.settings: Final = settings
         self.shell: Final = shell_of(manager)
         self.node: Final = self.shell.engine.node
         self.transactions: Final = Transactions(manager, settings)
-        self.handles: Final[Leases[Queue]] = Leases("handles", settings.max_handles, _close_handle)
+        self.remote: Final = RemoteQueues(self.node, settings, connect)
+        self.handles: Final[Leases[AnyQueue]] = Leases("handles", settings.max_handles, _close_handle)
         self.cursors: Final[Leases[OpenCursor]] = Leases("cursors", settings.max_handles, _close_cursor)
         # How many follow a queue.
         self.streams = 0
@@ -65,16 +71,27 @@ class Service:
         return format_name(text, self.manager.name)
 
     @asynccontextmanager
-    async def queue(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> AsyncIterator[Queue]:
-        """The queue object to work with: that of a handle, or one for an outgoing queue, or the one that all share."""
+    async def queue(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> AsyncIterator[AnyQueue]:
+        """The queue object to work with: that of a handle, or one for an outgoing queue, or the one that all share.
+
+        Unless the outgoing queue is meant, a queue of another computer is read there.
+        """
         if handle is not UNSET:
             with self.using_handle(handle, name) as queue:
                 yield queue
         elif outgoing:
-            async with await self.outgoing_queue(name) as queue:
-                yield queue
+            async with await self.outgoing_queue(name) as outgoing_queue:
+                yield outgoing_queue
+        elif (place := self.remote.find(name)) is not None:
+            with self.remote.using(place) as remote_queue:
+                yield remote_queue
         else:
             yield self.manager.queue(name)
+
+    def exclusive_queue(self, name: str) -> AnyQueue:
+        """A queue object of one's own, to be closed, that denies the queue to others when it is used."""
+        place = self.remote.find(name)
+        return self.manager.queue(name, exclusive=True) if place is None else self.remote.exclusive(place)
 
     async def outgoing_queue(self, name: str) -> Queue:
         """A queue object of one's own, to be closed."""
@@ -85,7 +102,7 @@ class Service:
         raise QueueNotFound(f"{text} is no outgoing queue of this computer")
 
     @contextmanager
-    def using_handle(self, handle: str, name: str) -> Iterator[Queue]:
+    def using_handle(self, handle: str, name: str) -> Iterator[AnyQueue]:
         if handle not in self.handles:
             raise InvalidHandle("the handle is not open")
         with self.handles.using(handle) as queue:
@@ -123,7 +140,7 @@ class OpenCursor:
 
     __slots__ = ("cursor", "handle", "owned")
 
-    def __init__(self, cursor: Cursor, handle: str | None, owned: Queue | None) -> None:
+    def __init__(self, cursor: Cursor | RemoteCursor, handle: str | None, owned: AnyQueue | None) -> None:
         self.cursor: Final = cursor
         self.handle: Final = handle
         # The queue object that was made for this cursor alone.
@@ -135,7 +152,7 @@ class OpenCursor:
             await self.owned.close()
 
 
-async def _close_handle(_: str, queue: Queue) -> None:
+async def _close_handle(_: str, queue: AnyQueue) -> None:
     await queue.close()
 
 

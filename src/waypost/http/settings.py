@@ -22,11 +22,20 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class RpcAccess:
+    """Who may read over RPC, for `doctor`. `users_file` is "" if nobody logs on by NTLM."""
+
+    is_loopback_only: bool
+    users_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HttpSettings:
     """`token` is what a client has to show; without one everybody who reaches the port is let in.
 
     `hosts` are the names under which browsers may reach a server without a token, besides addresses, localhost and the
-    name of the computer. `transaction_s` and `handle_s` are how long what a client has opened stays open unused.
+    name of the computer. `transaction_s` and `handle_s` are how long what a client has opened stays open unused,
+    and `handle_s` also how long a queue of another computer does.
     """
 
     token: str = ""
@@ -40,3 +49,4 @@ class HttpSettings:
     transaction_s: float = 60.0
     handle_s: float = 60.0
     listeners: tuple[Listener, ...] = ()
+    rpc: RpcAccess = RpcAccess(is_loopback_only=True)

@@ -41,7 +41,10 @@ class ListenerObject(Struct):
 
 
 class FullStatus(Status, kw_only=True):
-    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can."""
+    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can.
+
+    Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`.
+    """
 
     path: str
     started: str
@@ -50,6 +53,8 @@ class FullStatus(Status, kw_only=True):
     outgoing_queues: int
     bytes: int
     sessions: int
+    rpc_connections: int
+    rpc_open_calls: int
     trouble: str
     listeners: list[ListenerObject]
 
@@ -75,7 +80,7 @@ async def page() -> str:
 async def status(service: Served) -> FullStatus:
     """The queue manager, and what this server allows."""
     manager, core, settings = service.manager, service.node.manager, service.settings
-    statistics = service.statistics
+    statistics, remote = service.statistics, service.node.remote
     return FullStatus(
         name=manager.name,
         guid=manager.guid,
@@ -89,6 +94,8 @@ async def status(service: Served) -> FullStatus:
         outgoing_queues=len(core.collection.outgoing),
         bytes=core.total_bytes,
         sessions=0 if statistics is None else statistics.sessions_open,
+        rpc_connections=0 if remote is None else remote.statistics.connections,
+        rpc_open_calls=0 if remote is None else remote.statistics.open_calls,
         trouble=str(service.node.trouble or ""),
         listeners=[ListenerObject(each.name, each.address, each.port) for each in settings.listeners],
     )
@@ -111,4 +118,8 @@ async def explain(service: Served, message: FromQuery[str] = "", queue: FromQuer
         found = service.shell.look(explain_message, service.node, identifier, now)
     else:
         found = service.shell.look(explain_queue, service.node, service.name(queue), now)
+        if (host := service.remote.host_of(queue)) is not None:
+            found.sentences.append(
+                f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
+            )
     return ExplanationObject(found.sentences, found.facts)

@@ -33,8 +33,10 @@ from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.server import RpcServer
 from waypost.rpc.settings import RpcSettings
 from waypost.rpc.statistics import RpcStatistics
-from waypost.security.access import allows, caller_of
-from waypost.wire.access_masks import QueueAccess
+from waypost.security.access import Sender, allows, caller_of
+from waypost.wire.access_masks import MachineAccess, QueueAccess
+from waypost.wire.format_names import Suffix
+from waypost.wire.path_names import QueueKind
 
 if TYPE_CHECKING:
     from waypost.node.node import Node
@@ -42,11 +44,20 @@ if TYPE_CHECKING:
 # How long a client may take to bind.
 BIND_SECONDS: Final = 20.0
 
-# MS-MQMQ 2.2.24. readings MQRR 2: to move a message into a queue takes no more than to look at it.
-_RIGHTS: Final = {
+# MS-MQMQ 2.2.23 and 2.2.24. readings MQRR 2: to move a message into a queue takes no more than to look at it.
+_QUEUE_RIGHTS: Final = {
     AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_MESSAGE,
     AccessType.PEEK: QueueAccess.MQSEC_PEEK_MESSAGE,
     AccessType.MOVE: QueueAccess.MQSEC_PEEK_MESSAGE,
+}
+_JOURNAL_RIGHTS: Final = _QUEUE_RIGHTS | {AccessType.RECEIVE: QueueAccess.MQSEC_RECEIVE_JOURNAL_MESSAGE}
+_MACHINE_JOURNAL_RIGHTS: Final = {
+    AccessType.RECEIVE: MachineAccess.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE,
+    AccessType.PEEK: MachineAccess.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE,
+}
+_DEAD_LETTER_RIGHTS: Final = {
+    AccessType.RECEIVE: MachineAccess.MQSEC_RECEIVE_DEADLETTER_MESSAGE,
+    AccessType.PEEK: MachineAccess.MQSEC_PEEK_DEADLETTER_MESSAGE,
 }
 
 
@@ -214,8 +225,21 @@ class RemoteReading:
         return self._node.manager
 
     def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
-        descriptor = self._node.directory.security_of(queue)
-        return allows(descriptor, caller_of(caller.name), _RIGHTS[access])
+        sender = caller_of(caller.name)
+        if queue.is_internal:
+            return False
+        if queue.parent is None and queue.queue_type is QueueKind.SYSTEM:
+            return self._may_read_system_queue(sender, queue, access)
+        # A subqueue and a journal are guarded by their queue.
+        descriptor = self._node.directory.security_of(queue.parent or queue)
+        return allows(descriptor, sender, (_JOURNAL_RIGHTS if queue.is_journal else _QUEUE_RIGHTS)[access])
+
+    def _may_read_system_queue(self, sender: Sender, queue: Queue, access: AccessType) -> bool:
+        """A computer that nobody gave a descriptor is open to everyone, as its queues are."""
+        is_journal = queue is self.manager.system_queues.get(Suffix.JOURNAL)
+        rights = (_MACHINE_JOURNAL_RIGHTS if is_journal else _DEAD_LETTER_RIGHTS).get(access)
+        descriptor = self.manager.attributes.security
+        return rights is not None and (not descriptor or allows(descriptor, sender, rights))
 
     def await_read(self, wait_id: int, then: ReadThen) -> None:
         self._waits[wait_id] = then

@@ -3,7 +3,8 @@
 MS-MQQB 3.1.5.8.3 asks that of the sender of a message, MS-MQRR 3.1.4.2 and MS-MQQP 5 of a remote reader. A message that
 names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the SecurityHeader
 out opens no queue; and so does a caller that has not authenticated. The account of another caller has a name, and what
-SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network. Whatever cannot be understood denies: a descriptor, an identity, a kind of ACE.
+SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network. Whatever cannot
+be understood denies: a descriptor, an identity, a kind of ACE.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Final, TypeAlias
 
 from waypost.errors import DecodeError, IllegalSecurityDescriptor
 from waypost.security.rights import check_rights
-from waypost.wire.access_masks import QueueAccess
+from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.security_descriptor import (
     ACCESS_ALLOWED_ACE_TYPE,
     ACCESS_ALLOWED_OBJECT_ACE_TYPE,
@@ -77,9 +78,11 @@ def may_write(descriptor: bytes, sender: Sender) -> bool:
     return allows(descriptor, sender, QueueAccess.MQSEC_WRITE_MESSAGE)
 
 
-def allows(descriptor: bytes, sender: Sender, rights: QueueAccess) -> bool:
-    """Whether somebody has all of these rights on the queue with this security descriptor."""
-    decoded = _decoded(descriptor)
+def allows(descriptor: bytes, sender: Sender, rights: QueueAccess | MachineAccess) -> bool:
+    """Whether somebody has all of these rights on the queue, or on the computer, with this security descriptor."""
+    is_queue = isinstance(rights, QueueAccess)
+    every = QueueAccess.MQSEC_QUEUE_GENERIC_ALL if is_queue else MachineAccess.MQSEC_MACHINE_GENERIC_ALL
+    decoded = _decoded(descriptor, int(every))
     if decoded is None or not sender.sids:
         return False
     if not isinstance(decoded.dacl, Acl):
@@ -98,10 +101,10 @@ def allows(descriptor: bytes, sender: Sender, rights: QueueAccess) -> bool:
 
 # Queues have few descriptors among them, and to decode one takes longer than to look into it.
 @lru_cache(maxsize=256)
-def _decoded(descriptor: bytes) -> SecurityDescriptor | None:
+def _decoded(descriptor: bytes, rights: int) -> SecurityDescriptor | None:
     try:
         decoded = SecurityDescriptor.decode(descriptor)
-        check_rights(decoded, QueueAccess.MQSEC_QUEUE_GENERIC_ALL)
+        check_rights(decoded, rights)
     except (DecodeError, IllegalSecurityDescriptor):
         return None
     return decoded

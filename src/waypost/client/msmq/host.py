@@ -1,22 +1,21 @@
-"""`waypost.msmq`, for threads: an event loop in a thread of its own sends what all others give to it."""
+"""`waypost.msmq`, for threads: an event loop in a thread of its own does what all others ask for."""
 
 import asyncio
-import os
 from collections.abc import Iterable
-from contextlib import suppress
-from threading import Lock, Thread
 from typing import Final, Self, Unpack
 
 from waypost.client.bodies import Body
 from waypost.client.message import Message
-from waypost.client.msmq.outgoing import Outgoing, Writer
+from waypost.client.msmq.access import MAPPER_PORT, Access, Level
+from waypost.client.msmq.host_queue import HostQueue
+from waypost.client.msmq.outgoing import Writer
 from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
+from waypost.client.msmq.reader import Reader
 from waypost.client.msmq.sender import Sender
+from waypost.client.msmq.thread import HostThread
 from waypost.client.names import Name
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.errors import ServiceNotAvailable
 from waypost.guid import guid_text
-from waypost.wire.format_names import FormatName
 
 
 def msmq(
@@ -26,32 +25,52 @@ def msmq(
     bind: str = "",
     timeout: float = DEFAULT_TIMEOUT,
     identifier: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    level: Level | None = None,
+    rpc_port: int | None = None,
+    qm2qm_port: int | None = None,
+    epm_port: int | None = MAPPER_PORT,
 ) -> "Host":
-    """Send to the queues of any MSMQ host, Windows or Waypost, without a queue manager of one's own.
+    """Send to the queues of any MSMQ host, Windows or Waypost, and read them, without a queue manager of one's own.
 
-        with waypost.msmq("winserver01") as host:
+        with waypost.msmq("winserver01", user="CORP\\\\alice", password="...") as host:
             host.send(r"private$\\orders", "42 bolts", label="from Linux")
+            for message in host.queue(r"private$\\orders").browse():
+                print(message.label, message.body)
 
     `host` is a name or an IP address. Nothing is stored here: `send` returns when the host has acknowledged the
     message, and raises a HostError if it does not. What has to wait for a host that is down, and what has to arrive
-    exactly once, is sent from a queue manager: see waypost.open and `waypost serve`.
+    exactly once, is sent from a queue manager: see waypost.open and `waypost serve`. `host.queue(name)` reads.
 
-    The connection is made when something is sent, from the address `bind` if one is given. `timeout` is how many
-    seconds one send may take, with the connection that it may need. `identifier` is the GUID under which the host knows
-    the sender, a new one unless given. Every thread can use the object.
+    Connections are made when they are needed, from the address `bind` if one is given. `timeout` is how many seconds
+    the host has for one thing, with the connection that it may need; the time to wait for a message comes on top.
+    `identifier` is the GUID under which the host knows the sender, a new one unless given. Every thread can use the
+    object.
+
+    The others are for reading. `user` is DOMAIN\\user or user@REALM, and without a `password` whom Kerberos knows; it
+    logs on by Kerberos where that works, else by NTLM. `level` is how calls are protected: "privacy", "integrity",
+    "connect" or "none"; privacy with a user, and none without. The ports of RemoteRead and qm2qm are those that the
+    endpoint mapper of the host tells, at `epm_port`; if nothing answers there, or it is None, 2103 and 2105.
     """
-    return Host(Place.of(host, port, bind, timeout, identifier))
+    place = Place.of(host, port, bind, timeout, identifier)
+    return Host(place, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port)))
 
 
 class Host:
-    """An MSMQ host to send to: `waypost.msmq` gives it. Close it, or use it in a `with` statement."""
+    """An MSMQ host to send to and to read from: `waypost.msmq` gives it.
 
-    __slots__ = ("_place", "_thread", "_writer")
+    Close it, or use it in a `with` statement.
+    """
 
-    def __init__(self, place: Place) -> None:
+    __slots__ = ("_place", "_reader", "_sender", "_thread", "_writer")
+
+    def __init__(self, place: Place, access: Access) -> None:
         self._place: Final = place
         self._writer: Final = Writer(place)
-        self._thread: Final = SendingThread(place)
+        self._thread: Final = HostThread(place.text)
+        self._sender: Final = Sender(place)
+        self._reader: Final = Reader(place, access)
 
     def __repr__(self) -> str:
         return f"<Host {self._place.text}>"
@@ -72,12 +91,18 @@ class Host:
         """The GUID under which the host knows this sender; the `id` of every message begins with it."""
         return guid_text(self._place.identifier)
 
-    def queue(self, name: Name) -> "HostQueue":
+    def queue(self, name: Name, *, exclusive: bool = False) -> HostQueue:
         """A queue of the host: 'orders' or 'private$\\\\orders' is a private one, '.\\\\orders' a public one.
 
-        Any format name is taken, too: of a queue that the host has, or that it passes messages on to.
+        Any format name is taken, too: of a queue that the host has, or that it passes messages on to. Subqueues,
+        journals and 'system$;deadletter' can be read and not sent to.
+
+        With `exclusive` it keeps others from receiving, from its first receive until it is closed or the connection
+        ends; SharingViolation says that somebody else has the queue open.
         """
-        return HostQueue(self._writer, self._thread, self._place.destination(name))
+        found = self._place.source(name)
+        source = self._reader.exclusive_source(found) if exclusive else self._reader.source(found)
+        return HostQueue(self, self._thread, found, source)
 
     def send(
         self,
@@ -104,9 +129,9 @@ class Host:
         Raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. Its `is_outcome_unknown`
         says whether the message may have arrived nevertheless.
         """
-        return self.queue(queue).send(
-            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
+        outgoing = self._writer.one(self._place.destination(queue), body, properties, like=like)
+        return self._thread.run(self._sender.send, outgoing)[0]
 
     def send_many(
         self,
@@ -124,122 +149,15 @@ class Host:
         They arrive in their order. It is not all of them or none: the error says which ones are acknowledged, and of
         which ones it is not known. `timeout` is for all of them together.
         """
-        return self.queue(queue).send_many(
-            bodies, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
+        outgoing = self._writer.many(self._place.destination(queue), bodies, properties, like=like)
+        return [] if outgoing is None else self._thread.run(self._sender.send, outgoing)
 
     def close(self) -> None:
-        """Close the connection. What is not acknowledged yet raises SessionLost. A second time it does nothing."""
-        self._thread.close()
+        """Close the connections. What is not acknowledged yet raises SessionLost, and reads that wait
+        OperationCancelled. A second time it does nothing.
+        """
+        self._thread.close(self._close)
 
-
-class HostQueue:
-    """A queue of a host: `host.queue(name)` gives it."""
-
-    __slots__ = ("_name", "_thread", "_writer")
-
-    def __init__(self, writer: Writer, thread: "SendingThread", name: FormatName) -> None:
-        self._writer: Final = writer
-        self._thread: Final = thread
-        self._name: Final = name
-
-    def __repr__(self) -> str:
-        return f"<HostQueue {self.format_name}>"
-
-    @property
-    def format_name(self) -> str:
-        """The format name under which messages go there."""
-        return str(self._name)
-
-    def send(
-        self,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
-    ) -> Message:
-        """Send one message: see `Host.send`."""
-        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
-        return self._thread.send(self._writer.one(self._name, body, properties, like=like))[0]
-
-    def send_many(
-        self,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
-    ) -> list[Message]:
-        """Send messages that differ in their bodies: see `Host.send_many`."""
-        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
-        outgoing = self._writer.many(self._name, bodies, properties, like=like)
-        return [] if outgoing is None else self._thread.send(outgoing)
-
-
-class SendingThread:
-    """A loop with a sender, from the first use to the end."""
-
-    __slots__ = ("_is_closed", "_lock", "_loop", "_place", "_process", "_sender", "_thread")
-
-    def __init__(self, place: Place) -> None:
-        self._place: Final = place
-        self._lock: Final = Lock()
-        self._process: Final = os.getpid()
-        self._is_closed = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: Thread | None = None
-        self._sender: Final = Sender(place)
-
-    def send(self, outgoing: Outgoing) -> list[Message]:
-        loop = self._started()
-        future = asyncio.run_coroutine_threadsafe(self._sender.send(outgoing), loop)
-        try:
-            return future.result()
-        except BaseException:
-            # Of an interruption; else it is done.
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        with self._lock:
-            is_first, self._is_closed = not self._is_closed, True
-            loop, thread = self._loop, self._thread
-        if not is_first or loop is None or thread is None or self._process != os.getpid():
-            return
-        asyncio.run_coroutine_threadsafe(self._sender.close(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._is_closed:
-                raise ServiceNotAvailable(f"the connection to {self._place.text} is closed")
-            if self._process != os.getpid():
-                raise ServiceNotAvailable("the host was opened in another process; open it in this one, too")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = Thread(target=_run, args=(self._loop,), name="waypost-msmq", daemon=True)
-                self._thread.start()
-            return self._loop
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        with suppress(RuntimeError):
-            loop.run_until_complete(_cancel_all())
-        loop.close()
-
-
-async def _cancel_all() -> None:
-    """What others have started and not waited for ends with the loop."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async def _close(self) -> None:
+        await asyncio.gather(self._sender.close(), self._reader.close())

@@ -16,6 +16,7 @@ from waypost.transfer.settings import SESSION_PORT
 from waypost.wire.format_names import (
     DirectFormatName,
     FormatName,
+    MachineFormatName,
     PrivateFormatName,
     Protocol,
     PublicFormatName,
@@ -79,6 +80,20 @@ class Place:
                 is_possible = False
         if not is_possible:
             raise UnsupportedFormatName(f"nothing can be sent to {found} over a session with {self.text}")
+        return found
+
+    def source(self, name: Name) -> FormatName:
+        """The same, if it can be read from another computer (MS-MQRR 2.2.3); else UnsupportedFormatName."""
+        found = self.queue(name)
+        match found:
+            case DirectFormatName(Protocol.OS | Protocol.TCP):
+                is_possible = True
+            case _:
+                is_possible = isinstance(found, PrivateFormatName | PublicFormatName | MachineFormatName)
+        if not is_possible:
+            raise UnsupportedFormatName(
+                f"{found} can neither be read at {self.text} nor sent to over a session with it"
+            )
         return found
 
     def failure(

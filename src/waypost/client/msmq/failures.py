@@ -1,0 +1,182 @@
+"""From the error with which a conversation with a host ends to the one that a program gets: what is wrong, what to do.
+
+Nothing is said of a message here: whoever reads gets it, or it is in its queue.
+"""
+
+from typing import Final
+
+from waypost import errors
+from waypost.client.msmq.access import Access
+from waypost.errors import AuthenticationFailed, HostError, WaypostError
+from waypost.hresult import HResult
+from waypost.remote.client.conversations import CallFailed
+from waypost.rpc.authentication import AuthLevel, SecurityContextFailed
+from waypost.rpc.binds import RejectReason
+from waypost.rpc.calls import FaultStatus
+from waypost.rpc.client_errors import BindRefused, CallTimedOut, ConnectionFailed, InterfaceRefused
+from waypost.rpc.endpoint_lookup import EPT_S_NOT_REGISTERED
+from waypost.rpc.faults import RpcFault
+
+# The queue, where a sentence speaks of it, stands in front.
+_STATUSES: Final[dict[int, tuple[type[WaypostError], str]]] = {
+    HResult.MQ_ERROR_QUEUE_NOT_FOUND: (errors.QueueNotFound, "is no queue of the host; look at its name there"),
+    HResult.MQ_ERROR_QUEUE_DELETED: (errors.QueueDeleted, "was deleted"),
+    HResult.MQ_ERROR_SHARING_VIOLATION: (
+        errors.SharingViolation,
+        "is open for somebody else who receives from it alone, or others have it open; try again when they are done",
+    ),
+    HResult.MQ_ERROR_IO_TIMEOUT: (errors.Timeout, "had no message in time"),
+    HResult.MQ_ERROR_MESSAGE_NOT_FOUND: (errors.MessageNotFound, "has no such message"),
+    HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: (
+        errors.MessageAlreadyReceived,
+        "has no longer the message that the cursor stands on; somebody else has received it",
+    ),
+    HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: (
+        errors.MessageLocked,
+        "has the message in a transaction of somebody else; try again when that has ended",
+    ),
+    HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: (
+        errors.IllegalCursorAction,
+        "has a cursor that waits, or that stands nowhere yet; begin with peek",
+    ),
+    HResult.MQ_ERROR_OPERATION_CANCELLED: (errors.OperationCancelled, "was closed while it was read"),
+    HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: (errors.OperationCancelled, "was closed while it was read"),
+    HResult.MQ_ERROR_TRANSACTION_USAGE: (
+        errors.TransactionUsage,
+        "has the message in a transaction, or does this only in one",
+    ),
+    HResult.MQ_ERROR_TRANSACTION_SEQUENCE: (errors.TransactionSequence, "knows no such transaction"),
+    HResult.MQ_ERROR_INVALID_HANDLE: (errors.InvalidHandle, "is not open at the host any more; try again"),
+    HResult.STATUS_INVALID_HANDLE: (errors.InvalidHandle, "is not open at the host any more; try again"),
+    HResult.MQ_ERROR_STALE_HANDLE: (errors.InvalidHandle, "is not open at the host any more; try again"),
+    HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE: (errors.QueueNotAvailable, "is gone"),
+    HResult.MQ_ERROR_INVALID_PARAMETER: (errors.InvalidParameter, "cannot be read like that, says the host"),
+    HResult.STATUS_INVALID_PARAMETER: (
+        errors.InvalidParameter,
+        "cannot be used like that, says the host; messages are moved between a queue and its own subqueues",
+    ),
+    HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION: (
+        errors.UnsupportedFormatName,
+        "cannot be read from another computer",
+    ),
+    HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE: (errors.UnsupportedAccessMode, "cannot be opened like that"),
+    HResult.MQ_ERROR_INSUFFICIENT_RESOURCES: (
+        errors.InsufficientResources,
+        "cannot be used: the host has no room for more; close what is open there",
+    ),
+    HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE: (
+        errors.ServiceNotAvailable,
+        "cannot be read now: the queue manager is starting or stopping; try again",
+    ),
+}  # fmt: skip
+
+# Of a host that starts or stops, or that has not noticed yet that its reader has lost the connection.
+_PASSING: Final = frozenset(
+    {
+        HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
+        HResult.MQ_ERROR_SHARING_VIOLATION,
+        HResult.MQ_ERROR_OPERATION_CANCELLED,
+        HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT,
+    }
+)
+
+_DENIED: Final = frozenset({HResult.MQ_ERROR_ACCESS_DENIED, HResult.STATUS_ACCESS_DENIED})
+
+# Faults of the RPC runtime of the host.
+_UNAUTHENTICATED: Final = frozenset(
+    {
+        FaultStatus.ACCESS_DENIED,
+        FaultStatus.UNKNOWN_AUTHN_SERVICE,
+        FaultStatus.SEC_PKG_ERROR,
+        FaultStatus.NCA_UNSUPPORTED_AUTHN_LEVEL,
+        FaultStatus.NCA_INVALID_CHECKSUM,
+    }
+)
+_NOT_SERVED: Final = frozenset({EPT_S_NOT_REGISTERED, FaultStatus.NCA_UNK_IF})
+_BUSY: Final = frozenset({FaultStatus.NCA_SERVER_TOO_BUSY, FaultStatus.NCA_FAULT_REMOTE_NO_MEMORY})
+_NOT_REGISTERED: Final = "does not serve remote reading: no MSMQ that does is running there, or rpc_port is another"
+
+
+class Failures:
+    """The sentences for one queue of one host."""
+
+    __slots__ = ("_access", "_host", "_queue")
+
+    def __init__(self, host: str, queue: str, access: Access) -> None:
+        self._host: Final = host
+        self._queue: Final = queue
+        self._access: Final = access
+
+    def of(self, error: WaypostError, unknown: tuple[int, ...] = ()) -> WaypostError:
+        """What a program gets for an error. `unknown` is that of a HostError."""
+        match error:
+            case HostError():
+                return error
+            case CallFailed(status=status):
+                return self._failed(error, status)
+            case RpcFault(status=status):
+                return self._fault(error, status)
+            case AuthenticationFailed():
+                return self._unauthenticated(str(error))
+            case BindRefused(reason=RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED):
+                return self._unauthenticated("it knows neither NTLM nor Kerberos for it")
+            case BindRefused():
+                return errors.SessionRefused(f"{self._host} takes no readers now: {error}; try again")
+            case InterfaceRefused():
+                return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED} ({error})")
+            case CallTimedOut():
+                return errors.NotAcknowledged(f"{self._host} does not answer: {error}", (), unknown)
+            case ConnectionFailed():
+                return errors.SessionLost(f"{self._host} is lost: {error}", (), unknown)
+        return error
+
+    def _failed(self, error: WaypostError, status: int) -> WaypostError:
+        if status in _DENIED:
+            return errors.AccessDenied(
+                f"{self._queue} is not for {self._access.who}; "
+                "a right to peek or receive is given at the host, in the security of the queue"
+            )
+        if status == HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE:
+            return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED}")
+        if status in _STATUSES:
+            kind, sentence = _STATUSES[status]
+            return kind(f"{self._queue} {sentence}")
+        return error
+
+    def _fault(self, error: WaypostError, status: int) -> WaypostError:
+        if status in _UNAUTHENTICATED:
+            return self._unauthenticated(f"fault 0x{status:08X}")
+        if status in _NOT_SERVED:
+            return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED}")
+        if status in _BUSY:
+            return errors.InsufficientResources(f"{self._host} has no room for more readers; try again later")
+        if status == FaultStatus.NCA_FAULT_CONTEXT_MISMATCH:
+            return errors.InvalidHandle(f"{self._queue} is not open at the host any more; try again")
+        if status == FaultStatus.NCA_OP_RNG_ERROR:
+            return errors.UnsupportedAccessMode(f"{self._host} is too old for this")
+        return error
+
+    def _unauthenticated(self, detail: str) -> WaypostError:
+        access = self._access
+        if access.level is AuthLevel.NONE:
+            advice = "give user and password"
+        elif access.level < AuthLevel.PRIVACY:
+            advice = "look at the name and the password, or give level='privacy'"
+        else:
+            advice = "look at the name, DOMAIN\\user or user@REALM, and the password"
+        return SecurityContextFailed(f"{self._host} does not let {access.who} in: {advice} ({detail})")
+
+
+def is_lost_handle(error: WaypostError) -> bool:
+    """Whether the host does not know the handle: the queue was made anew, or the host has forgotten its readers."""
+    if isinstance(error, CallFailed):
+        kind, _ = _STATUSES.get(error.status, (WaypostError, ""))
+        return kind in (errors.InvalidHandle, errors.QueueNotAvailable)
+    return isinstance(error, RpcFault) and error.status == FaultStatus.NCA_FAULT_CONTEXT_MISMATCH
+
+
+def is_passing(error: WaypostError) -> bool:
+    """Whether a read that goes on waiting may find the host as it was."""
+    if isinstance(error, CallFailed):
+        return error.status in _PASSING
+    return isinstance(error, ConnectionFailed | errors.HostUnreachable)

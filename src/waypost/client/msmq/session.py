@@ -1,0 +1,206 @@
+"""What a reader has open at a host, and the connections over which it has it.
+
+A session carries conversations (waypost.remote.client) to the host. It has an association for each binding that they
+name, and closes those that nothing is open over. When one of the others is lost, what was open is gone, so the session
+is: whoever goes on reading begins another.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, Final, TypeAlias, TypeVar
+
+from waypost.client.msmq.access import Access
+from waypost.client.msmq.place import Place, reason_of
+from waypost.client.msmq.rpc_connection import Association, ReaderConnection, RpcConnection
+from waypost.client.new_guid import new_guid
+from waypost.core.queues import AccessType, ShareMode
+from waypost.errors import HostUnreachable, WaypostError
+from waypost.remote.client.choosing import open_remote_queue
+from waypost.remote.client.conversations import Ask, Binding, Conversation
+from waypost.remote.client.qm2qm import Qm2QmClient
+from waypost.remote.client.reads import ClientIdentity, Opening, RemoteQueue
+from waypost.remote.client.remote_read import RemoteReadClient
+from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT
+from waypost.remote.interfaces.qm2qm import QM2QM
+from waypost.rpc.authentication import AuthLevel, AuthType, SecurityContext
+from waypost.rpc.client_binding import ClientSecurity
+from waypost.rpc.client_errors import ConnectionFailed
+from waypost.rpc.endpoint_lookup import EPT_MAP, EPT_S_NOT_REGISTERED, map_request, mapped_port
+from waypost.rpc.endpoint_mapper_interface import EPMAPPER
+from waypost.rpc.faults import RpcFault
+from waypost.rpc.interface import Interface
+from waypost.wire.format_names import FormatName
+
+R = TypeVar("R")
+
+# Of an endpoint mapper; where a firewall drops what is sent to it, the usual ports are tried after this.
+_MAPPER_S: Final = 3.0
+
+# A call as it is sent, and how many seconds the host has to answer it; None for ever.
+Prepare: TypeAlias = Callable[[Ask], tuple[Ask, float | None]]
+
+
+class Session:
+    """For tasks of one loop."""
+
+    __slots__ = ("_access", "_associations", "_epm_port", "_place", "_ports", "is_lost", "qm2qm", "remote_read")
+
+    def __init__(self, place: Place, access: Access) -> None:
+        self._place: Final = place
+        self._access: Final = access
+        self._associations: dict[Binding, Association] = {}
+        # What the endpoint mapper has said; None once it has not answered.
+        self._epm_port = access.epm_port
+        self._ports: dict[bytes, int] = {}
+        identity = ClientIdentity(place.identifier)
+        self.remote_read: Final = RemoteReadClient(identity, new_guid)
+        self.qm2qm: Final = Qm2QmClient(identity)
+        self.is_lost = False
+
+    async def open(self, name: FormatName, access: AccessType, share: ShareMode) -> RemoteQueue:
+        conversation = open_remote_queue(self.remote_read, self.qm2qm, Opening(name, access, share))
+        try:
+            return await self.carry(conversation)
+        finally:
+            self.tidy()
+
+    async def carry(self, conversation: Conversation[R], prepare: Prepare | None = None) -> R:
+        """Brings a conversation to its end. Raises what it does."""
+        prepare = prepare or self.usual
+        reply: Any = None
+        error: WaypostError | None = None
+        while True:
+            try:
+                ask = conversation.send(reply) if error is None else conversation.throw(error)
+            except StopIteration as stop:
+                result: R = stop.value
+                return result
+            reply = error = None
+            try:
+                reply = await self._call(*prepare(ask))
+            except WaypostError as failure:
+                error = failure
+
+    def usual(self, ask: Ask) -> tuple[Ask, float | None]:
+        """A call that waits for nothing is answered in the time that the program gives to the host."""
+        return ask, min(ask.timeout_s or self._place.timeout, self._place.timeout)
+
+    def tidy(self) -> None:
+        """Close the connections over which nothing is open."""
+        held = self._held()
+        for binding, association in list(self._associations.items()):
+            if binding not in held and not association.is_used:
+                del self._associations[binding]
+                association.close()
+
+    async def close(self) -> None:
+        """Everything that was open is closed by the host when its last connection is."""
+        associations = self._give_up()
+        await asyncio.gather(*(association.wait_closed() for association in associations))
+
+    async def _call(self, ask: Ask, limit_s: float | None) -> Any:
+        if self.is_lost:
+            raise ConnectionFailed("the connection was closed")
+        association = self._associations.get(ask.binding)
+        if association is None:
+            connect = partial(self._connect, ask.interface, ask.port)
+            association = Association(connect, partial(self._lost, ask.binding))
+            self._associations[ask.binding] = association
+        return await association.call(ask, limit_s)
+
+    def _held(self) -> frozenset[Binding]:
+        return self.remote_read.bindings() | self.qm2qm.bindings()
+
+    def _lost(self, binding: Binding) -> None:
+        self._associations.pop(binding, None)
+        if binding in self._held():
+            self._give_up()
+
+    def _give_up(self) -> list[Association]:
+        self.is_lost = True
+        associations = list(self._associations.values())
+        self._associations.clear()
+        for association in associations:
+            association.close()
+        return associations
+
+    async def _connect(self, interface: Interface, port: int, group_id: int) -> RpcConnection:
+        """A connection that is bound, or on which every call fails with the reason why it is not."""
+        place = self._place
+        try:
+            async with asyncio.timeout(place.timeout):
+                port = port or await self._port_of(interface)
+                connection = await self._opened(interface, port, await self._security(), group_id)
+                try:
+                    await connection.bound
+                except asyncio.CancelledError:
+                    connection.close()
+                    raise
+                return connection
+        except TimeoutError:
+            raise HostUnreachable(f"{place.host} does not answer at port {port} within {place.timeout:g} s") from None
+        except HostUnreachable:
+            self._ports.clear()
+            raise
+
+    async def _security(self) -> ClientSecurity | None:
+        access = self._access
+        if access.level is AuthLevel.NONE:
+            return None
+        return ClientSecurity(await asyncio.to_thread(_initiator, access, self._place.host), access.level)
+
+    async def _opened(
+        self, interface: Interface, port: int, security: ClientSecurity | None, group_id: int = 0
+    ) -> RpcConnection:
+        place = self._place
+        rpc = ReaderConnection([interface], security, group_id)
+        await (asyncio.to_thread(rpc.start) if security else _started(rpc))
+        connection = RpcConnection(rpc)
+        local = (place.bind, 0) if place.bind else None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: connection, place.host, port, local_addr=local)
+        except (OSError, UnicodeError, ValueError) as error:
+            raise HostUnreachable(f"{place.host} {reason_of(error)}, at port {port}") from None
+        return connection
+
+    async def _port_of(self, interface: Interface) -> int:
+        """The port of an interface: the one that was given, else what the endpoint mapper says, else the usual one."""
+        given, usual = self._access.rpc_port, REMOTE_READ_PORT
+        if interface.uuid == QM2QM.uuid:
+            given, usual = self._access.qm2qm_port, QM2QM_PORT
+        if given is not None:
+            return given
+        if interface.uuid not in self._ports and self._epm_port is not None:
+            await self._ask_mapper(interface, self._epm_port)
+        return self._ports.get(interface.uuid, usual)
+
+    async def _ask_mapper(self, interface: Interface, epm_port: int) -> None:
+        """RpcFault if the mapper says that there is no such interface."""
+        try:
+            async with asyncio.timeout(_MAPPER_S):
+                connection = await self._opened(EPMAPPER, epm_port, None)
+                try:
+                    reply = await connection.call(Ask(EPMAPPER, EPT_MAP, map_request(interface)), None)
+                finally:
+                    connection.close()
+            self._ports[interface.uuid] = mapped_port(interface, reply)
+        except (WaypostError, TimeoutError) as error:
+            if isinstance(error, RpcFault) and error.status == EPT_S_NOT_REGISTERED:
+                raise
+            self._epm_port = None
+
+
+def _initiator(access: Access, host: str) -> SecurityContext:
+    """It may take a while: Kerberos waits for the server of its realm."""
+    # pyspnego takes longer to load than all else, and most programs of this package do without it.
+    security = import_module("waypost.client.rpc_security")
+    credentials = security.Credentials(access.user, access.password)
+    context: SecurityContext = security.initiator(AuthType.SPNEGO, access.level, host, credentials)
+    return context
+
+
+async def _started(rpc: ReaderConnection) -> None:
+    rpc.start()

@@ -1,0 +1,362 @@
+"""A queue of a host to read from, in an event loop."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from waypost.client.calls import Seek, milliseconds, sought
+from waypost.client.excerpt import excerpt
+from waypost.client.message import Message
+from waypost.client.msmq.failures import Failures, is_lost_handle, is_passing
+from waypost.client.msmq.reading import Handle, Patience, Phase, Reading
+from waypost.client.msmq.received import message_of
+from waypost.client.names import Name
+from waypost.core.queues import AccessType, ShareMode
+from waypost.core.reading import MessageSeekAction
+from waypost.errors import (
+    InvalidHandle,
+    InvalidParameter,
+    MessageNotFound,
+    OperationCancelled,
+    ServiceNotAvailable,
+    SessionLost,
+    Timeout,
+    UnsupportedAccessMode,
+    WaypostError,
+)
+from waypost.remote.client.conversations import Conversation
+from waypost.remote.client.reads import Received
+from waypost.remote.client.remote_read import RemoteReadClient, RemoteReadQueue
+from waypost.remote.interfaces.remote_read import ReceiveAction
+from waypost.wire.format_names import FormatName
+
+if TYPE_CHECKING:
+    from waypost.client.msmq.reader import Reader
+
+R = TypeVar("R")
+
+_RECEIVES: Final = {
+    MessageSeekAction.SEEK_FIRST: ReceiveAction.MQ_ACTION_RECEIVE,
+    MessageSeekAction.SEEK_CURRENT: ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT,
+    MessageSeekAction.SEEK_NEXT: ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT,
+    MessageSeekAction.SEEK_PREVIOUS: ReceiveAction.MQ_LOOKUP_RECEIVE_PREV,
+    MessageSeekAction.SEEK_LAST: ReceiveAction.MQ_LOOKUP_RECEIVE_PREV,
+}
+_PEEKS: Final = {
+    MessageSeekAction.SEEK_FIRST: ReceiveAction.MQ_ACTION_PEEK_CURRENT,
+    MessageSeekAction.SEEK_CURRENT: ReceiveAction.MQ_LOOKUP_PEEK_CURRENT,
+    MessageSeekAction.SEEK_NEXT: ReceiveAction.MQ_LOOKUP_PEEK_NEXT,
+    MessageSeekAction.SEEK_PREVIOUS: ReceiveAction.MQ_LOOKUP_PEEK_PREV,
+    MessageSeekAction.SEEK_LAST: ReceiveAction.MQ_LOOKUP_PEEK_PREV,
+}
+
+# MS-MQQP 3.1.4.11, readings MQRR 3.8: behind every message, so that the one before it is the last.
+_BEHIND_ALL: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+class Source:
+    """A queue by its name, with what is open of it. Handles are opened when they are needed."""
+
+    __slots__ = (
+        "__weakref__", "_failures", "_handles", "_left", "_openings", "_reader", "_readings", "_share", "name",
+    )  # fmt: skip
+
+    def __init__(self, reader: "Reader", name: FormatName, share: ShareMode, failures: Failures) -> None:
+        self.name: Final = name
+        self._reader: Final = reader
+        self._share: Final = share
+        self._failures: Final = failures
+        self._handles: dict[AccessType, Handle] = {}
+        self._openings: dict[AccessType, asyncio.Task[Handle]] = {}
+        self._readings: dict[Reading, None] = {}
+        # What the host has removed for calls that were cancelled at that moment: the next receive gets it.
+        self._left: deque[Received] = deque()
+
+    async def receive(self, timeout: float | None, lookup_id: int | None, seek: Seek | None) -> Message:
+        return await self._find(_RECEIVES, timeout, lookup_id, seek)
+
+    async def peek(self, timeout: float | None, lookup_id: int | None, seek: Seek | None) -> Message:
+        return await self._find(_PEEKS, timeout, lookup_id, seek)
+
+    async def purge(self) -> None:
+        await self.do(AccessType.RECEIVE, lambda handle: handle.queue.purge(), unknown=(0,))
+
+    async def move(self, message: Message | int, to: Name) -> None:
+        lookup_id = message.lookup_id if isinstance(message, Message) else message
+        if not isinstance(lookup_id, int):
+            raise InvalidParameter(f"a message to move is a Message or its lookup_id, not {excerpt(message)}")
+        _check_lookup_id(lookup_id)
+        await self.do(AccessType.RECEIVE, partial(_moving, lookup_id, self._reader.place.source(to)), unknown=(0,))
+
+    def cursor(self, access: AccessType) -> "SourceCursor":
+        return SourceCursor(self, access)
+
+    async def close(self) -> None:
+        """Reads that wait raise OperationCancelled; one that has its message gets it."""
+        for reading in self._readings:
+            if reading.phase is not Phase.ENDING and not reading.result.done():
+                reading.result.set_exception(OperationCancelled(f"{self.name} was closed while it was read"))
+                reading.is_abandoned = True
+                if reading.phase is Phase.OPENING and reading.task is not None:
+                    reading.task.cancel()
+        if self._openings:
+            await asyncio.wait(self._openings.values())
+        while self._handles:
+            _, handle = self._handles.popitem()
+            await self._close(handle)
+        if not self._left:
+            self._reader.used.discard(self)
+
+    # What cursors need, too.
+
+    async def read(self, action: ReceiveAction, timeout: float | None, lookup_id: int = 0) -> Message:
+        return await self.result_of(self.reading(action, timeout, lookup_id), None)
+
+    def reading(
+        self, action: ReceiveAction, timeout: float | None, lookup_id: int = 0, cursor: int = 0
+    ) -> Reading:  # fmt: skip
+        wait_ms = milliseconds(timeout)
+        deadline = None if wait_ms is None else time.monotonic() + wait_ms / 1000
+        return Reading(action, deadline, asyncio.get_running_loop().create_future(), lookup_id, cursor)
+
+    async def result_of(self, reading: Reading, handle: Handle | None) -> Message:
+        """By a cursor of `handle`, or through whatever handle there is."""
+        if reading.takes_any and self._left:
+            return message_of(self._left.popleft())
+        with self._reader.counting():
+            self._reader.used.add(self)
+            self._readings[reading] = None
+            reading.task = self._reader.start(self._run(reading, handle))
+            try:
+                return message_of(await reading.result)
+            except asyncio.CancelledError:
+                self._abandon(reading)
+                raise
+            finally:
+                del self._readings[reading]
+
+    async def do(
+        self, access: AccessType, conversation: Callable[[Handle], Conversation[R]], unknown: tuple[int, ...] = ()
+    ) -> R:
+        """Something that is done at once; `unknown` is that of the HostError if nobody knows whether it was done."""
+        handle = await self.handle(access)
+        try:
+            try:
+                return await handle.session.carry(conversation(handle))
+            except WaypostError as error:
+                if not is_lost_handle(error):
+                    raise
+                self._drop(access, handle)
+            handle = await self._handle(access)
+            return await handle.session.carry(conversation(handle))
+        except WaypostError as error:
+            raise self._failures.of(error, unknown) from None
+
+    async def handle(self, access: AccessType) -> Handle:
+        try:
+            return await self._handle(access)
+        except WaypostError as error:
+            raise self._failures.of(error) from None
+
+    # Reads.
+
+    async def _find(
+        self,
+        actions: dict[MessageSeekAction, ReceiveAction],
+        timeout: float | None,
+        lookup_id: int | None,
+        seek: Seek | None,
+    ) -> Message:
+        found = sought(lookup_id, seek)
+        if found is None:
+            return await self.read(actions[MessageSeekAction.SEEK_FIRST], timeout)
+        place, where = found
+        # It is not waited for, and has to be right all the same.
+        milliseconds(timeout)
+        if where is MessageSeekAction.SEEK_FIRST:
+            try:
+                return await self.read(actions[where], 0)
+            except Timeout:
+                raise MessageNotFound(f"{self.name} has no such message") from None
+        if where is MessageSeekAction.SEEK_LAST:
+            place = _BEHIND_ALL
+        _check_lookup_id(place)
+        return await self.read(actions[where], 0, place)
+
+    async def _run(self, reading: Reading, handle: Handle | None) -> None:
+        """Brings a read to its end, whoever waits for it by then."""
+        result = reading.result
+        try:
+            received = await (self._received(reading) if handle is None else self._carry(reading, handle))
+        except WaypostError as error:
+            if not result.done():
+                result.set_exception(self._failures.of(error))
+        except asyncio.CancelledError:
+            if not result.done():
+                result.set_exception(ServiceNotAvailable("the host was closed while it was read"))
+            raise
+        else:
+            if not result.done():
+                result.set_result(received)
+            elif not reading.action.is_peek and not reading.is_rejected:
+                self._hand_on(received)
+
+    async def _received(self, reading: Reading) -> Received:
+        """As long as no message was handed out, a read can begin again: the host keeps what it has not heard of."""
+        access = reading.access
+        patience = Patience(self._reader.place.timeout, reading.deadline)
+        while True:
+            handle: Handle | None = None
+            try:
+                handle = await self._handle(access)
+                return await self._carry(reading, handle)
+            except WaypostError as error:
+                if reading.is_abandoned or (handle is None and not patience.is_tried):
+                    raise
+                if handle is not None and is_lost_handle(error):
+                    self._drop(access, handle)
+                elif not is_passing(error):
+                    raise
+                pause = patience.wait()
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _carry(self, reading: Reading, handle: Handle) -> Received:
+        try:
+            return await handle.session.carry(reading.begin(handle), partial(reading.prepare, handle.session))
+        finally:
+            if reading.phase is Phase.WAITING:
+                reading.phase = Phase.OPENING
+
+    def _abandon(self, reading: Reading) -> None:
+        """The caller does not wait any more."""
+        result = reading.result
+        if result.done() and not result.cancelled() and result.exception() is None:
+            if not reading.action.is_peek:
+                self._hand_on(result.result())
+            return
+        self._let_go(reading)
+
+    def _let_go(self, reading: Reading) -> None:
+        """End the wait at the host."""
+        reading.is_abandoned = True
+        if reading.phase is Phase.OPENING and reading.task is not None:
+            reading.task.cancel()
+        elif reading.phase is Phase.WAITING and reading.handle is not None:
+            self._reader.start(_quietly(reading.handle, reading.handle.queue.cancel(reading.request.request_id)))
+
+    def _hand_on(self, received: Received) -> None:
+        """A message has left its queue for a caller who is gone: another one who waits gets it, or the next."""
+        for reading in self._readings:
+            if reading.takes_any and not reading.result.done():
+                reading.result.set_result(received)
+                self._let_go(reading)
+                return
+        self._left.append(received)
+
+    # Handles.
+
+    async def _handle(self, access: AccessType) -> Handle:
+        handle = self._handles.get(access)
+        if handle is not None and not handle.session.is_lost:
+            return handle
+        opening = self._openings.get(access)
+        if opening is None:
+            opening = self._openings[access] = self._reader.start(self._open(access))
+            opening.add_done_callback(partial(self._opened, access))
+        # Others may wait for the same.
+        return await asyncio.shield(opening)
+
+    async def _open(self, access: AccessType) -> Handle:
+        session = self._reader.session()
+        share = self._share if access is AccessType.RECEIVE else ShareMode.DENY_NONE
+        handle = Handle(session, await session.open(self.name, access, share))
+        self._reader.used.add(self)
+        self._handles[access] = handle
+        return handle
+
+    def _opened(self, access: AccessType, opening: "asyncio.Task[Handle]") -> None:
+        del self._openings[access]
+        if not opening.cancelled():
+            # Perhaps nobody waits for it any more.
+            opening.exception()
+
+    def _drop(self, access: AccessType, handle: Handle) -> None:
+        if self._handles.get(access) is handle:
+            del self._handles[access]
+            self._reader.start(self._close(handle))
+
+    async def _close(self, handle: Handle) -> None:
+        await _quietly(handle, handle.queue.close())
+        handle.session.tidy()
+
+
+class SourceCursor:
+    """A place in a queue. It is lost with the connection."""
+
+    __slots__ = ("_access", "_place", "_source")
+
+    def __init__(self, source: Source, access: AccessType) -> None:
+        self._source: Final = source
+        self._access: Final = access
+        # The handle and the number, once it is used.
+        self._place: tuple[Handle, int] | None = None
+
+    async def read(self, action: ReceiveAction, timeout: float | None) -> Message:
+        milliseconds(timeout)
+        if self._place is None:
+            self._place = await self._source.do(self._access, _creating)
+        handle, number = self._place
+        try:
+            return await self._source.result_of(self._source.reading(action, timeout, cursor=number), handle)
+        except (SessionLost, InvalidHandle):
+            self._place = None
+            raise
+        except MessageNotFound:
+            # readings MQRR 3.12: a receive that does not wait says so, and a peek does not.
+            raise Timeout(f"{self._source.name} had no message in time") from None
+
+    async def close(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            handle, number = place
+            await _quietly(handle, handle.queue.close_cursor(number))
+
+
+def _creating(handle: Handle) -> Conversation[tuple[Handle, int]]:
+    return handle, (yield from handle.queue.create_cursor())
+
+
+def _moving(lookup_id: int, to: FormatName, handle: Handle) -> Conversation[None]:
+    if not isinstance(handle.queue, RemoteReadQueue):
+        raise UnsupportedAccessMode(
+            "the host offers qm2qm alone, which moves no messages; receive it and send it again"
+        )
+    client: RemoteReadClient = handle.session.remote_read
+    target = yield from client.open_for_move(to)
+    try:
+        yield from handle.queue.move(lookup_id, target)
+    except WaypostError:
+        yield from _silently(target.queue.close())
+        raise
+    yield from _silently(target.queue.close())
+
+
+def _silently(conversation: Conversation[None]) -> Conversation[None]:
+    with suppress(WaypostError):
+        yield from conversation
+
+
+async def _quietly(handle: Handle, conversation: Conversation[None]) -> None:
+    with suppress(WaypostError):
+        await handle.session.carry(conversation)
+
+
+def _check_lookup_id(lookup_id: int) -> None:
+    if not 0 < lookup_id <= _BEHIND_ALL:
+        raise MessageNotFound(f"no message has the lookup_id {lookup_id}")

@@ -1,0 +1,352 @@
+"""The queues of other computers that clients read by way of this one: which names mean one, and what is open for them.
+
+A queue is opened over RPC, on a connection of its own, when somebody reads it first. All clients share it, and when
+nobody has read it for a while it is closed: a queue that stays open is denied to those who want it alone. A read from
+there is neither in a transaction nor under a lease: its message is confirmed to the host before the client gets it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
+
+from waypost.client.calls import Seek
+from waypost.client.message import Message
+from waypost.client.msmq.aio import Host
+from waypost.client.msmq.aio_queue import HostCursor, HostQueue
+from waypost.client.names import format_name
+from waypost.errors import (
+    AccessDenied,
+    AuthenticationFailed,
+    HostError,
+    IllegalCursorAction,
+    IllegalFormatName,
+    InvalidHandle,
+    InvalidParameter,
+    LimitReached,
+    MessageError,
+    MessageNotFound,
+    QueueError,
+    QueueNotFound,
+    ServiceNotAvailable,
+    TransactionError,
+    TransactionUsage,
+    UnsupportedFormatName,
+    WaitError,
+    WaypostError,
+)
+from waypost.http.leases import Leases
+from waypost.http.settings import HttpSettings
+from waypost.limits import MAX_HTTP_ANSWER, MAX_HTTP_HANDLES
+from waypost.node.node import Node
+from waypost.wire.direct_names import DEFAULT_PORTS
+from waypost.wire.format_names import (
+    Destination,
+    DirectFormatName,
+    FormatName,
+    MachineFormatName,
+    PrivateFormatName,
+    PublicFormatName,
+)
+
+# What means the same to a client whoever says it. The rest would be taken for something of this computer.
+_ANSWERS: Final = (
+    AccessDenied,
+    HostError,
+    IllegalCursorAction,
+    IllegalFormatName,
+    InvalidHandle,
+    InvalidParameter,
+    LimitReached,
+    MessageError,
+    QueueError,
+    TransactionError,
+    UnsupportedFormatName,
+    WaitError,
+)
+
+# Gives the client of a host, which connects when it is used.
+Connect: TypeAlias = Callable[[str], Host]
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A queue of another computer, and the host to ask for it."""
+
+    name: FormatName
+    host: str
+
+
+class RemoteQueues:
+    """Those of one daemon."""
+
+    __slots__ = ("_closing", "_connect", "_identity", "_idle_s", "_local", "_node", "_open", "_queues")
+
+    def __init__(self, node: Node, settings: HttpSettings, connect: Connect) -> None:
+        self._node: Final = node
+        self._connect: Connect | None = connect
+        self._idle_s: Final = settings.handle_s
+        self._queues: Final[Leases[RemoteQueue]] = Leases("remote queues", settings.max_handles, _close)
+        # All of them, also those of one client alone.
+        self._open: Final[set[RemoteQueue]] = set()
+        # Names that mean no queue elsewhere while this computer is called as it is: requests come by the thousand.
+        self._identity = node.manager.identity
+        self._local: Final[set[str]] = set()
+        # The loop itself does not keep tasks alive.
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def find(self, text: str) -> Elsewhere | None:
+        """None if the name means no queue that another computer would have to read. Raises IllegalFormatName.
+
+        QueueNotFound says that it is not known where the other computer is.
+        """
+        identity = self._node.manager.identity
+        if identity is not self._identity:
+            self._identity = identity
+            self._local.clear()
+        if text in self._local:
+            return None
+        name = format_name(text, identity.computer_name)
+        host = self._host(name)
+        if host is not None:
+            return Elsewhere(name, host)
+        # Whose a public queue is, only the directory knows.
+        if not isinstance(name, PublicFormatName):
+            if len(self._local) >= MAX_HTTP_HANDLES:
+                self._local.clear()
+            self._local.add(text)
+        return None
+
+    def host_of(self, text: str) -> str | None:
+        """The host of a queue elsewhere, if it is known. Raises IllegalFormatName."""
+        try:
+            place = self.find(text)
+        except QueueNotFound:
+            return None
+        return None if place is None else place.host
+
+    @contextmanager
+    def using(self, place: Elsewhere) -> Iterator["RemoteQueue"]:
+        """The queue object that all share."""
+        key = str(place.name).lower()
+        if key not in self._queues:
+            self._queues.check_room()
+            self._queues.add(self._new(place, exclusive=False), self._idle_s, key)
+        with self._queues.using(key) as queue:
+            yield queue
+
+    def cursor(self, place: Elsewhere) -> "Cursor":
+        """A place in the queue that all share, which stays open for it."""
+        with ExitStack() as stack:
+            queue = stack.enter_context(self.using(place))
+            return queue.cursor(stack.pop_all())
+
+    def exclusive(self, place: Elsewhere) -> "RemoteQueue":
+        """A queue object of one's own, to be closed, that denies the queue to others."""
+        return self._new(place, exclusive=True)
+
+    @contextmanager
+    def explaining(self, text: str) -> Iterator[None]:
+        """Say why there is no queue with this name, where only those of this computer are meant."""
+        try:
+            yield
+        except QueueNotFound:
+            if self.find(text) is None:
+                raise
+            raise QueueNotFound(
+                f"{text} is a queue of another computer: its messages can be read from here, and nothing else"
+            ) from None
+
+    def stop(self) -> None:
+        """End everything that waits."""
+        self._connect = None
+        for queue in tuple(self._open):
+            task = asyncio.get_running_loop().create_task(queue.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _new(self, place: Elsewhere, *, exclusive: bool) -> "RemoteQueue":
+        if self._connect is None:
+            raise ServiceNotAvailable("the queue manager is stopping")
+        host = self._connect(place.host)
+        queue = RemoteQueue(place.name, host, host.queue(str(place.name), exclusive=exclusive), self._open.discard)
+        self._open.add(queue)
+        return queue
+
+    def _host(self, name: FormatName) -> str | None:
+        identity = self._identity
+        match name:
+            case DirectFormatName(protocol) if protocol not in DEFAULT_PORTS:
+                return None if identity.is_local(name.host) else name.host
+            case PrivateFormatName(guid) | MachineFormatName(guid):
+                return None if guid == identity.identifier else self._routed(name, guid)
+            case PublicFormatName() if self._node.network is not None:
+                destination = self._node.network.connecting.routing.destination(name)
+                if destination is not None and destination.queue_manager != identity.identifier:
+                    return destination.host
+        return None
+
+    def _routed(self, name: FormatName, guid: bytes) -> str:
+        """The host of the queue manager itself: others on the way to it pass on messages, and no reads."""
+        if self._node.network is not None:
+            for hop in self._node.network.connecting.routing.next_hops(Destination("", guid)):
+                if hop.queue_manager_guid == guid and hop.host_name:
+                    return hop.host_name
+        error = QueueNotFound(f"{name} is a queue of another computer, and the host of that is not known here")
+        error.add_note("name the host in routing.routes of the configuration, or use a DIRECT= name")
+        raise error
+
+
+class RemoteQueue:
+    """A queue of another computer, with what the handlers ask of a Queue. `closed` is told when it is."""
+
+    __slots__ = ("_closed", "_host", "_name", "_queue")
+
+    def __init__(
+        self, name: FormatName, host: Host, queue: HostQueue, closed: Callable[["RemoteQueue"], None]
+    ) -> None:  # fmt: skip
+        self._name: Final = name
+        self._host: Final = host
+        self._queue: Final = queue
+        self._closed: Final = closed
+
+    @property
+    def name(self) -> str:
+        return str(self._name)
+
+    @property
+    def format_name(self) -> str:
+        return str(self._name)
+
+    async def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: object = None,
+        lookup_id: int | None = None,
+        seek: Seek | None = None,
+    ) -> Message:
+        _refuse(self._name, transaction)
+        with _translating(self._name):
+            return await self._queue.receive(timeout, lookup_id=lookup_id, seek=seek)
+
+    async def receive_many(
+        self, count: int, timeout: float | None = None, *, transaction: object = None
+    ) -> list[Message]:
+        """Each is a receive of its own, so that what was taken is the result whatever becomes of the next."""
+        messages = [await self.receive(timeout, transaction=transaction)]
+        size = messages[0].size
+        with suppress(WaypostError):
+            while len(messages) < count and size < MAX_HTTP_ANSWER:
+                messages.append(await self.receive(0))
+                size += messages[-1].size
+        return messages
+
+    async def peek(
+        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
+    ) -> Message:  # fmt: skip
+        with _translating(self._name):
+            return await self._queue.peek(timeout, lookup_id=lookup_id, seek=seek)
+
+    async def page(self, after: int | None, limit: int) -> tuple[list[Message], bool]:
+        """Messages behind a LookupIdentifier, which need not be there any more, and whether these were the last."""
+        messages: list[Message] = []
+        size = 0
+        while len(messages) < limit and size < MAX_HTTP_ANSWER:
+            message = await self._behind(after)
+            if message is None:
+                return messages, True
+            messages.append(message)
+            size += message.size
+            after = message.lookup_id
+        return messages, False
+
+    async def _behind(self, after: int | None) -> Message | None:
+        """The next message. Only from one that is there the other computer tells it, so else all before are passed."""
+        if after is not None:
+            with suppress(MessageNotFound):
+                return await self.peek(0, lookup_id=after, seek="next")
+            with suppress(MessageNotFound):
+                await self.peek(0, lookup_id=after)
+                return None
+        try:
+            message = await self.peek(0, seek="first")
+            while after is not None and message.lookup_id <= after:
+                message = await self.peek(0, lookup_id=message.lookup_id, seek="next")
+        except MessageNotFound:
+            return None
+        return message
+
+    async def move(self, message: int, to: str, *, transaction: object = None) -> None:
+        _refuse(self._name, transaction)
+        with _translating(self._name):
+            await self._queue.move(message, to)
+
+    async def purge(self) -> None:
+        with _translating(self._name):
+            await self._queue.purge()
+
+    def cursor(self, held: ExitStack | None = None) -> "Cursor":
+        return Cursor(self._name, self._queue.cursor(), held or ExitStack())
+
+    async def close(self) -> None:
+        self._closed(self)
+        await self._host.close()
+
+
+class Cursor:
+    """A place in such a queue. `held` is let go when it is closed."""
+
+    __slots__ = ("_cursor", "_held", "_name")
+
+    def __init__(self, name: FormatName, cursor: HostCursor, held: ExitStack) -> None:
+        self._name: Final = name
+        self._cursor: Final = cursor
+        self._held: Final = held
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def peek(self, timeout: float | None = None) -> Message:
+        with _translating(self._name):
+            return await self._cursor.peek(timeout)
+
+    async def peek_next(self, timeout: float | None = None) -> Message:
+        with _translating(self._name):
+            return await self._cursor.peek_next(timeout)
+
+    async def receive(self, timeout: float | None = None, *, transaction: object = None) -> Message:
+        _refuse(self._name, transaction)
+        with _translating(self._name):
+            return await self._cursor.receive(timeout)
+
+    async def close(self) -> None:
+        with self._held:
+            await self._cursor.close()
+
+
+@contextmanager
+def _translating(name: FormatName) -> Iterator[None]:
+    try:
+        yield
+    except _ANSWERS:
+        raise
+    except AuthenticationFailed as error:
+        raise AccessDenied(str(error)) from None
+    except WaypostError as error:
+        raise HostError(f"{name} cannot be read: {error}") from None
+
+
+def _refuse(name: FormatName, transaction: object) -> None:
+    if transaction is not None:
+        raise TransactionUsage(
+            f"{name} is a queue of another computer, from which nothing is received in a transaction or with a lease"
+        )
+
+
+async def _close(_: str, queue: RemoteQueue) -> None:
+    await queue.close()

@@ -1,0 +1,99 @@
+"""What metrics, status and doctor say of those who read over RPC, on a daemon in a process of its own."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.crash.daemons import HTTP_PORT, Daemon, loopback
+from tests.crash.remote_reader import RemoteReader
+from waypost.rpc.statistics import RpcStatistics
+
+ROOT = Path(__file__).parents[2]
+
+Numbers = dict[tuple[str, ...], float]
+
+# Its mode and text, and whether it can be left so.
+USERS = [(0o640, "CORP:alice:secret\n", True), (0o644, "CORP:alice:secret\n", False), (0o600, "alice", False)]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with Daemon(tmp_path_factory.mktemp("alpha"), "alpha", loopback(47)) as daemon:
+        daemon.start()
+        yield daemon
+        assert daemon.stop() == 0
+
+
+def get(daemon: Daemon, path: str) -> str:
+    with urllib.request.urlopen(f"http://{daemon.address}:{HTTP_PORT}{path}", timeout=10) as response:
+        text: str = response.read().decode()
+    return text
+
+
+def numbers(daemon: Daemon) -> Numbers:
+    """Those of RPC, by their names and labels."""
+    families = text_string_to_metric_families(get(daemon, "/metrics"))
+    samples = [each for family in families for each in family.samples if each.name.startswith("waypost_rpc_")]
+    return {(each.name, *each.labels.values()): each.value for each in samples}
+
+
+def checks(daemon: Daemon) -> dict[str, Any]:
+    return {each["check"]: each for each in json.loads(get(daemon, "/api/doctor"))["checks"]}
+
+
+def test_metrics_and_status_tell_of_readers(daemon: Daemon) -> None:
+    with daemon.connect() as manager, RemoteReader(daemon.address) as reader:
+        manager.create_queue("orders").send(b"hello")
+        assert reader.receive(reader.open(daemon.direct("orders"))) == b"hello"
+        found = numbers(daemon)
+        assert found["waypost_rpc_connections",] == 1
+        assert found["waypost_rpc_messages_given_out_total",] == 1
+        assert found["waypost_rpc_messages_locked",] == found["waypost_rpc_open_calls",] == 0
+        assert found["waypost_rpc_calls_total", "RemoteRead", "R_StartReceive", "ok"] == 1
+        assert found["waypost_rpc_calls_total", "RemoteRead", "R_EndReceive", "ok"] == 1
+        status = json.loads(get(daemon, "/api/status"))
+        assert (status["rpc_connections"], status["rpc_open_calls"]) == (1, 0)
+        assert {"rpc", "qm2qm"} <= {each["name"] for each in status["listeners"]}
+
+
+def test_every_number_is_documented(daemon: Daemon) -> None:
+    document = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    names = {name.removesuffix("_total") for name, *_ in numbers(daemon)}
+    names |= {f"waypost_rpc_{each}" for each in RpcStatistics.__slots__}
+    assert [name for name in sorted(names) if f"`{name}`" not in document] == []
+
+
+def test_doctor_says_that_only_this_computer_may_read(daemon: Daemon) -> None:
+    found = checks(daemon)
+    assert found["rpc"]["ok"]
+    assert "only programs of this computer" in found["rpc"]["message"]
+    assert "users" not in found
+    for name in ("port rpc", "port qm2qm"):
+        assert found[name]["ok"]
+
+
+def test_doctor_looks_at_the_users_file(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("CORP:alice:secret\n", encoding="utf-8")
+    with Daemon(tmp_path, "alpha", loopback(48), f"rpc.users_file={users}") as daemon:
+        daemon.start()
+        for mode, text, is_ok in USERS:
+            users.write_text(text, encoding="utf-8")
+            users.chmod(mode)
+            found = checks(daemon)
+            assert "privacy" in found["rpc"]["message"]
+            assert (found["users"]["ok"], found["users"]["hint"] == "") == (is_ok, is_ok)
+            assert "secret" not in json.dumps(found)
+        assert daemon.stop() == 0
+
+
+def test_doctor_says_that_everybody_may_read(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "alpha", loopback(48), "rpc.min_auth_level=none") as daemon:
+        daemon.start()
+        assert "without saying who it is" in checks(daemon)["rpc"]["message"]
+        assert daemon.stop() == 0
