@@ -7,9 +7,9 @@
         orders.send("42 bolts", label="order")
         print(orders.receive().text)
 
-`waypost.open` is where to start; `waypost.connect` is the same on a running daemon, and `waypost.msmq` writes to and reads from any
-MSMQ host. `waypost.aio` has all three for asyncio, and `waypost.errors` what can go wrong. The packets, names and
-values of the protocol are in waypost.wire.
+`waypost.open` is where to start; `waypost.connect` is the same on a running daemon, and `waypost.msmq` writes to and
+reads from any MSMQ host. `waypost.aio` has all three for asyncio, and `waypost.errors` what can go wrong. The packets,
+names and values of the protocol are in waypost.wire.
 """
 
 from importlib import import_module
