@@ -158,8 +158,8 @@ MAX_RPC_CONTEXTS: Final = 256
 MAX_RPC_SECURITY_CONTEXTS: Final = 64
 MAX_RPC_HANDLES: Final = 20_000
 
-# RPC, per connection, in bytes: answers that are made before the next request is looked at, answers that the client does
-# not take, and requests that wait for that.
+# RPC, per connection, in bytes: answers that are made before the next request is looked at, answers that the client
+# does not take, and requests that wait for that.
 MAX_RPC_ANSWERED_AT_ONCE: Final = 0x0080_0000
 MAX_RPC_UNSENT: Final = 0x0400_0000
 MAX_RPC_UNREAD: Final = 0x0100_0000

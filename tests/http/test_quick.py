@@ -47,17 +47,37 @@ async def waits(api: Api, count: int) -> None:
 
 @served()
 async def test_requests_behind_one_another_are_answered_in_their_order(api: Api) -> None:
-    await api.manager.create_queue("orders")
+    orders = await api.manager.create_queue("orders")
+    await orders.send_many([b"first", b"second"])
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
-    writer.write(receive(10) + receive(10))
-    other, sender = await asyncio.open_connection("127.0.0.1", api.port)
-    for text in ("first", "second"):
-        sender.write(send(text))
-        assert (await answer(other))[0] == 200
+    writer.write(receive(10) + receive(10) + receive(0))
     assert await bodies(reader) == [b"first"]
     assert await bodies(reader) == [b"second"]
+    assert await bodies(reader) == []
     writer.close()
-    sender.close()
+
+
+@served()
+async def test_a_request_behind_one_that_waits_ends_the_wait(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(receive(10))
+    await waits(api, 1)
+    writer.write(send("bolts"))
+    assert await bodies(reader) == []
+    assert (await answer(reader))[0] == 200
+    writer.close()
+
+
+@served()
+async def test_who_leaves_with_a_second_request_behind_takes_nothing(api: Api) -> None:
+    orders = await api.manager.create_queue("orders")
+    _, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(receive(10) + receive(0))
+    writer.transport.abort()
+    await asyncio.sleep(0.1)
+    await orders.send("bolts")
+    assert (await orders.receive(1)).text == "bolts"
 
 
 async def leave_while_others_send(api: Api, request: bytes) -> None:

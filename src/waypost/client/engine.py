@@ -279,6 +279,7 @@ class Engine:
         """End the reads that wait and the transactions, and let nothing more be asked for."""
         self._ended = ServiceNotAvailable(_CLOSED)
         self._is_alone = False
+        self._leave_until = None
         if self.is_broken:
             return
         now = _now()

@@ -28,8 +28,9 @@ class HttpConnection(HttpToolsProtocol):
         self._find: Final[FindHandler] = self.app.quick
         self._is_in_head = False
         self._is_in_body = False
-        # The request that comes or is served, if it is one of those.
+        # The request that comes, and the one that is served, if they are of those.
         self._quick: QuickRequest | None = None
+        self._served: QuickRequest | None = None
         # What came of the head, or of the body since it was looked at.
         self._size = 0
         self._patience: asyncio.TimerHandle | None = None
@@ -43,12 +44,14 @@ class HttpConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_patience()
         self._end_pace()
+        if self._served is not None:
+            self._served.leave()
         super().connection_lost(exc)
 
     def eof_received(self) -> None:
-        if self._quick is not None:
+        if self._served is not None:
             # The connection is lost a turn of the loop later: a message that comes before must not be taken.
-            self._quick.leave()
+            self._served.leave()
 
     def data_received(self, data: bytes) -> None:
         self._size += len(data)
@@ -77,6 +80,9 @@ class HttpConnection(HttpToolsProtocol):
         self._end_patience()
         self._quick = self._quick_request()
         if self._quick is None:
+            if self._served is not None:
+                # uvicorn reads nothing more until this one is served, and would not hear that the client has gone.
+                self._served.hurry()
             url, headers, expects = self.url, self.headers, self.expect_100_continue
             super().on_message_begin()
             self.url, self.expect_100_continue = url, expects
@@ -97,6 +103,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._quick is None:
             super().on_message_complete()
         else:
+            self._served = self._quick
             task = self.loop.create_task(self._serve(self._quick))
             task.add_done_callback(self.tasks.discard)
             self.tasks.add(task)
@@ -121,6 +128,7 @@ class HttpConnection(HttpToolsProtocol):
     async def _serve(self, request: QuickRequest) -> None:
         response = await request.answer(self.server_state.default_headers)
         request.response_complete = True
+        self._served = None
         if request.disconnected:
             return
         self.transport.write(response)

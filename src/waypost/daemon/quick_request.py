@@ -24,6 +24,7 @@ class QuickRequest:
 
     __slots__ = (
         "_handler",
+        "_is_hurried",
         "_parts",
         "_waiting",
         "disconnected",
@@ -38,6 +39,7 @@ class QuickRequest:
         self._parts: list[bytes] = []
         # What waits for something that may be long in coming.
         self._waiting: asyncio.Task[Any] | None = None
+        self._is_hurried = False
         self.disconnected = False
         self.leaves_at_once: Final = True
         self.keep_alive = True
@@ -55,24 +57,33 @@ class QuickRequest:
     def leave(self) -> None:
         """The client has gone."""
         self.disconnected = True
+        self.hurry()
+
+    def hurry(self) -> None:
+        """Let it wait no longer: the answer says what has come until now."""
+        self._is_hurried = True
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    @property
+    def is_hurried(self) -> bool:
+        return self._is_hurried
 
     @property
     def is_gone(self) -> bool:
         return self.disconnected
 
     async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
-        """What the coroutine gives, or None if the client went away before: then it was cancelled."""
-        if self.disconnected:
+        """What the coroutine gives, or None if the client went away or wants something else: then it was cancelled."""
+        if self._is_hurried:
             coroutine.close()
             return None
         self._waiting = task = asyncio.current_task()
         try:
             return await coroutine
         except asyncio.CancelledError:
-            if task is None or not self.is_gone or task.uncancel():
+            if task is None or not self.is_hurried or task.uncancel():
                 # Somebody else has ended it.
                 raise
             return None

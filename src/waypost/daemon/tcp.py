@@ -232,11 +232,13 @@ class Connection(asyncio.Protocol):
             self._watch_progress()
 
     def resume_writing(self) -> None:
+        if self._number is None:
+            # It lingers, and not for ever.
+            return
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
-        if self._number is not None:
-            self._all.shell.tell(partial(self._facts.writing_resumed, self._number))
+        self._all.shell.tell(partial(self._facts.writing_resumed, self._number))
 
     def write(self, data: bytes) -> None:
         self._written += len(data)

@@ -143,7 +143,9 @@ async def _receive(service: Service, client: Client, queue: AnyQueue, data: Read
 
 async def _take_or_wait(client: Client, take: Take, wait: float, transaction: Transaction | None) -> list[Message]:
     """What is there, or what comes while the client is there."""
-    if not wait:
+    if client.is_gone:
+        return []
+    if not wait or client.is_hurried:
         return await take(0, transaction)
     return await client.wait(take(wait, transaction)) or []
 

@@ -170,6 +170,10 @@ class Client(Protocol):
     """Who waits for the answer to a request."""
 
     @property
+    def is_hurried(self) -> bool:
+        """Whether it waits no longer for what may come, but for what is there."""
+
+    @property
     def leaves_at_once(self) -> bool:
         """Whether what it waits for ends in the moment in which it leaves, before anything else can happen."""
 
@@ -183,11 +187,12 @@ class Client(Protocol):
 class AsgiClient:
     """A Client, as far as ASGI tells. Nobody looks for it before it waits."""
 
-    __slots__ = ("_receive", "is_gone", "leaves_at_once")
+    __slots__ = ("_receive", "is_gone", "is_hurried", "leaves_at_once")
 
     def __init__(self, receive: Receive) -> None:
         self._receive: Final = receive
         self.is_gone = False
+        self.is_hurried = False
         self.leaves_at_once = False
 
     async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
