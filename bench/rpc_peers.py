@@ -194,6 +194,7 @@ class BareConnection(asyncio.Protocol):
         for _, output in self._server.take_output():
             assert output is not None
             self._transport.write(output)
+            self._server.sent(self._number, len(output))
 
     def connection_lost(self, _: Exception | None) -> None:
         self._server.closed(self._number, self._now())

@@ -156,16 +156,19 @@ MAX_RPC_UNFINISHED_REQUESTS: Final = 64 * 1024 * 1024
 MAX_RPC_OPEN_CALLS: Final = 2048
 MAX_RPC_CONTEXTS: Final = 256
 MAX_RPC_SECURITY_CONTEXTS: Final = 64
-MAX_RPC_HANDLES: Final = 20_000
+MAX_RPC_HANDLES: Final = 4000
 
 # RPC, per connection, in bytes: answers that are made before the next request is looked at, answers that the client
 # does not take, and requests that wait for that.
 MAX_RPC_ANSWERED_AT_ONCE: Final = 0x0080_0000
 MAX_RPC_UNSENT: Final = 0x0400_0000
-MAX_RPC_UNREAD: Final = 0x0100_0000
+MAX_RPC_UNREAD: Final = 0x0010_0000
 
-# Cursors that a remote reader may have on one handle.
-MAX_REMOTE_CURSORS: Final = 1000
+# Cursors that a remote reader may have on one handle: some 16 MB.
+MAX_REMOTE_CURSORS: Final = 100_000
+
+# Subqueues of one queue: whoever may look into the queue makes them by opening them, and they are kept.
+MAX_SUBQUEUES: Final = 10_000
 
 # MS-MQRR 3.1.4.12: transactions of remote readers that have no outcome yet.
 MAX_ENLISTED_TRANSACTIONS: Final = 10_000

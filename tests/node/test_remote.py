@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tests.node.remote_rig import SERVING, RemoteRig
+from tests.node.rig import letter
 from waypost.core.queues import AccessType
 from waypost.hresult import HResult
+from waypost.node.effects import Write
 from waypost.node.remote import BIND_SECONDS
 from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import ReceiveAction
+from waypost.rpc import flow
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Empty
 from waypost.wire.access_masks import QueueAccess
@@ -168,3 +171,26 @@ def test_the_queues_of_the_computer_are_open_to_everyone_until_it_has_a_descript
         with pytest.raises(RpcFault) as refused:
             reader.open(whole, access)
         assert refused.value.status == HResult.MQ_ERROR_ACCESS_DENIED
+
+
+def test_answers_that_wait_for_the_disk_are_not_made_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "MAX_RPC_ANSWERED_AT_ONCE", 4000)
+    rig = RemoteRig()
+    reader = rig.reader()
+    handle = reader.open()
+    rig.open("orders", AccessType.SEND)
+    rig.hold_disk()
+    rig.send(letter("bolts", body=bytes(1000)))
+    rig.settle()
+    calls = [reader.start_receive(handle, number, PEEK) for number in range(1, 50)]
+    waiting = sum(
+        len(effect.data) for effects in rig.node._held_back.values() for effect in effects if isinstance(effect, Write)
+    )
+    assert waiting < 8000
+    assert not any(call in reader.results for call in calls)
+    rig.release_disk()
+    while rig.remote._rpc.can_go_on:
+        rig.advance(0)
+        rig.settle()
+    reader.run()
+    assert all(reader.results[call].hresult == HResult.MQ_OK for call in calls)

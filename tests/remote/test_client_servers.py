@@ -71,6 +71,7 @@ class Network:
         for number, data in self._server.take_output():
             assert data is not None
             by_number[number].connection.feed(data)
+            self._server.sent(number, len(data))
 
 
 class Run(Generic[R]):

@@ -88,6 +88,7 @@ class Network:
                 assert data is not None
                 if number in self.lines:
                     self.lines[number].connection.feed(data)
+                    self.server.sent(number, len(data))
                     is_silent = False
 
 

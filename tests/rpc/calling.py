@@ -69,6 +69,7 @@ class Wire:
             else:
                 self.received += self._readers[1].feed(data)
                 self.connection.feed(data)
+                self.server.sent(number, len(data))
 
     def ask(self, opnum: int, request: Parameters, interface: Interface = TOY) -> Any:
         """The result of a call that is answered at once."""

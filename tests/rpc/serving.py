@@ -244,6 +244,7 @@ class Peer:
             else:
                 assert not self.is_closed
                 fragments += self.reader.feed(data)
+                self.server.sent(number, len(data))
         self.server._output[:0] = kept
         return fragments
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rpc.serving import ECHO, NOW, WAIT, Number, Octets, Peer, ToyHandler, bound, echo_parts, toy_server
-from waypost.rpc import server_connection
+from waypost.rpc import flow
 
 
 def answers(client: Peer, data: bytes = b"") -> list[int]:
@@ -23,9 +23,9 @@ def can_go_on(client: Peer) -> bool:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_connection, "MAX_RPC_ANSWERED_AT_ONCE", 2000)
-    monkeypatch.setattr(server_connection, "MAX_RPC_UNSENT", 10_000)
-    monkeypatch.setattr(server_connection, "MAX_RPC_UNREAD", 50_000)
+    monkeypatch.setattr(flow, "MAX_RPC_ANSWERED_AT_ONCE", 2000)
+    monkeypatch.setattr(flow, "MAX_RPC_UNSENT", 10_000)
+    monkeypatch.setattr(flow, "MAX_RPC_UNREAD", 50_000)
 
 
 def many(client: Peer, calls: range) -> bytes:
@@ -97,3 +97,43 @@ def test_the_calls_of_a_client_that_is_cut_off_are_dropped() -> None:
     client.take()
     assert client.is_closed
     assert handler.events.count("gone") > 100
+
+
+@pytest.mark.usefixtures("narrow")
+def test_nothing_more_is_read_from_a_client_whose_requests_wait() -> None:
+    client, _ = bound()
+    assert client.server.take_holds() == []
+    answers(client, many(client, range(2, 9)))
+    assert client.server.take_holds() == [(client.number, True)]
+    assert go_on(client) == [4, 5]
+    assert client.server.take_holds() == []
+    go_on(client)
+    go_on(client)
+    assert client.server.take_holds() == [(client.number, False)]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_answers_that_wait_for_the_disk_count() -> None:
+    client, _ = bound()
+    client.server.received(client.number, many(client, range(2, 9)), NOW)
+    held = client.server.take_output()
+    assert len(held) == 2
+    client.server.go_on(NOW)
+    assert client.server.take_output() == []
+    for number, data in held:
+        assert data is not None
+        client.server.sent(number, len(data))
+    assert go_on(client) == [4, 5]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_small_fragments_that_wait_are_counted_as_they_are() -> None:
+    """A client that is slow and does not stop is not cut off for what it has sent in all."""
+    client, _ = bound()
+    client.server.pause(client.number)
+    for call_id in range(2, 200):
+        client.server.resume(client.number)
+        go_on(client)
+        client.server.pause(client.number)
+        answers(client, many(client, range(call_id, call_id + 1)))
+    assert not client.is_closed

@@ -61,6 +61,7 @@ def drain(server: RpcServer, readers: dict[int, FragmentReader], ended: set[int]
         if data is None:
             ended.add(number)
             continue
+        server.sent(number, len(data))
         for fragment in readers[number].feed(data):
             assert fragment.header.ptype in (
                 PacketType.BIND_ACK,

@@ -18,7 +18,7 @@ from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
 from waypost.daemon.sockets import keep_alive, reason
 from waypost.limits import MAX_CONNECTING, MAX_UNWRITTEN_BYTES
-from waypost.node.effects import Close, Connect, Write
+from waypost.node.effects import Close, Connect, HoldReading, Write
 
 # What may wait in a connection before the queue manager writes no more into it, and when it may again.
 _HIGH_WATER: Final = 0x10_0000
@@ -90,6 +90,11 @@ class TcpConnections:
         if connection is not None:
             connection.close()
 
+    def hold(self, effect: HoldReading) -> None:
+        connection = self._by_number.get(effect.connection)
+        if connection is not None:
+            connection.hold(is_held=effect.is_held)
+
     async def drain(self) -> None:
         """After the queue manager closed its connections: until they have sent their last bytes."""
         deadline = self._loop.time() + _LINGER_SECONDS
@@ -120,6 +125,9 @@ class TcpConnections:
             self._loop.call_later(_DISK_SECONDS, self._look_at_disk)
         self._waiting_for_disk.add(connection)
         connection.pause_reading()
+
+    def waits_for_disk(self, connection: "Connection") -> bool:
+        return connection in self._waiting_for_disk
 
     def _look_at_disk(self) -> None:
         if self.unwritten_bytes() > MAX_UNWRITTEN_BYTES // 2:
@@ -176,6 +184,7 @@ class Connection(asyncio.Protocol):
         self._is_admitted = False
         self._began = 0.0
         self._written = 0
+        self._is_held = False
         self._watch: asyncio.TimerHandle | None = None
         self._loop: Final = asyncio.get_running_loop()
 
@@ -259,12 +268,20 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
+    def hold(self, *, is_held: bool) -> None:
+        """The queue manager wants to read nothing more for now, or again."""
+        self._is_held = is_held
+        if is_held:
+            self.pause_reading()
+        elif not self._all.waits_for_disk(self):
+            self.resume_reading()
+
     def pause_reading(self) -> None:
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._number is not None and not self._transport.is_closing():
+        if self._number is not None and not self._is_held and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _forget(self) -> int:

@@ -8,7 +8,7 @@ from waypost.daemon.names import Names
 from waypost.daemon.tcp import TcpConnections
 from waypost.daemon.udp import Pings
 from waypost.errors import WaypostError
-from waypost.node.effects import Close, Connect, Effect, Notice, Resolve, SendDatagram, Write
+from waypost.node.effects import Close, Connect, Effect, HoldReading, Notice, Resolve, SendDatagram, Write
 
 
 class World:
@@ -28,6 +28,7 @@ class World:
             Connect: tcp.connect,
             Write: lambda effect: kind(effect).write(effect),
             Close: lambda effect: kind(effect).close(effect),
+            HoldReading: rpc.hold,
             Resolve: names.resolve,
             SendDatagram: pings.send,
         }

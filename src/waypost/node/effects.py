@@ -64,6 +64,14 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldReading:
+    """Read nothing from a connection, or read again."""
+
+    connection: int
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Resolve:
     """Find the IP addresses of a host, and say `Network.resolved`."""
 
@@ -98,6 +106,7 @@ Effect = (
     | Connect
     | Write
     | Close
+    | HoldReading
     | Resolve
     | SendDatagram
     | Notice

@@ -139,6 +139,8 @@ class Node:
         for reserve in self._reserves:
             reserve.persisted(token)
         self._effects += self._held_back.pop(token, ())
+        if self.remote is not None:
+            self.remote.persisted(token)
         later = self._later.pop(token, None)
         if later is not None and self.failure is None:
             with self.operation(now):
@@ -241,7 +243,7 @@ class Node:
             self._give(self._ready, token)
             self._ready = []
         if self.remote is not None:
-            for effect, wait in self.remote.take_output(token):
+            for effect, wait in self.remote.take_output(token, self._durable):
                 self._give((effect,), wait)
         if told := self.external.take_messages():
             self._tell_coordinator(told)

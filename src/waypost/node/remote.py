@@ -16,8 +16,7 @@ from waypost.core.ports import ReadEnded
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
-from waypost.errors import AccessDenied, QueueNotAvailable
-from waypost.node.effects import Close, Effect, Write
+from waypost.node.effects import Close, Effect, HoldReading, Notice, Write
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.qmcomm import QMCOMM
@@ -82,8 +81,8 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
 
     __slots__ = (
-        "_connections", "_last_connection", "_node", "_queues", "_remote_read", "_rpc", "_strangers", "_waits",
-        "coordinator", "new_guid", "qm2qm_port", "remote_read_port", "settings",
+        "_addresses", "_connections", "_last_connection", "_node", "_queues", "_remote_read", "_rpc", "_strangers",
+        "_waiting", "_waits", "coordinator", "new_guid", "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
     def __init__(self, node: "Node", serving: RemoteServing, new_guid: Callable[[], bytes]) -> None:
@@ -98,6 +97,9 @@ class RemoteReading:
         self._waits: dict[int, ReadThen] = {}
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
         self._connections: dict[int, int] = {}
+        self._addresses: dict[int, str] = {}
+        # Of answers that wait for the disk, by the batch that they wait for: connection and size.
+        self._waiting: dict[int, list[tuple[int, int]]] = {}
         self._last_connection = 0
         # When each has to be bound.
         self._strangers: deque[tuple[float, int]] = deque()
@@ -133,6 +135,7 @@ class RemoteReading:
         number = self._last_connection
         with self._node.operation(now):
             self._connections[number] = 0
+            self._addresses[number] = address
             self._rpc.connected(number, str(port), address, now)
         self._strangers.append((now.monotonic + BIND_SECONDS, number))
         return number
@@ -140,12 +143,15 @@ class RemoteReading:
     def data_received(self, connection: int, data: bytes, now: Now) -> None:
         if connection in self._connections:
             with self._node.operation(now):
+                failures = self.statistics.authentication_failures
                 self._rpc.received(connection, data, now)
+                if self.statistics.authentication_failures > failures:
+                    self._node.do(Notice("remote reader refused", {"address": self._addresses[connection]}))
 
     def connection_lost(self, connection: int, now: Now) -> None:
         if connection in self._connections and self._node.failure is None:
             with self._node.operation(now):
-                del self._connections[connection]
+                self._forget(connection)
                 self._rpc.closed(connection, now)
 
     def writing_paused(self, connection: int, _now: Now) -> None:
@@ -166,6 +172,10 @@ class RemoteReading:
         """How many messages were given to readers that have not said what became of them."""
         return self._remote_read.given_out + self._queues.given_out
 
+    def _forget(self, connection: int) -> None:
+        del self._connections[connection]
+        del self._addresses[connection]
+
     # What the node asks.
 
     def tick(self, now: Now) -> None:
@@ -173,8 +183,8 @@ class RemoteReading:
         self._remote_read.tick(now)
         while self._strangers and self._strangers[0][0] <= now.monotonic:
             _, connection = self._strangers.popleft()
-            if connection in self._connections and not self._rpc.is_bound(connection):
-                del self._connections[connection]
+            if connection in self._connections and not self._rpc.is_known(connection):
+                self._forget(connection)
                 self._rpc.closed(connection, now)
                 self._node.do(Close(connection))
         self.coordinator.tick(now)
@@ -197,9 +207,16 @@ class RemoteReading:
         then(Read(ended.status, ended.message), now)
         return True
 
-    def take_output(self, token: int) -> list[tuple[Effect, int]]:
+    def persisted(self, token: int) -> None:
+        """What waited for this batch leaves."""
+        for connection, size in self._waiting.pop(token, ()):
+            self._rpc.sent(connection, size)
+
+    def take_output(self, token: int, durable: int) -> list[tuple[Effect, int]]:
         """What is to be written, and which batch has to be durable before; `token` is that of the operation."""
-        output: list[tuple[Effect, int]] = []
+        output: list[tuple[Effect, int]] = [
+            (HoldReading(connection, is_held), 0) for connection, is_held in self._rpc.take_holds()
+        ]
         connections = self._connections
         for connection, data in self._rpc.take_output():
             before = connections.get(connection)
@@ -207,11 +224,15 @@ class RemoteReading:
                 continue
             wait = max(before, token)
             if data is None:
-                del connections[connection]
+                self._forget(connection)
                 output.append((Close(connection), wait))
             else:
                 connections[connection] = wait
                 output.append((Write(connection, data), wait))
+                if wait <= durable:
+                    self._rpc.sent(connection, len(data))
+                else:
+                    self._waiting.setdefault(wait, []).append((connection, len(data)))
         return output
 
     # RemoteHost.
@@ -245,8 +266,6 @@ class RemoteReading:
         self._waits[wait_id] = then
 
     def purge(self, descriptor: OpenQueueDescriptor, then: Callable[[], None]) -> None:
-        if descriptor.queue is None:
-            raise QueueNotAvailable(f"{descriptor.format_name} was deleted")
-        if not descriptor.access_type.can_receive:
-            raise AccessDenied("the queue was not opened for receiving")
+        assert descriptor.queue is not None
+        assert descriptor.access_type.can_receive
         self._node.purge(self._node.manager.writing.begin_purge(descriptor.queue), then)

@@ -32,6 +32,9 @@ _FAULT: Final = Struct("<IHBBI")
 
 OBJECT_SIZE: Final = 16
 
+# C706 12.6.2: the stub data of all fragments but the last is a multiple of 8 bytes; MS-RPCE 2.2.2.11 aligns to 16.
+STUB_STEP: Final = 16
+
 
 class FaultStatus(IntEnum):
     """What a fault says: Win32 codes that MS-RPCE names, and C706 Appendix N.2. A fault may have any other number."""

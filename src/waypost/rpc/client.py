@@ -14,7 +14,7 @@ from typing import Any, Final
 from waypost.clock import Now
 from waypost.errors import AuthenticationFailed, DecodeError, EncodeError, ProtocolError, WaypostError
 from waypost.limits import MAX_RPC_ANSWER, MAX_RPC_UNFINISHED_ANSWERS
-from waypost.rpc.calls import Assembly, Fault, FaultStatus, Request, Response, StubTooLong, cut
+from waypost.rpc.calls import STUB_STEP, Assembly, Fault, FaultStatus, Request, Response, StubTooLong, cut
 from waypost.rpc.client_binding import SYNTAXES, ClientBinding, ClientSecurity, Offer
 from waypost.rpc.client_errors import CallTimedOut, ConnectionFailed, InterfaceRefused
 from waypost.rpc.faults import RpcFault
@@ -23,9 +23,6 @@ from waypost.rpc.pdu import HEADER, Fragment, FragmentReader, Header, PacketType
 from waypost.rpc.protection import stub_room
 from waypost.rpc.verification import CallFacts, append_trailer
 from waypost.wire.ndr import NdrSyntax
-
-# C706 12.6.2: the stub data of all fragments but the last is a multiple of 8 bytes; MS-RPCE 2.2.2.11 aligns to 16.
-STUB_STEP: Final = 16
 
 _LAST_CALL_ID: Final = 0xFFFF_FFFF
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.rpc.associations import Associations
-from waypost.rpc.authentication import Acceptors
+from waypost.rpc.authentication import Acceptors, AuthLevel
 from waypost.rpc.server_binding import Endpoint, Unfinished
 from waypost.rpc.server_calls import Call, Handler, Service
 from waypost.rpc.server_connection import ServerConnection
@@ -37,6 +37,9 @@ class RpcServer:
         }
         self._connections: dict[int, ServerConnection] = {}
         self._output: list[tuple[int, bytes | None]] = []
+        self._asks_who: Final = settings.min_auth_level > AuthLevel.NONE
+        self._holds: list[tuple[int, bool]] = []
+        self._held: set[int] = set()
         # Those that `go_on` has to look at.
         self._touched: dict[int, ServerConnection] = {}
 
@@ -62,38 +65,54 @@ class RpcServer:
         """Look again at connections of which not everything was looked at, or which have ended by themselves."""
         touched, self._touched = self._touched, {}
         for connection, served in touched.items():
-            if served.can_go_on:
-                served.go_on(now)
+            served.go_on(now)
             self._look_at(connection, served, now)
 
     @property
     def can_go_on(self) -> bool:
-        return any(served.can_go_on or served.is_ended for served in self._touched.values())
+        return any(served.flow.can_go_on or served.is_ended for served in self._touched.values())
 
-    def is_bound(self, connection: int) -> bool:
-        """Whether the client has got through a bind."""
+    def is_known(self, connection: int) -> bool:
+        """Whether the client has got through a bind, and has shown who it is if that is asked for."""
         served = self._connections.get(connection)
-        return served is not None and served.is_bound
+        return served is not None and served.is_bound and (served.is_authenticated or not self._asks_who)
 
     def pause(self, connection: int) -> None:
         """The client takes no more bytes for now."""
         if connection in self._connections:
-            self._connections[connection].pause()
+            self._connections[connection].flow.pause()
 
     def resume(self, connection: int) -> None:
         served = self._connections.get(connection)
         if served is not None:
-            served.resume()
+            served.flow.resume()
             self._touched[connection] = served
+
+    def sent(self, connection: int, size: int) -> None:
+        """So many bytes of what `take_output` gave are with the transport."""
+        served = self._connections.get(connection)
+        if served is not None:
+            served.flow.sent(size)
+            if served.flow.waits or served.is_ended:
+                self._touched[connection] = served
+
+    def take_holds(self) -> list[tuple[int, bool]]:
+        """Connections of which nothing more is to be read, or which are to be read again."""
+        holds, self._holds = self._holds, []
+        return holds
 
     def _look_at(self, connection: int, served: ServerConnection, now: Now) -> None:
         if served.is_ended:
             self._output.append((connection, None))
             self.closed(connection, now)
+        elif served.flow.waits != (connection in self._held):
+            (self._held.add if served.flow.waits else self._held.discard)(connection)
+            self._holds.append((connection, served.flow.waits))
 
     def closed(self, connection: int, now: Now) -> None:
         """The connection has gone. The server knows it already of those that it has closed itself."""
         self._touched.pop(connection, None)
+        self._held.discard(connection)
         served = self._connections.pop(connection, None)
         if served is not None:
             self.statistics.connections -= 1
@@ -102,10 +121,4 @@ class RpcServer:
     def take_output(self) -> list[tuple[int, bytes | None]]:
         """What to write on which connection, in order; None is to close it."""
         output, self._output = self._output, []
-        for connection, _ in output:
-            served = self._connections.get(connection)
-            if served is not None:
-                served.sent()
-                if served.can_go_on or served.is_ended:
-                    self._touched[connection] = served
         return output

@@ -51,6 +51,7 @@ class ServerBinding:
     __slots__ = (
         "_address",
         "_endpoint",
+        "_has_failed",
         "_max_recv_frag",
         "_number",
         "association",
@@ -63,6 +64,7 @@ class ServerBinding:
         self._endpoint: Final = endpoint
         self._number: Final = number
         self._address: Final = address
+        self._has_failed = False
         self._max_recv_frag = MUST_RECV_FRAG_SIZE
         self.max_xmit_frag = MUST_RECV_FRAG_SIZE
         self.association: Association | None = None
@@ -88,7 +90,9 @@ class ServerBinding:
         return fragment_of(BindNak(reason), fragment.header.call_id)
 
     def alter_context(self, fragment: Fragment, association: Association) -> Fragment:
-        """The answer to an alter_context; AuthenticationFailed if its token is wrong."""
+        """The answer to an alter_context; AuthenticationFailed if its token is wrong, or one before it was."""
+        if self._has_failed:
+            raise AuthenticationFailed("the client is not who it said")
         results = self.presentation.negotiate(AlterContext.decode(fragment).contexts)
         response = AlterContextResponse(self.max_xmit_frag, self._max_recv_frag, association.group_id, b"", results)
         return self._accept(fragment, response)
@@ -100,8 +104,9 @@ class ServerBinding:
             with self._endpoint.statistics.authenticating():
                 self.security.step_on(fragment.trailer, fragment.auth_value)
         except AuthenticationFailed:
-            # MS-RPCE 3.3.1.5.2.1: this has no answer, but the first request finds no security context.
-            return
+            # MS-RPCE 3.3.1.5.2.1: this has no answer, but the first request finds no security context. There is no
+            # second try on this connection.
+            self._has_failed = True
 
     def leave(self, now: Now) -> None:
         if self.association is not None:

@@ -6,7 +6,6 @@ is wrong with one call alone ends that call with a fault. A client that asks for
 whose answers pile up all the same, because they were waited for, is cut off.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,18 +13,16 @@ from typing import Any, Final
 from waypost.clock import Now
 from waypost.errors import AuthenticationFailed, DecodeError
 from waypost.limits import (
-    MAX_RPC_ANSWERED_AT_ONCE,
     MAX_RPC_OPEN_CALLS,
     MAX_RPC_REQUEST,
     MAX_RPC_UNFINISHED_REQUESTS,
-    MAX_RPC_UNREAD,
-    MAX_RPC_UNSENT,
 )
 from waypost.rpc.associations import Association
 from waypost.rpc.authentication import Caller
 from waypost.rpc.binds import BindNak, RejectReason
 from waypost.rpc.calls import Assembly, Fault, FaultStatus, Request, Response, StubTooLong, cut
 from waypost.rpc.faults import RpcFault
+from waypost.rpc.flow import Flow
 from waypost.rpc.interface import Method, decode_request
 from waypost.rpc.pdu import (
     HEADER,
@@ -97,12 +94,7 @@ class ServerConnection:
     def __init__(self, endpoint: Endpoint, number: int, address: str, write: Callable[[bytes], None]) -> None:
         self._endpoint: Final = endpoint
         self._write: Final = write
-        # What has come and was not looked at, and about how many bytes that are.
-        self._fragments: deque[Fragment] = deque()
-        self._unread = 0
-        # Bytes of answers that are not taken yet, as far as is known, and whether the client takes none now.
-        self._unsent = 0
-        self._is_paused = False
+        self.flow: Final = Flow()
         self._reader: Final = FragmentReader()
         self._binding: Final = ServerBinding(endpoint, number, address)
         self._assembly = Assembly(Request, MAX_RPC_REQUEST)
@@ -117,19 +109,16 @@ class ServerConnection:
         except DecodeError as error:
             self._break_off(error)
             return
-        self._fragments += fragments
-        self._unread += len(data)
+        self.flow.came(fragments)
         self.go_on(now)
 
     def go_on(self, now: Now) -> None:
         """Look at what has come, as far as there is room for the answers."""
-        while self._fragments and not self.is_ended and self._unsent < MAX_RPC_ANSWERED_AT_ONCE:
-            self._take(self._fragments.popleft(), now)
-        if self._reader.error is not None and not self._fragments and not self.is_ended:
+        while not self.is_ended and (fragment := self.flow.next()) is not None:
+            self._take(fragment, now)
+        if self._reader.error is not None and not self.flow.waits and not self.is_ended:
             self._break_off(self._reader.error)
-        if not self._fragments:
-            self._unread = 0
-        elif self._unread > MAX_RPC_UNREAD:
+        if self.flow.is_too_much:
             self.is_ended = True
 
     @property
@@ -137,21 +126,8 @@ class ServerConnection:
         return self._binding.association is not None
 
     @property
-    def can_go_on(self) -> bool:
-        return bool(self._fragments) and not self._is_paused
-
-    def pause(self) -> None:
-        """The client does not take its answers."""
-        self._is_paused = True
-
-    def resume(self) -> None:
-        self._is_paused = False
-        self._unsent = 0
-
-    def sent(self) -> None:
-        """What was written is with the transport, which tells if it is too much."""
-        if not self._is_paused:
-            self._unsent = 0
+    def is_authenticated(self) -> bool:
+        return self._binding.security.is_built
 
     def lost(self, now: Now) -> None:
         """The connection has gone: no call on it is deliverable, and the association may end with it."""
@@ -165,9 +141,9 @@ class ServerConnection:
         self._binding.leave(now)
 
     def _send(self, data: bytes) -> None:
-        self._unsent += len(data)
+        self.flow.made(len(data))
         self._write(data)
-        if self._unsent > MAX_RPC_UNSENT:
+        if self.flow.is_too_much:
             self.is_ended = True
             for call in self._calls.values():
                 call.drop()

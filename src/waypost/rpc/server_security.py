@@ -46,6 +46,11 @@ class SecurityContexts:
             raise
         return answer
 
+    @property
+    def is_built(self) -> bool:
+        """Whether the client has shown who it is."""
+        return any(protection.context.is_complete for protection in self._by_id.values())
+
     def protection(self, trailer: SecurityTrailer | None) -> Protection | None:
         """What protects a request with this sec_trailer; None for one of nobody.
 
