@@ -49,7 +49,8 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    with Daemon(tmp_path, "alpha", loopback(41), f"rpc.max_connections={MAX_CONNECTIONS}") as daemon:
+    limits = (f"rpc.max_connections={MAX_CONNECTIONS}", "rpc.refusals_per_minute=100000")
+    with Daemon(tmp_path, "alpha", loopback(41), *limits) as daemon:
         daemon.start()
         with daemon.connect() as manager:
             place = Place(daemon, manager)
@@ -166,3 +167,14 @@ def _received(peer: socket.socket) -> bytes:
         return peer.recv(100)
     except ConnectionError:
         return b""
+
+
+def test_a_host_that_breaks_the_protocol_again_and_again_has_to_wait(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "alpha", loopback(41), "rpc.refusals_per_minute=5") as daemon:
+        daemon.start()
+        for _ in range(5):
+            with socket.create_connection((daemon.address, RPC_PORT), SECONDS) as peer:
+                peer.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                assert _received(peer)
+        with socket.create_connection((daemon.address, RPC_PORT), SECONDS) as peer, suppress(ConnectionError):
+            assert not _received(peer)

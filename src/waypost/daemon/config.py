@@ -254,6 +254,13 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         2000
     )
     max_connections_per_peer: Annotated[int, Meta(ge=1, description="How many of them one host may have.")] = 1000
+    refusals_per_minute: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="How often one host may break the protocol or give a wrong password before it is let wait.",
+        ),
+    ] = 60
     pending_request_timeout_s: Annotated[
         _Seconds, Meta(description="How long a message that was given to a remote reader stays locked for it.")
     ] = 300.0

@@ -17,9 +17,6 @@ from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
 
-# Of one host: a client that breaks the protocol or gives a wrong password is cut off, and may not go on for ever.
-_REFUSALS_PER_MINUTE: Final = 60
-
 _LEVELS: Final = {
     "none": AuthLevel.NONE,
     "connect": AuthLevel.CONNECT,
@@ -52,7 +49,7 @@ class RpcGuard(Guard):
     __slots__ = ("_is_loopback_only",)
 
     def __init__(self, settings: Rpc) -> None:
-        super().__init__(settings.max_connections, settings.max_connections_per_peer, _REFUSALS_PER_MINUTE)
+        super().__init__(settings.max_connections, settings.max_connections_per_peer, settings.refusals_per_minute)
         self._is_loopback_only: Final = is_loopback_only(settings)
 
     def admit(self, address: str, now: float) -> str | None:
