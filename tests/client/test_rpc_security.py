@@ -1,6 +1,8 @@
 """pyspnego behind the port of waypost.rpc.authentication: both sides against each other, and impacket's NTLM."""
 
 import importlib.util
+import struct
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2
+from spnego._ntlm_raw.messages import Authenticate, AvId, Challenge, NegotiateFlags
 
 from waypost.client.rpc_security import Credentials, acceptors, initiator
 from waypost.errors import InvalidParameter
@@ -171,9 +175,127 @@ def test_a_client_cannot_declare_itself_authenticated(users: Path) -> None:
 def test_a_negotiation_that_was_changed_on_the_way_is_refused(users: Path) -> None:
     client, server = initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE), acceptor(users)
     negotiate = bytearray(client.step(None) or b"")
-    negotiate[15] ^= 0x20  # MS-NLMP 2.2.2.5: no keys of 128 bits
+    negotiate[15] ^= 0x80  # MS-NLMP 2.2.2.5: no keys of 56 bits
     with pytest.raises(SecurityContextFailed, match="MIC"):
         server.step(client.step(server.step(bytes(negotiate))))
+
+
+# MS-NLMP 2.2.2.1: the EncryptedRandomSessionKeyFields of an AUTHENTICATE_MESSAGE, and an AV_PAIR each.
+SESSION_KEY_AT = 52
+TIMESTAMP = struct.pack("<HHQ", AvId.timestamp, 8, 0x01DA_0000_0000_0000)
+NO_MIC, MIC, EOL = struct.pack("<HHI", AvId.flags, 4, 0), struct.pack("<HHI", AvId.flags, 4, 2), bytes(4)
+
+
+def answered(
+    server: SecurityContext, pairs: bytes = TIMESTAMP, key_size: int = 16, without: int = 0, user: str = "alice"
+) -> None:
+    """An authentication with the right password and without a MIC: what it has besides, any client may send."""
+    negotiate = initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", ALICE).step(None)
+    challenge = Challenge.unpack(server.step(negotiate) or b"")
+    key = ntowfv2(user, ntowfv1("s3cret"), "PLANT")
+    blob = bytes.fromhex("0101") + bytes(26) + pairs + EOL
+    proof = hmac_md5(key, challenge.server_challenge + blob)
+    token = Authenticate(
+        challenge.flags, bytes(24), proof + blob, "PLANT", user, encrypted_session_key=bytes(key_size) or None
+    )
+    token.flags &= ~without
+    server.step(token.pack())
+
+
+def test_who_needs_no_mic_is_accepted_without_one(users: Path) -> None:
+    for pairs in (TIMESTAMP, TIMESTAMP + NO_MIC):
+        server = acceptor(users)
+        answered(server, pairs)
+        assert server.principal == "Plant\\Alice"
+
+
+@pytest.mark.parametrize("key_size", [0, 1, 15, 17, 32])
+def test_a_session_key_has_16_bytes(users: Path, key_size: int) -> None:
+    server = acceptor(users)
+    with pytest.raises(SecurityContextFailed, match=f"session key has {key_size} bytes, not 16"):
+        answered(server, key_size=key_size)
+    assert not server.is_complete
+
+
+def test_a_response_without_the_timestamp_of_the_challenge_is_refused(users: Path) -> None:
+    """MS-NLMP 3.1.5.1.2: without it no client sends a MIC, so somebody between would take it out of the challenge."""
+    for pairs in (b"", NO_MIC, struct.pack("<HH", AvId.nb_domain_name, 2) + b"A\0"):
+        server = acceptor(users)
+        with pytest.raises(SecurityContextFailed, match="timestamp"):
+            answered(server, pairs)
+        assert not server.is_complete
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [TIMESTAMP + MIC, NO_MIC + TIMESTAMP + MIC, MIC + NO_MIC + TIMESTAMP, TIMESTAMP + EOL + MIC],
+    ids=["announced", "last", "first", "behind the end"],
+)
+def test_a_mic_that_the_client_announces_is_demanded(users: Path, pairs: bytes) -> None:
+    server = acceptor(users)
+    with pytest.raises(SecurityContextFailed, match="MIC"):
+        answered(server, pairs)
+    assert not server.is_complete
+
+
+@pytest.mark.parametrize(
+    "weaker",
+    [
+        NegotiateFlags.extended_session_security,
+        NegotiateFlags.key_128,
+        NegotiateFlags.extended_session_security | NegotiateFlags.key_128,
+    ],
+)
+def test_a_client_cannot_choose_weak_keys_or_signatures(users: Path, weaker: int) -> None:
+    server = acceptor(users)
+    with pytest.raises(SecurityContextFailed, match="128 bits"):
+        answered(server, without=weaker)
+    assert not server.is_complete
+
+
+def test_who_passes_on_the_messages_of_another_gets_no_session(users: Path) -> None:
+    """The victim speaks to somebody between, who takes the timestamp from the challenge, or the key from the answer."""
+    for takes_timestamp, takes_key in ((True, False), (False, True), (True, True)):
+        server, victim = acceptor(users), initiator(AuthType.NTLM, AuthLevel.PRIVACY, "other", ALICE)
+        challenge = server.step(victim.step(None)) or b""
+        if takes_timestamp:
+            sent = Challenge.unpack(challenge)
+            pairs = sent.target_info
+            assert pairs is not None
+            del pairs[AvId.timestamp]
+            challenge = Challenge(
+                sent.flags, sent.server_challenge, target_name=sent.target_name, target_info=pairs
+            ).pack()
+        token = bytearray(victim.step(challenge) or b"")
+        if takes_key:
+            struct.pack_into("<HH", token, SESSION_KEY_AT, 0, 0)
+        with pytest.raises(SecurityContextFailed):
+            server.step(bytes(token))
+        assert not server.is_complete
+        assert server.principal is None
+
+
+def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the time tells nobody who the users are."""
+    work: list[str] = []
+
+    def counted(name: str, function: Callable[..., bytes]) -> Callable[..., bytes]:
+        def count(*values: Any) -> bytes:
+            work.append(name)
+            return function(*values)
+
+        return count
+
+    for name, function in (("hmac_md5", hmac_md5), ("ntowfv1", ntowfv1), ("ntowfv2", ntowfv2)):
+        monkeypatch.setattr(f"waypost.client.rpc_acceptor.{name}", counted(name, function))
+    done = []
+    for user, password in (("alice", "wrong"), ("carol", "s3cret"), ("carol", "")):
+        client = initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", Credentials(f"PLANT\\{user}", password))
+        with pytest.raises(SecurityContextFailed, match="no such user, or the password is not right"):
+            agree(client, acceptor(users))
+        done.append(work[:])
+        work.clear()
+    assert done == [["ntowfv1", "ntowfv2", "hmac_md5"]] * 3
 
 
 class ImpacketClient:
@@ -230,7 +352,7 @@ def test_nobody_is_refused(users: Path) -> None:
     server = acceptor(users)
     negotiate = ntlm.getNTLMSSPType1("", "", True)
     answer, _ = ntlm.getNTLMSSPType3(negotiate, server.step(negotiate.getData()), "", "", "")
-    with pytest.raises(SecurityContextFailed, match="no such user"):
+    with pytest.raises(SecurityContextFailed, match="no response of NTLM version 2"):
         server.step(answer.getData())
 
 

@@ -4,7 +4,8 @@ A Client is one association: its calls go through the stubs of the interface, an
 what the servers need of a node. Events are handed on after every call, as a node does at the end of an operation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from tests.core.engine import Rig
@@ -62,6 +63,7 @@ class Host(Rig):
         self.reasons: list[tuple[str, int]] = []
         self.timed: list[Timed] = []
         self._waits: dict[int, ReadThen] = {}
+        self._is_operating = False
         self._next_random = 0
         self.associations = Associations(self.new_guid)
         self.pump()
@@ -87,6 +89,8 @@ class Host(Rig):
 
     def pump(self) -> None:
         """Hand on what happened, and what that led to."""
+        if self._is_operating:
+            return
         while events := self.manager.take_events():
             for event in events:
                 match event:
@@ -94,6 +98,14 @@ class Host(Rig):
                         self._waits.pop(wait_id)(Read(status, message), self.now)
                     case MessagePositionDeleted(message=message, reason=reason):
                         self.reasons.append((message.label, reason))
+
+    @contextmanager
+    def one_operation(self) -> Iterator[None]:
+        """What is done inside comes in one piece, as by one arrival of bytes: events are handed on behind it."""
+        self._is_operating = True
+        yield
+        self._is_operating = False
+        self.pump()
 
     def tick(self, seconds: float) -> None:
         """Time goes by."""
@@ -207,6 +219,11 @@ class Client:
         """Ask for a call to be cancelled (C706 co_cancel)."""
         self.service.handler.cancelled(self._calls[answer], self.host.now)
         self.host.pump()
+
+    def orphan(self, answer: Answer) -> None:
+        """Forget a call (C706 orphaned), and stay."""
+        self._calls[answer].drop()
+        self.give_up(answer)
 
     def vanish(self) -> None:
         """The last connection goes, with all calls that are open."""

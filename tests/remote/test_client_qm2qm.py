@@ -64,11 +64,11 @@ from waypost.rpc.calls import FaultStatus
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.client_errors import CallTimedOut, ConnectionFailed
 from waypost.rpc.faults import RpcFault
-from waypost.rpc.interface import Empty, ResultReply
+from waypost.rpc.interface import Empty, ResultReply, decode_reply, encode_request
 from waypost.rpc.pdu import PacketType
 from waypost.rpc.server import Call, RpcServer, Service
 from waypost.rpc.settings import RpcSettings
-from waypost.wire.ndr import ContextHandle
+from waypost.wire.ndr import ContextHandle, NdrSyntax
 from waypost.wire.queue_format import QueueFormat
 
 RECEIVE = ReceiveAction.MQ_ACTION_RECEIVE
@@ -526,3 +526,31 @@ def test_a_queue_is_closed_after_its_reads_were_cancelled(outcome: CloseQueueRep
         assert isinstance(Talk(conversation).error, InvalidHandle)
     Talk(other.close()).answer(OK).answer(CloseQueueReply())
     assert client.bindings() == frozenset()
+
+
+@pytest.mark.spec("MQQP-3.1.4.4-01")
+def test_remote_qm_close_queue_is_called_once_for_each_open_that_succeeded() -> None:
+    client = Qm2QmClient(IDENTITY)
+    failed = at_open_queue(client, Opening(ORDERS)).answer(OpenQueueReply(NULL, HResult.MQ_ERROR_INVALID_PARAMETER))
+    assert failed.ask.interface is QMCOMM, "only what qmcomm has opened is closed"
+    assert failed.answer(CloseRemoteQueueContextReply()).is_over
+    handles = [ContextHandle(0, bytes([number]) * 16) for number in range(1, 4)]
+    queues = [
+        at_open_queue(client, Opening(ORDERS)).answer(OpenQueueReply(handle)).answer(CloseRemoteQueueContextReply())
+        for handle in handles
+    ]
+    close_queue = QM2QM.methods[3]
+    for talk, handle, status in zip(queues, handles, (HResult.MQ_OK, HResult.MQ_ERROR, None), strict=True):
+        queue = talk.result
+        closing = Talk(queue.close())
+        assert (closing.ask.interface, closing.ask.opnum) == (QM2QM, 3)
+        assert encode_request(close_queue, closing.ask.request, NdrSyntax.NDR20) == bytes(4) + handle.uuid
+        if status is None:
+            closing.fail(ConnectionFailed("it was closed"))
+        else:
+            stub = bytes(20) + status.to_bytes(4, "little")
+            closing.answer(decode_reply(close_queue, stub, NdrSyntax.NDR20))
+        assert closing.is_over
+        again = Talk(queue.close())
+        assert again.is_over
+        assert isinstance(again.error, InvalidHandle)

@@ -29,6 +29,8 @@ from tests.remote.remote_reading import (
     new_client,
     opened,
 )
+from tests.remote.test_client_qm2qm import carried
+from tests.rpc.serving import NOW
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import DecodeError, UnsupportedAccessMode
 from waypost.hresult import HResult
@@ -46,11 +48,12 @@ from waypost.remote.interfaces.remote_read import (
     StartReceiveRequest,
     StartTransactionalReceiveRequest,
 )
-from waypost.rpc.calls import FaultStatus
+from waypost.rpc.calls import Fault, FaultStatus
 from waypost.rpc.client_errors import ConnectionFailed
 from waypost.rpc.faults import RpcFault
-from waypost.rpc.interface import Empty
-from waypost.wire.ndr import ContextHandle
+from waypost.rpc.interface import Empty, encode_reply
+from waypost.rpc.pdu import fragment_of
+from waypost.wire.ndr import ContextHandle, NdrSyntax
 from waypost.wire.queue_format import QueueFormat
 from waypost.wire.receive_reply import BodyLimits, ReceiveReply
 
@@ -140,13 +143,33 @@ def test_a_client_says_who_it_is() -> None:
         assert (request.major, request.minor, request.build_number) == (6, 2, 9200)
 
 
-def test_a_raised_failure_leaves_nothing_open() -> None:
+@pytest.mark.spec("MQRR-3.1.4.2-17")
+@pytest.mark.parametrize(
+    "status",
+    [
+        HResult.MQ_ERROR_QUEUE_NOT_FOUND,
+        HResult.MQ_ERROR_SHARING_VIOLATION,
+        HResult.MQ_ERROR_ACCESS_DENIED,
+        HResult.STATUS_INVALID_PARAMETER,
+        0xC00E7777,
+        0xE00E0001,
+    ],
+)
+def test_a_raised_failure_leaves_nothing_open(status: int) -> None:
+    """Whichever it is, and if a handle comes with it. That the server raises all is in test_remote_read_opening."""
     client = new_client()
-    talk = Talk(client.open(Opening(ORDERS))).fail(RpcFault(HResult.MQ_ERROR_QUEUE_NOT_FOUND))
-    assert isinstance(talk.error, CallFailed)
-    assert talk.status == HResult.MQ_ERROR_QUEUE_NOT_FOUND
+    talk = Talk(client.open(Opening(ORDERS)))
+    wire = carried(talk.ask, NOW)
+    request = wire.sent[-1]
+    stub = encode_reply(REMOTE_READ.methods[2], OpenQueueReply(HANDLE), NdrSyntax.NDR20)
+    wire.connection.feed(fragment_of(Fault(status, rest=bytes(4) + stub), request.header.call_id).encode())
+    ((_, error),) = wire.connection.take_results()
+    assert isinstance(error, RpcFault)
+    talk.fail(error)
+    assert (talk.status, type(talk.error)) == (status, CallFailed)
     assert "R_OpenQueue" in str(talk.error)
     assert client.queues == set()
+    assert client.bindings() == frozenset()
 
 
 def test_a_fault_of_the_rpc_layer_stays_one() -> None:

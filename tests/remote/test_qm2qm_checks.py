@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.remote.qm2qm_reader import (
     has_failed,
     label,
 )
+from tests.test_error_codes import PUBLISHED
 from waypost.core.positions import PositionState
 from waypost.core.queues import AccessType, ShareMode
 from waypost.hresult import CUSTOMER, HResult
@@ -266,29 +268,37 @@ def test_handles_come_from_qmcomm_alone(host: ReadHost, reader: Reader) -> None:
 
 
 @pytest.mark.spec("MQQP-1.8-01", "MQQP-2.2-02")
-def test_failures_have_the_severity_bit_and_are_codes_of_the_specification(reader: Reader) -> None:
-    """So none is a vendor's own, which would have the customer bit."""
+def test_failures_have_the_severity_bit_and_are_published_or_have_the_customer_bit(reader: Reader) -> None:
     handle = reader.open()
     read_only = reader.open(0x20)
-    statuses = [
+    failures = {
+        StartReceive: [reader.read(at, opnum=StartReceive).status for at in (handle, UNKNOWN, read_only)],
+        1: [reader.qm2qm.start(1, qm2qm.EndReceiveRequest(qm2qm.EndReceiveReply().context, 2)).status],
+        2: [reader.enter(UNKNOWN).hresult],
+        3: [reader.qm2qm.ask(3, qm2qm.CloseQueueRequest(qm2qm.CloseQueueReply().context)).hresult],
+        4: [reader.close_cursor(handle, UNKNOWN), reader.close_cursor(UNKNOWN, UNKNOWN)],
+        5: [reader.cancel(handle, 1), reader.cancel(UNKNOWN, 1)],
+        6: [reader.purge(UNKNOWN), reader.purge(read_only)],
+        StartReceive2: [
+            *(reader.read(at, opnum=StartReceive2).status for at in (handle, UNKNOWN, read_only)),
+            reader.read(handle, PEEK_NEXT, opnum=StartReceive2).status,
+        ],
+        ByLookupId: [reader.look_up(at, ReceiveAction.MQ_LOOKUP_PEEK_NEXT, 0).status for at in (handle, UNKNOWN)],
+    }
+    assert {opnum for opnum, method in qm2qm.QM2QM.methods.items() if method.idl.startswith("HRESULT")} == set(failures)
+    failures[-1] = [
         reader.open_remote(access=3).hresult,
         reader.open_remote(name="DIRECT=OS:host\\private$\\none").hresult,
-        reader.enter(UNKNOWN).hresult,
-        reader.read(handle).status,
-        reader.read(UNKNOWN).status,
-        reader.read(handle, PEEK_NEXT).status,
-        reader.read(read_only).status,
-        reader.look_up(handle, ReceiveAction.MQ_LOOKUP_PEEK_NEXT, 0).status,
-        reader.cancel(handle, 1),
-        reader.purge(UNKNOWN),
-        reader.purge(read_only),
-        reader.close_cursor(handle, UNKNOWN),
-        reader.qm2qm.start(1, qm2qm.EndReceiveRequest(qm2qm.EndReceiveReply().context, 2)).status,
     ]
-    for status in statuses:
+    for status in chain.from_iterable(failures.values()):
         assert status & 0x8000_0000
-        assert HResult(status)
-        assert not status & CUSTOMER
+        assert _is_published_or_marked(status)
+    # A code that somebody has made up is found by that.
+    assert [_is_published_or_marked(status) for status in (0xC00E7777, 0xC00E0003 | CUSTOMER)] == [False, True]
+
+
+def _is_published_or_marked(status: int) -> bool:
+    return status in PUBLISHED.values() or bool(status & CUSTOMER)
 
 
 def _request(opnum: int, reader: Reader) -> Any:

@@ -19,7 +19,7 @@ from tests.remote.qm2qm_reader import (
 from waypost.core.positions import PositionState
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm
-from waypost.remote.qm2qm.reads import LAST
+from waypost.remote.lookups import LAST
 
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND

@@ -115,7 +115,7 @@ def test_the_null_handle_of_a_queue_is_invalid(reader: Reader) -> None:
     assert reader.qm2qm.ask(3, qm2qm.CloseQueueRequest(NULL)) == qm2qm.CloseQueueReply(NULL, INVALID_HANDLE)
 
 
-@pytest.mark.spec("MQQP-3.1.4.4-01", "MQQP-3.1.4.4-04", "MQQP-3.1.4.4-06", "MQQP-3.1.4.4-07", "MQQP-2.2.1.1-01")
+@pytest.mark.spec("MQQP-3.1.4.4-04", "MQQP-3.1.4.4-06", "MQQP-3.1.4.4-07", "MQQP-2.2.1.1-01")
 def test_close_queue_leaves_nothing_open(host: ReadHost, reader: Reader) -> None:
     handle = reader.open(share=1)
     cursor, session = reader.cursor(handle), reader.sessions[handle]

@@ -33,7 +33,7 @@ from waypost.core.serialization import packet_of
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm
 from waypost.remote.interfaces.remote_read import ReceiveAction
-from waypost.remote.qm2qm.reads import LAST
+from waypost.remote.lookups import LAST
 from waypost.rpc.calls import FaultStatus
 from waypost.rpc.faults import RpcFault
 from waypost.wire.message_class import MessageClass

@@ -22,7 +22,6 @@ from tests.remote.qm2qm_reader import (
 )
 from waypost.core.queues import AccessType, RemoteReadState, ShareMode
 from waypost.hresult import HResult
-from waypost.limits import MAX_REMOTE_CURSORS
 from waypost.remote.context import RemoteSettings
 from waypost.remote.interfaces import qmcomm
 from waypost.rpc.authentication import Caller
@@ -166,9 +165,10 @@ def test_a_cursor_is_made_for_a_handle_of_the_caller(host: ReadHost, reader: Rea
     assert gone.hresult == HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
 
 
-def test_a_handle_has_a_bounded_number_of_cursors(reader: Reader) -> None:
+def test_a_handle_has_a_bounded_number_of_cursors(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.remote.cursors.MAX_REMOTE_CURSORS", 3)
     handle = reader.open()
-    cursors = [reader.cursor(handle) for _ in range(MAX_REMOTE_CURSORS)]
+    cursors = [reader.cursor(handle) for _ in range(3)]
     request = qmcomm.CreateRemoteCursorRequest(handle)
     assert reader.qmcomm.ask(4, request).hresult == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
     assert reader.close_cursor(handle, cursors[0]) == OK
@@ -188,7 +188,8 @@ def test_handles_that_fit_no_dword_are_not_given_out(
     host: ReadHost, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     handle = reader.open_remote().queue
-    monkeypatch.setattr("waypost.remote.qm2qm.qmcomm.MAX_HANDLE", handle)
+    for module in ("qm2qm.qmcomm", "cursors"):
+        monkeypatch.setattr(f"waypost.remote.{module}.MAX_HANDLE", handle)
     assert reader.open_remote().hresult == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
     cursor = reader.qmcomm.ask(4, qmcomm.CreateRemoteCursorRequest(handle))
     assert cursor.hresult == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES

@@ -68,7 +68,7 @@ def test_a_handle_allows_what_it_was_opened_for(host: Host, reader: Reader) -> N
     assert label(reader.read(in_ledger, tx=UOW)) == "b"
 
 
-@pytest.mark.spec("MQRR-2.1-05", "MQRR-3.1.4.2-17", "MQRR-3.1.4.11-07")
+@pytest.mark.spec("MQRR-2.1-05", "MQRR-3.1.4.11-07")
 def test_who_lacks_the_right_gets_no_handle(host: Host, reader: Reader) -> None:
     host.denied = {(ALICE.name, host.orders, access) for access in (AccessType.RECEIVE, AccessType.MOVE)}
     for answer in (reader.try_open(), reader.try_open("orders;late"), reader.try_open_for_move("orders;late")):
@@ -95,6 +95,26 @@ def test_calls_are_protected_as_the_settings_ask(opnum: int) -> None:
             client = Reader(server, host, Caller(level, "CORP\\alice", "10.0.0.9"))
             answer = client.start(opnum, REQUESTS[opnum](queue_format("orders"), RECEIVE, 0))
             assert answer.raised == (None if level >= least else FaultStatus.ACCESS_DENIED)
+
+
+@pytest.mark.parametrize("opnum", [2, 11])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        RemoteSettings(),
+        RemoteSettings(allows_nonauthenticated_rpc=True, denies_workgroup_client=True),
+        RemoteSettings(allows_none_security_client=True),
+    ],
+)
+def test_who_comes_without_a_name_does_not_learn_which_queues_there_are(settings: RemoteSettings, opnum: int) -> None:
+    host = Host(settings)
+    host.denied = {(None, host.orders, access) for access in AccessType}
+    nobody = Reader(serve(host), host, ANONYMOUS)
+    for name in ("orders", "orders;late", "nowhere", "nowhere;late"):
+        answer = nobody.start(opnum, REQUESTS[opnum](queue_format(name), RECEIVE, 0))
+        assert answer.raised == FaultStatus.ACCESS_DENIED
+    known = Reader(nobody.service.handler, host)  # type: ignore[arg-type]
+    assert known.try_open("nowhere").raised == HResult.MQ_ERROR_QUEUE_NOT_FOUND
 
 
 @pytest.mark.spec("MQRR-3.1.4.2-15")

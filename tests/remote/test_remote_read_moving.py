@@ -9,12 +9,14 @@ from tests.remote.reader import (
     NACK,
     PEEK,
     PEEK_CURRENT,
+    RECEIVE,
     UOW,
     Reader,
     label,
     serve,
 )
 from waypost.core.positions import PositionState
+from waypost.core.queues import AccessType
 from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import ReceiveAction
 from waypost.remote.remote_read.coordinator import local_token
@@ -113,7 +115,7 @@ def test_only_a_handle_for_receiving_gives_messages_away(host: Host, reader: Rea
     assert host.contents(host.orders) == [("a", AVAILABLE)]
 
 
-@pytest.mark.spec("MQRR-3.1.4.10-04", "MQRR-3.1.4.10-06", "MQRR-3.1.4.11-06")
+@pytest.mark.spec("MQRR-3.1.4.10-04", "MQRR-3.1.4.11-06")
 def test_only_an_open_move_context_of_the_same_client_is_one(host: Host, reader: Reader, handle: ContextHandle) -> None:
     """readings MQRR 3.1."""
     lookup_id = host.put("a")
@@ -123,14 +125,29 @@ def test_only_an_open_move_context_of_the_same_client_is_one(host: Host, reader:
     reader.close(closed.context)
     stranger = Reader(reader.service.handler, host, Caller(AuthLevel.PRIVACY, "CORP\\bob", ALICE.address))  # type: ignore[arg-type]
     others = stranger.open_for_move("orders;late")
-    receiving = int.from_bytes(reader.open("orders;late").uuid[:8], "little")
-    for context in (0, closed.move_context, 12345, others.move_context, receiving):
+    for context in (0, closed.move_context, 12345, others.move_context):
         assert reader.move(handle, context, lookup_id) == INVALID_HANDLE
     assert host.contents(host.orders) == [("a", AVAILABLE)]
     assert reader.move(handle, kept.move_context, lookup_id) == OK
 
 
-@pytest.mark.spec("MQRR-3.1.4.10-04")
+@pytest.mark.spec("MQRR-3.1.4.10-06")
+@pytest.mark.parametrize("access", [RECEIVE, PEEK])
+def test_a_handle_that_was_not_opened_for_moving_is_no_target(
+    host: Host, reader: Reader, handle: ContextHandle, access: int
+) -> None:
+    """Whatever number of it is named: its own, and those in what the client has of it."""
+    lookup_id = host.put("a")
+    late = reader.open("orders;late", access)
+    descriptor = reader.find(late).descriptor
+    assert descriptor.access_type is not AccessType.MOVE
+    numbers = [int.from_bytes(part, order) for part in (late.uuid[:8], late.uuid[8:]) for order in ("little", "big")]
+    for context in (descriptor.handle, *numbers):
+        assert reader.move(handle, context, lookup_id) == INVALID_HANDLE
+    assert host.contents(host.orders) == [("a", AVAILABLE)]
+    assert reader.move(handle, reader.open_for_move("orders;late").move_context, lookup_id) == OK
+
+
 def test_the_queue_behind_a_move_context_may_be_gone(host: Host, reader: Reader) -> None:
     target = reader.open_for_move("orders")
     handle = reader.open("ledger")

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from gc import collect, get_objects
+from unittest.mock import Mock
 
 import pytest
 
-from tests.remote.harness import Host
+from tests.remote.harness import ALICE, Host
 from tests.remote.reader import (
     ACK,
     DENY_NONE,
@@ -23,8 +24,10 @@ from tests.remote.reader import (
     serve,
 )
 from waypost.core.queues import AccessType, ShareMode
+from waypost.errors import EncodeError, InsufficientResources, MessageError, StoreFull
 from waypost.guid import guid_text
 from waypost.hresult import HResult
+from waypost.limits import MAX_REMOTE_CURSORS
 from waypost.remote.interfaces.remote_read import (
     REMOTE_READ,
     CloseQueueRequest,
@@ -139,7 +142,32 @@ def test_a_handle_for_moving_is_of_the_same_type_as_one_for_reading(reader: Read
     assert reader.close(handle).record.hresult == HResult.MQ_OK
 
 
-@pytest.mark.spec("MQRR-3.1.4.2-06", "MQRR-3.1.4.2-07", "MQRR-3.1.4.2-17", "MQRR-3.1.4.2-20")
+@pytest.mark.spec("MQRR-3.1.4.2-17")
+def test_every_failure_is_raised_and_brings_no_handle(host: Host, reader: Reader) -> None:
+    """What the client makes of it is in test_client_remote_read."""
+    reader.open("ledger", share=DENY_SHARE)
+    host.denied = {(ALICE.name, host.orders, AccessType.RECEIVE)}
+    failures = [
+        (reader.try_open(access=MOVE), INVALID_PARAMETER),
+        (reader.try_open(share=2), INVALID_PARAMETER),
+        (reader.try_open("nowhere"), NOT_FOUND),
+        (reader.try_open("ledger"), HResult.MQ_ERROR_SHARING_VIOLATION),
+        (reader.try_open(), HResult.MQ_ERROR_ACCESS_DENIED),
+    ]
+    # Whatever else goes wrong on the way.
+    for error in (InsufficientResources("full"), StoreFull("full"), MessageError("odd"), EncodeError("MS-X", "y", "z")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(host.manager, "open_queue", Mock(side_effect=error))
+            failures.append((reader.try_open(access=PEEK), error.hresult))
+    host.manager.queue_manager_stopped()
+    failures.append((reader.try_open(access=PEEK), HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE))
+    for answer, status in failures:
+        assert (answer.raised, answer.record) == (status, None)
+    assert not host.orders.descriptors
+    assert len(host.ledger.descriptors) == 1
+
+
+@pytest.mark.spec("MQRR-3.1.4.2-06", "MQRR-3.1.4.2-07", "MQRR-3.1.4.2-20")
 def test_an_exclusive_handle_excludes_other_receivers(reader: Reader) -> None:
     first, second = reader.open(), reader.open()
     assert first != second
@@ -216,8 +244,22 @@ def test_only_queues_of_this_computer_can_be_opened(reader: Reader) -> None:
 def test_a_subqueue_is_made_when_it_is_opened(host: Host, reader: Reader) -> None:
     """readings MQRR 3.29."""
     reader.open("orders;late")
+    reader.open("orders;seen", PEEK)
     reader.open_for_move("orders;early")
-    assert sorted(host.orders.subqueues) == ["early", "late"]
+    assert sorted(host.orders.subqueues) == ["early", "late", "seen"]
+
+
+def test_who_may_look_into_a_queue_does_not_make_any_number_of_subqueues(
+    host: Host, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.core.creating.MAX_SUBQUEUES", 2)
+    for name in ("orders;a", "orders;b"):
+        reader.close(reader.open(name, PEEK))
+    for answer in (reader.try_open("orders;c", PEEK), reader.try_open_for_move("orders;c")):
+        assert answer.raised == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    assert list(host.orders.subqueues) == ["a", "b"]
+    assert reader.open("orders;A", PEEK), "what is there can be opened"
+    assert reader.open("ledger;c", PEEK), "others have theirs"
 
 
 @pytest.mark.spec("MQRR-3.1.4.2-09", "MQRR-3.1.4.2-12", "MQRR-3.1.4.11-08")
@@ -314,6 +356,40 @@ def test_a_cursor_beyond_32_bits_is_refused(
     handle = reader.open()
     answer = reader.start(4, CreateCursorRequest(handle))
     assert answer.status == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    assert not reader.find(handle).descriptor.cursors
+
+
+def test_cursors_without_end_are_refused_when_they_would_fill_the_memory(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MAX_REMOTE_CURSORS == 100_000
+    monkeypatch.setattr("waypost.remote.cursors.MAX_REMOTE_CURSORS", 3)
+    handle, other = reader.open(), reader.open()
+    cursors = [reader.create_cursor(handle) for _ in range(3)]
+    assert reader.start(4, CreateCursorRequest(handle)).status == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    assert list(reader.find(handle).descriptor.cursors) == cursors
+    assert reader.create_cursor(other), "the limit is of one handle"
+    assert reader.close_cursor(handle, cursors[0]) == HResult.MQ_OK
+    assert reader.create_cursor(handle)
+
+
+@pytest.mark.parametrize("halves", [(bytes(8), b"\x07" + bytes(7)), (b"\x07" + bytes(7), bytes(8)), (bytes(8),) * 2])
+def test_a_move_context_is_made_of_any_random_bytes(
+    host: Host, reader: Reader, halves: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """readings MQRR 3.1: it is not 0."""
+    monkeypatch.setattr(host, "new_guid", lambda: b"".join(halves))
+    assert 0 < reader.open_for_move("orders").move_context < 1 << 64
+
+
+def test_two_move_contexts_are_never_the_same(
+    host: Host, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    first = reader.open_for_move("orders")
+    again = iter([host.new_guid(), *[b"\x01" * 16] * 3, b"\x02" * 16])
+    monkeypatch.setattr(host, "new_guid", lambda: next(again))
+    contexts = {first.move_context, *(reader.open_for_move("orders").move_context for _ in range(3))}
+    assert len(contexts) == 4
 
 
 @pytest.mark.spec("MQRR-3.1.4.11-03", "MQRR-3.1.4.11-05")

@@ -8,6 +8,7 @@ import pytest
 from tests.remote.harness import Host
 from tests.remote.reader import ACK, DENY_NONE, INFINITE, MOVE, NACK, RECEIVE, UOW, WHOLE, queue_format, serve
 from tests.rpc.serving import NOW, Guids, Peer, ToyContext, offer, toy_acceptors, trailer
+from waypost.clock import Now
 from waypost.core.positions import PositionState
 from waypost.hresult import HResult
 from waypost.remote.context import RemoteSettings
@@ -30,6 +31,7 @@ from waypost.remote.interfaces.remote_read import (
     StartTransactionalReceiveRequest,
 )
 from waypost.remote.remote_read.coordinator import local_token
+from waypost.remote.remote_read.server import RemoteReadServer
 from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.binds import NDR20, NDR64, Auth3, Bind, BindResult, RejectionReason, SyntaxId
 from waypost.rpc.calls import Assembly, Fault, FaultStatus, Response
@@ -38,6 +40,7 @@ from waypost.rpc.pdu import PFC_SUPPORT_HEADER_SIGN, Fragment, PacketType, fragm
 from waypost.rpc.pdu import WHOLE as WHOLE_PDU
 from waypost.rpc.protection import Protection
 from waypost.rpc.server import RpcServer, Service
+from waypost.rpc.server_calls import Call
 from waypost.rpc.settings import RpcSettings
 from waypost.wire.ndr import ContextHandle, NdrSyntax
 from waypost.wire.receive_reply import ReceiveReply
@@ -240,7 +243,47 @@ def test_other_calls_go_on_while_some_wait_on_the_same_handle(*, on_the_same: bo
     assert label(line.reply(7, line.take())) == "a"
 
 
-@pytest.mark.spec("MQRR-2.2.4.1-02", "MQRR-2.2.4.2-01")
+@pytest.mark.spec("MQRR-2.2.4.2-01")
+def test_a_handle_is_closed_by_one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site()
+    first = site.dial("2105")
+    group = first.bind(offer(0, abstract=REMOTE_READ.syntax), offer(1, abstract=TWIN.syntax)).assoc_group_id
+    second = site.connect(group=group, listener="2105")
+    closes: list[Call] = []
+    serve_call = RemoteReadServer.call
+
+    def watched(server: RemoteReadServer, call: Call, request: Any, now: Now) -> None:
+        if isinstance(request, CloseQueueRequest):
+            assert not any(close.is_open for close in closes), "the close before is not over"
+            closes.append(call)
+        serve_call(server, call, request, now)
+
+    monkeypatch.setattr(RemoteReadServer, "call", watched)
+    handle = first.open()
+    moving = first.do(11, OpenQueueForMoveRequest(queue_format("orders"), MOVE, DENY_NONE)).context
+    # Strict: not on another interface. Of what type the handle is does not matter.
+    for each in (handle, moving):
+        assert first.do(3, CloseQueueRequest(each), context_id=1) == FaultStatus.NCA_FAULT_CONTEXT_MISMATCH
+    assert first.do(3, CloseQueueRequest(moving)).hresult == HResult.MQ_OK
+    # Two at once on one connection, while reads wait that the first has to end, and one more on another connection.
+    assert first.begin(7, start(handle, 1, INFINITE)) == []
+    waiting = first.last_call
+    stub = encode_request(REMOTE_READ.methods[3], CloseQueueRequest(handle), first.syntax)
+    came = first.send(b"".join(fragment for number in (50, 51) for fragment in first.requests(3, stub, number)))
+    site.host.pump()
+    answers = {
+        fragment.header.call_id: first.reply(3, [fragment])
+        for fragment in came + first.take()
+        if fragment.header.call_id != waiting
+    }
+    assert answers[50].hresult == HResult.MQ_OK
+    assert answers[51] == FaultStatus.NCA_FAULT_CONTEXT_MISMATCH
+    assert second.do(3, CloseQueueRequest(handle)) == FaultStatus.NCA_FAULT_CONTEXT_MISMATCH
+    assert len(closes) == 6
+    assert not site.host.orders.descriptors
+
+
+@pytest.mark.spec("MQRR-2.2.4.1-02")
 def test_a_handle_is_of_no_use_on_another_interface() -> None:
     site = Site()
     line = site.dial("2105")

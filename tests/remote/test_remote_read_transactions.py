@@ -1,5 +1,7 @@
 """MS-MQRR 3.1.4.12 to 3.1.4.15 and 1.3.5: receives in transactions."""
 
+from gc import collect, get_objects
+
 import pytest
 
 from tests.remote.harness import Host
@@ -16,7 +18,7 @@ from tests.remote.reader import (
     serve,
 )
 from waypost.core.positions import PositionState
-from waypost.core.transaction_records import OperationType
+from waypost.core.transaction_records import OperationType, Transaction
 from waypost.hresult import HResult
 from waypost.remote.context import RemoteSettings
 from waypost.remote.interfaces.remote_read import ReceiveAction
@@ -67,10 +69,16 @@ def test_the_server_takes_part_in_what_the_token_stands_for(host: Host, reader: 
     assert reader.enlist(local_token(OTHER_UOW), OTHER_UOW, name="orders") == OK
     assert under_way(host) == {UOW, OTHER_UOW}
     handle = reader.open("ledger")
-    host.put("a", host.ledger)
+    received = host.put("a", host.ledger)
     assert label(reader.read(handle, tx=UOW)) == "a"
-    (operation,) = host.manager.transactions.collection[UOW].operations.values()
-    assert operation.queue is host.ledger
+    moved = host.put("b", host.ledger)
+    assert reader.move(handle, reader.open_for_move("ledger;late").move_context, moved, UOW) == OK
+    operations = host.manager.transactions.collection[UOW].operations.values()
+    assert [(operation.operation_type, operation.lookup_id) for operation in operations] == [
+        (OperationType.DEQUEUE, received),
+        (OperationType.MOVE, moved),
+    ]
+    assert not host.manager.transactions.collection[OTHER_UOW].operations
 
 
 @pytest.mark.spec("MQRR-3.1.4.12-05")
@@ -114,6 +122,30 @@ def test_there_are_not_more_transactions_than_can_be_kept(
     assert [reader.enlist(local_token(tx), tx) for tx in numbers] == [OK, OK, ENLIST, ENLIST]
     host.decide_abort(numbers[0])
     assert reader.enlist(local_token(numbers[3]), numbers[3]) == OK
+
+
+def test_no_message_is_kept_for_a_transaction_that_has_ended(host: Host, reader: Reader, handle: ContextHandle) -> None:
+    for end in (host.decide_commit, host.decide_abort):
+        reader.enlist(local_token(UOW))
+        host.put("a", host.ledger)
+        reader.read(handle, tx=UOW)
+        reader.end_tx(handle)
+        end(UOW)
+    collect()
+    assert not [each for each in get_objects() if isinstance(each, Transaction) and each.identifier == UOW]
+
+
+def test_the_time_of_a_transaction_is_not_that_of_a_former_one(
+    host: Host, reader: Reader, handle: ContextHandle
+) -> None:
+    """Both have the same identifier."""
+    host.tick(200)
+    host.decide_commit(UOW)
+    assert reader.enlist(local_token(UOW)) == OK
+    host.tick(299)
+    assert under_way(host) == {UOW}
+    host.tick(1)
+    assert under_way(host) == set()
 
 
 def test_a_transaction_whose_client_is_gone_is_aborted(host: Host, reader: Reader, handle: ContextHandle) -> None:

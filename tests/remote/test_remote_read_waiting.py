@@ -11,6 +11,7 @@ from tests.remote.reader import (
     NO_UOW,
     PEEK_CURRENT,
     PEEK_NEXT,
+    TAKE,
     UOW,
     Reader,
     label,
@@ -172,6 +173,66 @@ def test_a_client_that_gives_a_call_up_gets_its_answer_at_once(
     assert host.contents(host.orders) == [("a", AVAILABLE)]
 
 
+@pytest.mark.parametrize("action", [TAKE, PEEK_CURRENT])
+@pytest.mark.parametrize("is_orphaned", [False, True])
+def test_the_number_of_a_call_that_was_given_up_is_free_at_once(
+    host: Host,
+    reader: Reader,
+    handle: ContextHandle,
+    action: int,
+    is_orphaned: bool,  # noqa: FBT001
+) -> None:
+    """The client asks again under the number in the same operation, before the first call is answered."""
+    first = reader.read(handle, action, timeout=INFINITE, request_id=7)
+    with host.one_operation():
+        if is_orphaned:
+            reader.orphan(first)
+        else:
+            reader.give_up(first)
+        second = reader.read(handle, action, timeout=INFINITE, request_id=7)
+        reader.give_up(first)
+        assert [first.is_there, second.is_there] == [False, False]
+    assert first.is_there is not is_orphaned
+    assert not second.is_there
+    assert reader.read(handle, action, request_id=7).status == INVALID_PARAMETER, "the second call waits"
+    host.put("a")
+    assert label(second) == "a"
+    assert reader.end(handle, ACK, 7) == (OK if action == TAKE else INVALID_HANDLE)
+    assert not reader.find(handle).waits
+
+
+def test_the_number_of_a_call_that_r_cancel_receive_ends_is_free_at_once(
+    host: Host, reader: Reader, handle: ContextHandle
+) -> None:
+    first = reader.read(handle, timeout=INFINITE, request_id=7)
+    with host.one_operation():
+        assert reader.cancel(handle, 7) == OK
+        second = reader.read(handle, timeout=INFINITE, request_id=7)
+        assert reader.end(handle, ACK, 7) == INVALID_PARAMETER
+    assert (first.status, second.is_there) == (CANCELLED, False)
+    assert reader.cancel(handle, 7) == OK
+    assert second.status == CANCELLED
+
+
+@pytest.mark.parametrize("tx", [None, NO_UOW, UOW])
+def test_a_message_that_comes_for_a_call_without_a_client_is_for_others(
+    host: Host, reader: Reader, other: Reader, tx: bytes | None
+) -> None:
+    """It came in the operation in which the client forgot the call, and before that."""
+    reader.enlist(local_token(UOW))
+    handle = reader.open("ledger")
+    waiting = reader.read(handle, timeout=INFINITE, request_id=7, tx=tx)
+    with host.one_operation():
+        host.put("a", host.ledger)
+        reader.orphan(waiting)
+    assert not waiting.is_there
+    assert host.contents(host.ledger) == [("a", AVAILABLE)]
+    assert host.statistics.messages_given_out == 0
+    host.decide_commit(UOW)
+    assert label(other.read(other.open("ledger"), tx=NO_UOW)) == "a"
+    assert reader.read(handle, request_id=7).status == TIMEOUT, "the number is free again"
+
+
 def test_closing_a_cursor_ends_its_waits(host: Host, reader: Reader, handle: ContextHandle) -> None:
     """Product note 36: clients do not cancel them first."""
     cursor = reader.create_cursor(handle)
@@ -188,7 +249,7 @@ def test_deleting_the_queue_ends_waits(host: Host, reader: Reader, handle: Conte
     assert reader.end(handle) == INVALID_HANDLE
 
 
-@pytest.mark.spec("MQRR-3.1.4.3-04", "MQRR-3.1.4.7-42", "MQRR-2.2.4.2-01")
+@pytest.mark.spec("MQRR-3.1.4.3-04", "MQRR-3.1.4.7-42")
 def test_closing_a_queue_waits_for_nobody_and_ends_everything(
     host: Host, reader: Reader, other: Reader
 ) -> None:  # fmt: skip

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waypost.security.access import INHERIT_ONLY_ACE, QUEUE_MANAGER, UNNAMED, Sender, may_write, sender_of
+from waypost.security.access import (
+    INHERIT_ONLY_ACE,
+    QUEUE_MANAGER,
+    UNNAMED,
+    Sender,
+    caller_of,
+    may_write,
+    sender_of,
+)
 from waypost.security.default_descriptor import QueueCreation, create_default_queue_security_descriptor
 from waypost.wire.access_masks import QueueAccess
 from waypost.wire.security_descriptor import (
@@ -25,7 +33,7 @@ from waypost.wire.security_descriptor import (
     SecurityDescriptor,
 )
 from waypost.wire.security_header import SENDER_QUEUE_MANAGER, SENDER_SID, SecurityHeader
-from waypost.wire.sid import ANONYMOUS, EVERYONE, Sid
+from waypost.wire.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, LOCAL_SYSTEM, NETWORK, Sid
 
 ALICE, STAFF = Sid(5, (21, 1, 2, 3, 1001)), Sid(5, (21, 1, 2, 3, 513))
 WRITE = int(QueueAccess.MQSEC_WRITE_MESSAGE)
@@ -103,6 +111,46 @@ def test_where_there_are_no_accounts_a_sid_is_anonymous_too() -> None:
     sender = sender_of(from_alice(), None)
     assert sender == Sender(frozenset({ALICE, EVERYONE, ANONYMOUS}))
     assert not may_write(dacl(deny(ALICE), allow(EVERYONE)), sender)
+
+
+def test_a_caller_with_a_name_is_an_authenticated_user_of_the_network() -> None:
+    caller = caller_of("CORP\\alice")
+    for sid in (EVERYONE, AUTHENTICATED_USERS, NETWORK):
+        assert may_write(dacl(allow(sid)), caller)
+        assert not may_write(dacl(deny(sid), allow(EVERYONE)), caller)
+    for sid in (ALICE, STAFF, ANONYMOUS):
+        assert not may_write(dacl(allow(sid)), caller)
+    assert caller_of(None) == UNNAMED
+
+
+@pytest.mark.parametrize("sid", [ALICE, STAFF, Sid(5, (21, 1, 2, 3)), Sid(5, (21,))], ids=str)
+def test_an_account_that_is_denied_may_be_that_of_any_caller_with_a_name(sid: Sid) -> None:
+    caller = caller_of("CORP\\alice")
+    part = ObjectAce(ACCESS_DENIED_OBJECT_ACE_TYPE, 0, WRITE, 0, PART, None, sid)
+    assert not may_write(dacl(deny(sid), allow(EVERYONE)), caller)
+    assert not may_write(dacl(part, allow(EVERYONE)), caller)
+    assert may_write(dacl(deny(sid, ALL & ~WRITE), allow(EVERYONE)), caller)
+    assert may_write(dacl(deny(sid, flags=INHERIT_ONLY_ACE), allow(EVERYONE)), caller)
+    assert may_write(dacl(allow(EVERYONE), deny(sid)), caller), "the order decides"
+    audit = AccessAce(SYSTEM_AUDIT_ACE_TYPE, 0, WRITE, sid)
+    assert may_write(dacl(audit, allow(EVERYONE)), caller)
+
+
+@pytest.mark.parametrize("sid", [ANONYMOUS, LOCAL_SYSTEM, ADMINISTRATORS, Sid(21, (21, 1)), Sid(5, ())], ids=str)
+def test_what_is_no_account_of_a_domain_is_not_that_of_a_caller(sid: Sid) -> None:
+    assert may_write(dacl(deny(sid), allow(EVERYONE)), caller_of("CORP\\alice"))
+
+
+def test_an_account_that_is_denied_is_nobody_who_is_known_or_has_none() -> None:
+    denied = dacl(deny(Sid(5, (21, 1, 2, 3, 1002))), allow(EVERYONE))
+    for sender in (
+        UNNAMED,
+        caller_of(None),
+        QUEUE_MANAGER,
+        sender_of(from_alice(), staff),
+        sender_of(from_alice(), None),
+    ):
+        assert may_write(denied, sender)
 
 
 def test_the_first_ace_that_speaks_of_the_sender_decides() -> None:

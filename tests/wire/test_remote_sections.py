@@ -46,6 +46,20 @@ def remote(made: UserMessage) -> bytes:
     return RemotePacket.of(made.encode(), Origin(bytes(16), IPV4)).encode()
 
 
+@pytest.mark.spec("MQRR-2.2.6-01")
+@pytest.mark.parametrize("made", [message(), message(b"1234567"), srmp_message()])
+def test_a_packet_has_two_sections_only_if_part_of_its_body_was_left_out(made: UserMessage) -> None:
+    packet = remote(made)
+    size = 16 + 15 if made.compound_message is not None else len(made.properties.message_body)
+    for limit in (*range(size + 2), INFINITE):
+        sections = cut_sections(packet, limit, limit)
+        left_out = max(size - limit, 0)
+        assert len(sections) == (2 if left_out else 1)
+        assert sum(len(section.data) for section in sections) == len(packet) - left_out
+        joined, cut_at = join_sections(sections), len(sections[0].data)
+        assert joined == absolute(packet)[:cut_at] + bytes(left_out) + packet[cut_at + left_out :]
+
+
 @pytest.mark.spec("MQRR-3.1.4.7-26")
 @pytest.mark.parametrize(("body", "limit"), [(b"", 0), (b"", 5), (b"12345", 5), (b"12345", 6), (b"12345", INFINITE)])
 def test_a_binary_message_within_the_limit_is_one_full_section(body: bytes, limit: int) -> None:

@@ -91,7 +91,6 @@ def test_a_dead_letter_header_is_its_size_and_a_path_name_padded_to_4(name: str,
     assert header.encode() == bytes.fromhex(data)
 
 
-@pytest.mark.spec("MQRR-2.2.5.4-01")
 @pytest.mark.parametrize(
     "data",
     [

@@ -163,7 +163,6 @@ def test_the_packet_is_its_sections_in_their_order() -> None:
     assert join_sections([section(FIRST, b"head", 1)]) == b"head\0"
 
 
-@pytest.mark.spec("MQRR-2.2.6-01")
 @pytest.mark.parametrize(
     "sections",
     [
@@ -186,7 +185,6 @@ def test_other_sections_are_no_packet(sections: list[SectionBuffer]) -> None:
             encode(REPLY._replace(sections=sections), NDR20)
 
 
-@pytest.mark.spec("MQRR-2.2.6-01")
 def test_three_sections_are_refused_before_they_are_read() -> None:
     with pytest.raises(DecodeError, match="pdwNumberOfSections at offset 16: it is 3, more than 2"):
         decode(bytes.fromhex(NARROW.replace("02000000 00000200 02000000", "03000000 00000200 03000000")), NDR20)

@@ -3,9 +3,16 @@
 pyspnego's own acceptor of NTLM takes its users from a file that the environment of the process names, and makes a
 response anew to compare it, which fails for clients that lay theirs out otherwise, as impacket does. Here a response is
 verified as it came (MS-NLMP 3.3.2). This is the one module that knows pyspnego from inside.
+
+Somebody between who passes the messages on, and changes them, does not get a session whose key it knows: the client has
+answered a challenge with a timestamp, so that it adds a MIC if it can make one (MS-NLMP 3.1.5.1.2), the session key has
+its 16 bytes, and weak keys and checksums cannot be chosen. The messages of a client that makes no MIC, as impacket, can
+be changed all the same, which is of use where calls are not signed: at the level CONNECT.
 """
 
 import hmac
+from collections.abc import Iterator
+from struct import Struct
 from typing import Any, Final
 
 from spnego import ContextProxy, ContextReq
@@ -13,7 +20,7 @@ from spnego._context import GSSMech
 from spnego._negotiate import NegotiateProxy
 from spnego._ntlm import NTLMProxy
 from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2, rc4k
-from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlags, NTClientChallengeV2
+from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlags
 from spnego.exceptions import InvalidTokenError
 
 from waypost.client.rpc_users import UsersFile
@@ -21,6 +28,16 @@ from waypost.client.rpc_users import UsersFile
 # MS-NLMP 2.2.2.6: the response of NTLM version 1 has 24 bytes, and one of version 2 more.
 _VERSION_1_SIZE: Final = 24
 _PROOF_SIZE: Final = 16
+
+# MS-NLMP 2.2.2.7 and 2.2.2.8: NTProofStr and the fields of NTLMv2_CLIENT_CHALLENGE before its AvPairs.
+_AV_PAIRS_AT: Final = _PROOF_SIZE + 28
+_AV_PAIR: Final = Struct("<HH")
+
+# MS-NLMP 2.2.1.3: EncryptedRandomSessionKey.
+_SESSION_KEY_SIZE: Final = 16
+
+# MS-NLMP 3.4.4.1 and 3.4.5.3: without the one a signature is a CRC32, without the other keys have 40 or 56 bits.
+_STRONG: Final = NegotiateFlags.extended_session_security | NegotiateFlags.key_128
 
 
 class NtlmAcceptor(NTLMProxy):
@@ -43,17 +60,23 @@ class NtlmAcceptor(NTLMProxy):
         assert self._temp_challenge is not None
         auth = Authenticate.unpack(token)
         domain, user_name, response = auth.domain_name or "", auth.user_name or "", auth.nt_challenge_response or b""
+        if len(response) <= _VERSION_1_SIZE:
+            raise InvalidTokenError(context_msg="no response of NTLM version 2")
+        if _STRONG & ~auth.flags:
+            raise InvalidTokenError(context_msg="the flags do not ask for extended session security and 128 bits")
         user = self._users.find(domain, user_name)
-        if user is None or len(response) <= _VERSION_1_SIZE:
-            raise InvalidTokenError(context_msg="no such user, or no response of NTLM version 2")
-        key = ntowfv2(user_name, ntowfv1(user.password), domain)
+        # For an unknown user too, so that the time does not tell which names are known.
+        key = ntowfv2(user_name, ntowfv1(user.password if user is not None else ""), domain)
         proof = hmac_md5(key, self._temp_challenge.server_challenge + response[_PROOF_SIZE:])
-        if not hmac.compare_digest(proof, response[:_PROOF_SIZE]):
-            raise InvalidTokenError(context_msg="the password is not right")
-        session_key = hmac_md5(key, proof)
-        if auth.flags & NegotiateFlags.key_exch and auth.flags & (NegotiateFlags.sign | NegotiateFlags.seal):
-            session_key = rc4k(session_key, auth.encrypted_random_session_key or b"")
-        if NTClientChallengeV2.unpack(response[_PROOF_SIZE:]).av_pairs.get(AvId.flags, 0) & AvFlags.mic:
+        is_right = hmac.compare_digest(proof, response[:_PROOF_SIZE])
+        if user is None or not is_right:
+            raise InvalidTokenError(context_msg="no such user, or the password is not right")
+        session_key = _session_key(auth, hmac_md5(key, proof))
+        pairs = list(_av_pairs(response))
+        if all(av_id != AvId.timestamp for av_id, _ in pairs):
+            raise InvalidTokenError(context_msg="the response is not to our challenge, which has a timestamp")
+        # Of several pairs one is enough: who changes the challenge can add pairs, and take none of the client's away.
+        if any(av_id == AvId.flags and int.from_bytes(value, "little") & AvFlags.mic for av_id, value in pairs):
             self._verify_mic(session_key, auth)
         self._session_key = session_key
         self._context_attr = auth.flags
@@ -69,6 +92,25 @@ class NtlmAcceptor(NTLMProxy):
         messages = self._temp_negotiate.pack() + self._temp_challenge.pack() + auth.pack()
         if not hmac.compare_digest(hmac_md5(session_key, messages), mic):
             raise InvalidTokenError(context_msg="the MIC of the messages is not right")
+
+
+def _session_key(auth: Authenticate, key_exchange_key: bytes) -> bytes:
+    """MS-NLMP 3.2.5.1.2: ExportedSessionKey. Of a shorter field less would be secret, of an empty one nothing."""
+    if not (auth.flags & NegotiateFlags.key_exch and auth.flags & (NegotiateFlags.sign | NegotiateFlags.seal)):
+        return key_exchange_key
+    encrypted = auth.encrypted_random_session_key or b""
+    if len(encrypted) != _SESSION_KEY_SIZE:
+        raise InvalidTokenError(context_msg=f"the session key has {len(encrypted)} bytes, not {_SESSION_KEY_SIZE}")
+    return rc4k(key_exchange_key, encrypted)
+
+
+def _av_pairs(response: bytes) -> Iterator[tuple[int, bytes]]:
+    """All pairs of a response, also behind an MsvAvEOL, which a client may have copied before its own pairs."""
+    at = _AV_PAIRS_AT
+    while at + _AV_PAIR.size <= len(response):
+        av_id, size = _AV_PAIR.unpack_from(response, at)
+        at += _AV_PAIR.size + size
+        yield av_id, response[at - size : at]
 
 
 class SpnegoAcceptor(NegotiateProxy):

@@ -18,13 +18,14 @@ from waypost.errors import (
     AccessDenied,
     DirectoryNotConnected,
     InvalidParameter,
+    LimitReached,
     PropertyNotAllowed,
     QueueExists,
     QueueNotFound,
 )
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
-from waypost.limits import MAX_QUEUE_LABEL
+from waypost.limits import MAX_QUEUE_LABEL, MAX_SUBQUEUES
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_checks import utf16_units
 from waypost.wire.property_values import QueuePrivacy
@@ -59,8 +60,8 @@ class Creating:
         """MS-MQDMPR 3.1.7.1.3.
 
         Raises IllegalPathName, InvalidParameter if the path is on another computer, QueueExists if it is taken
-        (readings MQDMPR 3.AA), QueueNotFound for a subqueue of nothing, and DirectoryError if a public queue cannot be
-        published. Nothing is created then.
+        (readings MQDMPR 3.AA), QueueNotFound for a subqueue of nothing, LimitReached for one too many, and
+        DirectoryError if a public queue cannot be published. Nothing is created then.
         """
         self._check_ready()
         _check_values(attributes)
@@ -86,7 +87,8 @@ class Creating:
     def create_subqueue(self, path: PathName, now: Now) -> Queue:
         """The subqueue with this path.
 
-        Raises QueueNotFound without its queue, QueueExists, and AccessDenied if the queue is the queue manager's own.
+        Raises QueueNotFound without its queue, QueueExists, AccessDenied if the queue is the queue manager's own, and
+        LimitReached if it has too many.
         """
         parent = self._queues.by_path.get(replace(path, subqueue=""))
         if parent is None:
@@ -95,6 +97,8 @@ class Creating:
             raise AccessDenied(f"{parent} has no subqueues")
         if path.subqueue.casefold() in parent.subqueues:
             raise QueueExists(f"there is already a subqueue {path}")
+        if len(parent.subqueues) >= MAX_SUBQUEUES:
+            raise LimitReached(f"{parent} has {MAX_SUBQUEUES} subqueues already")
         attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
         queue = self._queues.new_queue(attributes, now)
         queue.parent = parent

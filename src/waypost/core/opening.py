@@ -61,7 +61,8 @@ class Opening:
         """MS-MQDMPR 3.1.7.1.5.
 
         Raises UnsupportedFormatName, UnsupportedAccessMode, QueueNotFound, SharingViolation, AccessDenied for a queue
-        that is not for applications, and what the expansion of the name raises. Nothing stays open then.
+        that is not for applications, LimitReached if one had to be made and there are too many, and what the expansion
+        of the name raises. Nothing stays open then.
         """
         expanded = self._expand(name)
         if isinstance(expanded, MultipleElementFormatName):
@@ -149,7 +150,9 @@ class Opening:
         return queue
 
     def _subqueue_on_demand(self, name: FormatName, now: Now) -> Queue | None:
-        """readings MQDMPR 3.AA: a subqueue is there when somebody wants to read from it or move messages to it."""
+        """readings MQDMPR 3.AA, MQRR 3.29: a subqueue is there when somebody wants to look into it, to read from it or
+        to move messages to it.
+        """
         match name:
             case DirectFormatName(subqueue=subqueue, suffix=Suffix.SUBQUEUE):
                 path = self._queues.local_path(name)

@@ -13,15 +13,18 @@ ACCESSES: Final = {0x01: AccessType.RECEIVE, 0x20: AccessType.PEEK}
 SHARES: Final = {0: ShareMode.DENY_NONE, 1: ShareMode.DENY_RECEIVE}
 
 
-def guard_of(host: RemoteHost, name: FormatName) -> Queue:
-    """The queue that decides who may open this name; for a subqueue that is yet to be made, its parent.
-
-    Raises QueueNotFound.
-    """
+def find_guard(host: RemoteHost, name: FormatName) -> Queue | None:
+    """The queue that decides who may open this name; for a subqueue that is yet to be made, its parent."""
     find = host.manager.find_queue
     queue = find(name)
     if queue is None and isinstance(name, DirectFormatName) and name.subqueue:
         queue = find(replace(name, subqueue="", suffix=Suffix.NONE))
+    return queue
+
+
+def guard_of(host: RemoteHost, name: FormatName) -> Queue:
+    """The same for a name that stands for something. Raises QueueNotFound."""
+    queue = find_guard(host, name)
     if queue is None:
         raise QueueNotFound(f"{name} is no queue of this computer")
     return queue

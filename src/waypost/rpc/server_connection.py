@@ -20,7 +20,7 @@ from waypost.limits import (
 from waypost.rpc.associations import Association
 from waypost.rpc.authentication import Caller
 from waypost.rpc.binds import BindNak, RejectReason
-from waypost.rpc.calls import Assembly, Fault, FaultStatus, Request, Response, StubTooLong, cut
+from waypost.rpc.calls import STUB_STEP, Assembly, Fault, FaultStatus, Request, Response, StubTooLong, cut
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.flow import Flow
 from waypost.rpc.interface import Method, decode_request
@@ -44,9 +44,6 @@ from waypost.rpc.verification import CallFacts, VerificationFailed, strip_traile
 
 # MS-RPCE 3.3.3.5.6: a fragment of a call that is less than this much older is what is left of a call that has ended.
 OLD_CALLS: Final = 150
-
-# C706 12.6.2: the stub data of all fragments but the last is a multiple of 8 bytes; MS-RPCE 2.2.2.11 aligns to 16.
-STUB_STEP: Final = 16
 
 
 @dataclass(slots=True)

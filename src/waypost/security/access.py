@@ -3,8 +3,9 @@
 MS-MQQB 3.1.5.8.3 asks that of the sender of a message, MS-MQRR 3.1.4.2 and MS-MQQP 5 of a remote reader. A message that
 names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the SecurityHeader
 out opens no queue; and so does a caller that has not authenticated. The account of another caller has a name, and what
-SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network. Whatever cannot
-be understood denies: a descriptor, an identity, a kind of ACE.
+SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network, and an ACE that
+denies an account or a group of a domain denies it, because it may be that account or in that group. Whatever cannot be
+understood denies: a descriptor, an identity, a kind of ACE.
 """
 
 from collections.abc import Callable
@@ -35,20 +36,28 @@ INHERIT_ONLY_ACE: Final = 0x08
 _ALLOWING: Final = (ACCESS_ALLOWED_ACE_TYPE, ACCESS_ALLOWED_OBJECT_ACE_TYPE)
 _DENYING: Final = (ACCESS_DENIED_ACE_TYPE, ACCESS_DENIED_OBJECT_ACE_TYPE)
 
+# MS-DTYP 2.4.2.4: S-1-5-21 begins the SIDs of the accounts and groups of a domain or a computer.
+_NT_AUTHORITY: Final = 5
+_ACCOUNTS: Final = 21
+
 # The SIDs of the groups that an account is in, or None if there is no such account or it cannot be looked up.
 GroupsOf: TypeAlias = Callable[[Sid], frozenset[Sid] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The token that stands for a sender: all SIDs that it goes by. Without one nothing is allowed to it."""
+    """The token that stands for a sender: all SIDs that it goes by. Without one nothing is allowed to it.
+
+    `may_be_any_account` says that it has an account whose SID is not among them.
+    """
 
     sids: frozenset[Sid]
+    may_be_any_account: bool = False
 
 
 UNNAMED: Final = Sender(frozenset({EVERYONE, ANONYMOUS}))
 QUEUE_MANAGER: Final = Sender(frozenset({EVERYONE}))
-AUTHENTICATED: Final = Sender(frozenset({EVERYONE, AUTHENTICATED_USERS, NETWORK}))
+AUTHENTICATED: Final = Sender(frozenset({EVERYONE, AUTHENTICATED_USERS, NETWORK}), may_be_any_account=True)
 UNKNOWN: Final = Sender(frozenset())
 
 
@@ -115,11 +124,18 @@ def _mask(ace: Ace, sender: Sender) -> int:
 
     An ObjectAce for a part of an object gives nothing, because the whole is asked for, and denies what it denies.
     """
-    if isinstance(ace, OpaqueAce) or ace.ace_flags & INHERIT_ONLY_ACE or ace.sid not in sender.sids:
+    if isinstance(ace, OpaqueAce) or ace.ace_flags & INHERIT_ONLY_ACE:
+        return 0
+    may_be_meant = sender.may_be_any_account and ace.ace_type in _DENYING and _is_of_accounts(ace.sid)
+    if ace.sid not in sender.sids and not may_be_meant:
         return 0
     if isinstance(ace, ObjectAce) and ace.object_type is not None and ace.ace_type in _ALLOWING:
         return 0
     return ace.mask
+
+
+def _is_of_accounts(sid: Sid) -> bool:
+    return sid.identifier_authority == _NT_AUTHORITY and sid.sub_authority[:1] == (_ACCOUNTS,)
 
 
 def _sid(data: bytes) -> Sid | None:

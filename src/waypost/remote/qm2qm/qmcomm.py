@@ -11,12 +11,12 @@ from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.queues import OpenQueueDescriptor
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, LimitReached, QueueNotAvailable, WaypostError
-from waypost.limits import MAX_REMOTE_CURSORS
 from waypost.remote.access import ACCESSES, SHARES, guard_of
 from waypost.remote.context import RemoteHost
+from waypost.remote.cursors import MAX_HANDLE, open_cursor
 from waypost.remote.interfaces import qmcomm as table
 from waypost.remote.qm2qm.access import check_ready, is_refused, server_port
-from waypost.remote.qm2qm.remote_queues import RemoteQueue, RemoteQueues
+from waypost.remote.qm2qm.remote_queues import OpenedQueue, RemoteQueues
 from waypost.rpc.context_handles import HandleKind
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Parameters
@@ -24,9 +24,6 @@ from waypost.rpc.server_calls import Call, Service, any_level
 from waypost.wire.queue_format import remote_read_name
 
 GET_SERVER_PORT: Final = 31
-
-# Handles go over the wire as a DWORD.
-MAX_HANDLE: Final = 0xFFFF_FFFF
 
 Do: TypeAlias = Callable[[Call, Any, Now], Parameters]
 
@@ -113,14 +110,9 @@ class QmcommServer:
         remote = self._queues.find(handle, call)
         if remote is None:
             raise InvalidHandle(f"{handle} is no queue that this caller has opened")
-        if len(remote.descriptor.cursors) >= MAX_REMOTE_CURSORS:
-            raise LimitReached(f"{remote.descriptor.format_name} has {MAX_REMOTE_CURSORS} cursors of one handle")
-        cursor = self._host.manager.open_cursor(remote.descriptor)
+        cursor = open_cursor(self._host.manager, remote.descriptor)
         if cursor is None:
             raise QueueNotAvailable(f"{remote.descriptor.format_name} was deleted")
-        if cursor.handle > MAX_HANDLE:
-            self._host.manager.close_cursor(remote.descriptor, cursor)
-            raise LimitReached("no handle is left that a remote reader could name")
         return cursor
 
     def _get_server_port(self, _call: Call, request: table.GetServerPortRequest, _now: Now) -> table.GetServerPortReply:
@@ -131,5 +123,5 @@ class QmcommServer:
         if is_refused(call.caller, self._host):
             raise AccessDenied("the host asks callers to authenticate themselves, or for a higher level")
 
-    def _run_down(self, remote: RemoteQueue, _now: Now) -> None:
+    def _run_down(self, remote: OpenedQueue, _now: Now) -> None:
         self._queues.close_unread(remote)

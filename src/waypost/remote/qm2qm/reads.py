@@ -18,7 +18,8 @@ from waypost.hresult import HResult
 from waypost.remote.context import INFINITE_TIMEOUT, RemoteHost
 from waypost.remote.interfaces.qm2qm import RemoteReadDesc
 from waypost.remote.interfaces.remote_read import ReceiveAction
-from waypost.remote.qm2qm.remote_queues import CANCELED, RemoteQueue, RemoteQueues, RemoteReadEntry
+from waypost.remote.lookups import FIRST, SEEKS, seek_of
+from waypost.remote.qm2qm.remote_queues import CANCELED, OpenedQueue, RemoteQueues, RemoteReadEntry
 from waypost.rpc.context_handles import HandleKind
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import NULL_HANDLE, Parameters
@@ -29,24 +30,10 @@ OK: Final = HResult.MQ_OK
 INVALID_HANDLE: Final = HResult.MQ_ERROR_INVALID_HANDLE
 INVALID_PARAMETER: Final = HResult.MQ_ERROR_INVALID_PARAMETER
 
-FIRST: Final = 0
-LAST: Final = 0xFFFF_FFFF_FFFF_FFFF
-
 _ACTIONS: Final = frozenset(
     {ReceiveAction.MQ_ACTION_RECEIVE, ReceiveAction.MQ_ACTION_PEEK_CURRENT, ReceiveAction.MQ_ACTION_PEEK_NEXT}
 )
-_LOOKUP_PEEKS: Final[dict[int, MessageSeekAction]] = {
-    ReceiveAction.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
-    ReceiveAction.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
-    ReceiveAction.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
-}
-_LOOKUP_RECEIVES: Final[dict[int, MessageSeekAction]] = {
-    ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
-}
-_SEEKS: Final = _LOOKUP_PEEKS | _LOOKUP_RECEIVES
-_RECEIVES: Final = frozenset({ReceiveAction.MQ_ACTION_RECEIVE, *_LOOKUP_RECEIVES})
+_RECEIVES: Final = frozenset(action for action in ReceiveAction if not action.is_peek)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +98,7 @@ class Reads:
         # readings MQQP 3.2, MQQP 3.3: of the descriptor, and in two phases.
         request = ReadRequest(0, two_phase_read=True) if entry.action in _RECEIVES else None
         reading = self._host.manager.reading
-        seek = _seek(entry.action, lookup_id)
+        seek = seek_of(entry.action, lookup_id)
         read = reading.read_message_by_lookup_identifier(remote.descriptor, lookup_id, seek, request)
         self._answer(call, entry, answer, read)
 
@@ -182,7 +169,7 @@ class Reads:
         self.end(entry, delete_message=False)
 
 
-def _check(desc: RemoteReadDesc, remote: RemoteQueue | None) -> HResult:
+def _check(desc: RemoteReadDesc, remote: OpenedQueue | None) -> HResult:
     """MS-MQQP 3.1.4.1, in this order. A queue of somebody else is None."""
     if not desc.queue or desc.queue != desc.remote_queue:
         return INVALID_PARAMETER
@@ -199,15 +186,6 @@ def _check(desc: RemoteReadDesc, remote: RemoteQueue | None) -> HResult:
 
 def _is_lookup(desc: RemoteReadDesc, lookup_id: int) -> bool:
     """MS-MQQP 3.1.4.11: LookupId 0 means something for the two actions NEXT alone."""
-    if desc.timeout or desc.cursor or desc.action not in _SEEKS:
+    if desc.timeout or desc.cursor or desc.action not in SEEKS:
         return False
-    return lookup_id != FIRST or _SEEKS[desc.action] is MessageSeekAction.SEEK_NEXT
-
-
-def _seek(action: int, lookup_id: int) -> MessageSeekAction:
-    seek = _SEEKS[action]
-    if seek is MessageSeekAction.SEEK_NEXT and lookup_id == FIRST:
-        return MessageSeekAction.SEEK_FIRST
-    if seek is MessageSeekAction.SEEK_PREVIOUS and lookup_id == LAST:
-        return MessageSeekAction.SEEK_LAST
-    return seek
+    return lookup_id != FIRST or SEEKS[desc.action] is MessageSeekAction.SEEK_NEXT

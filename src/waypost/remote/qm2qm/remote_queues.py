@@ -21,7 +21,7 @@ CANCELED: Final = HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT
 
 
 @dataclass(slots=True, eq=False)
-class RemoteQueue:
+class OpenedQueue:
     """An OpenQueueDescriptor with what refers to it. `reads` are those that wait, by their RequestId."""
 
     descriptor: OpenQueueDescriptor
@@ -38,7 +38,7 @@ class RemoteQueue:
 class OpenQueueEntry:
     """MS-MQQP 3.1.1.4: what a PCTX_RRSESSION_HANDLE_TYPE stands for."""
 
-    remote: RemoteQueue
+    remote: OpenedQueue
     client_id: bytes
 
 
@@ -49,7 +49,7 @@ class RemoteReadEntry:
     The message is known by its LookupIdentifier (readings MQQP 3.11).
     """
 
-    remote: RemoteQueue
+    remote: OpenedQueue
     timeout: int
     action: int
     request_id: int
@@ -63,25 +63,25 @@ class RemoteQueues:
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
-        self._by_handle: dict[int, RemoteQueue] = {}
+        self._by_handle: dict[int, OpenedQueue] = {}
 
     @property
     def given_out(self) -> int:
         """How many messages are locked for callers that have not said what became of them."""
         return sum(len(remote.descriptor.two_phase_reads) for remote in self._by_handle.values())
 
-    def add(self, descriptor: OpenQueueDescriptor, call: Call) -> RemoteQueue:
+    def add(self, descriptor: OpenQueueDescriptor, call: Call) -> OpenedQueue:
         descriptor.advance_remote_read()
-        remote = RemoteQueue(descriptor, call.caller)
+        remote = OpenedQueue(descriptor, call.caller)
         self._by_handle[descriptor.handle] = remote
         return remote
 
-    def find(self, handle: int, call: Call) -> RemoteQueue | None:
+    def find(self, handle: int, call: Call) -> OpenedQueue | None:
         """The queue that the caller has opened under this handle."""
         remote = self._by_handle.get(handle)
         return remote if remote is not None and _is_same(remote.owner, call.caller) else None
 
-    def find_ready(self, handle: int, call: Call) -> RemoteQueue | None:
+    def find_ready(self, handle: int, call: Call) -> OpenedQueue | None:
         """The same for a queue that has an OpenQueueEntry."""
         remote = self.find(handle, call)
         return remote if remote is not None and remote.entries else None
@@ -106,12 +106,12 @@ class RemoteQueues:
             self.cancel(read)
         self._close(entry.remote)
 
-    def close_unread(self, remote: RemoteQueue) -> None:
+    def close_unread(self, remote: OpenedQueue) -> None:
         """MS-MQMP 3.1.4.3: a queue that nobody has begun to read closes with its qmcomm context."""
         if remote.descriptor.remote_read_state is RemoteReadState.OPENED:
             self._close(remote)
 
-    def _close(self, remote: RemoteQueue) -> None:
+    def _close(self, remote: OpenedQueue) -> None:
         """Close Queue. Locked messages are free again: from now on their reads cannot be ended."""
         self._manager.close_queue(remote.descriptor)
         self._by_handle.pop(remote.descriptor.handle, None)

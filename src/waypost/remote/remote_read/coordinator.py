@@ -4,15 +4,15 @@ A transaction that is under way here is taken by its identifier, whatever the to
 token that `local_token` makes: nobody but a client of Waypost can mean such a transaction, and that client brings it to
 its end with the queue manager. A token of MS-DTCO 2.2.5.4 speaks of a coordinator on another computer that cannot be
 reached from here, and is refused. A client may vanish, so what was begun like this is aborted when it is not prepared
-in time.
+in time. Only the names of transactions are kept for that: one that has ended is remembered until there are many, and
+with it would be all its messages.
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from waypost.clock import Now
 from waypost.core.external_transactions import ExternalTransactions
 from waypost.core.timers import Timers
-from waypost.core.transaction_records import Transaction
 from waypost.core.transactions import Transactions
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID
@@ -20,6 +20,9 @@ from waypost.hresult import HResult
 from waypost.limits import MAX_ENLISTED_TRANSACTIONS
 
 _PREFIX: Final = b"waypost transaction\0"
+
+# The identifier of a transaction and its number, which another one with the same identifier does not have.
+_Name: TypeAlias = tuple[bytes, int]
 
 
 def local_token(transaction_id: bytes) -> bytes:
@@ -39,7 +42,7 @@ class LocalCoordinator:
         self._transactions: Final = transactions
         self._external: Final = external
         self._timeout_s: Final = timeout_s
-        self._begun: dict[int, Transaction] = {}
+        self._begun: dict[int, _Name] = {}
         self._timers: Final = Timers(self._is_running)
         self._last_number = 0
 
@@ -61,14 +64,15 @@ class LocalCoordinator:
         except WaypostError as error:
             return error.hresult
         self._last_number += 1
-        self._begun[self._last_number] = self._transactions.collection[transaction_id]
+        self._begun[self._last_number] = transaction_id, self._transactions.number(transaction_id)
         self._timers.start(now.monotonic + self._timeout_s, self._last_number)
         return HResult.MQ_OK
 
     def tick(self, now: Now) -> None:
         """Abort what has taken too long."""
         for number in self._timers.expired(now.monotonic):
-            self._external.dtc_transaction_abort(self._begun.pop(number).identifier)
+            identifier, _ = self._begun.pop(number)
+            self._external.dtc_transaction_abort(identifier)
 
     def next_deadline(self) -> float | None:
         return self._timers.next_deadline()
@@ -76,5 +80,6 @@ class LocalCoordinator:
     def _is_running(self, number: int) -> bool:
         return number in self._begun and self._is_open(self._begun[number])
 
-    def _is_open(self, transaction: Transaction) -> bool:
-        return self._transactions.collection.get(transaction.identifier) is transaction and not transaction.is_prepared
+    def _is_open(self, name: _Name) -> bool:
+        identifier, number = name
+        return self._transactions.is_open(identifier) and self._transactions.number(identifier) == number

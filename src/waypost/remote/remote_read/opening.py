@@ -1,17 +1,19 @@
 """Queue context handles and cursors: MS-MQRR 3.1.4.2 to 3.1.4.5, 3.1.4.11, 3.1.6.1 and 3.1.6.2.
 
 Whoever opens a queue needs the right to do with it what it opens it for; from then on the handle decides. A subqueue is
-made when it is opened, so its queue has to be there and to allow it (readings MQRR 3.29).
+made when it is opened, so its queue has to be there and to allow it (readings MQRR 3.29). Callers whose calls are not
+protected as they have to be do not learn which queues there are.
 """
 
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.queues import AccessType, Queue, ShareMode
-from waypost.errors import AccessDenied, InvalidParameter, WaypostError
+from waypost.core.queues import AccessType, ShareMode
+from waypost.errors import AccessDenied, InvalidParameter, LimitReached, WaypostError
 from waypost.hresult import HResult
-from waypost.remote.access import ACCESSES, SHARES, guard_of
+from waypost.remote.access import ACCESSES, SHARES, find_guard, guard_of
 from waypost.remote.context import RemoteHost
+from waypost.remote.cursors import open_cursor
 from waypost.remote.interfaces.remote_read import (
     CloseCursorRequest,
     CloseQueueReply,
@@ -34,7 +36,7 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import remote_read_name
 
-_MAX_CURSOR: Final = 0xFFFF_FFFF
+_MAX_MOVE_CONTEXT: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Opening:
@@ -76,8 +78,7 @@ class Opening:
         except WaypostError as error:
             raise _as_fault(error) from error
         handle = self._new_handle(call, queue)
-        while queue.move_context in self.moves or not queue.move_context:
-            queue.move_context = int.from_bytes(self._host.new_guid()[:8], "little")
+        queue.move_context = self._new_move_context()
         self.moves[queue.move_context] = queue
         return OpenQueueForMoveReply(queue.move_context, handle)
 
@@ -90,11 +91,13 @@ class Opening:
 
     def create_cursor(self, call: Call, request: CreateCursorRequest, _now: Now) -> CreateCursorReply:
         """3.1.4.4."""
-        cursor = self._host.manager.open_cursor(self.find(call, request.context).descriptor)
+        queue = self.find(call, request.context)
+        try:
+            cursor = open_cursor(self._host.manager, queue.descriptor)
+        except LimitReached as error:
+            return CreateCursorReply(0, error.hresult)
         if cursor is None:
             return CreateCursorReply(0, HResult.MQ_ERROR_INVALID_HANDLE)
-        if cursor.handle > _MAX_CURSOR:
-            return CreateCursorReply(0, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         return CreateCursorReply(cursor.handle, HResult.MQ_OK)
 
     def close_cursor(self, call: Call, request: CloseCursorRequest, _now: Now) -> ResultReply:
@@ -118,26 +121,34 @@ class Opening:
         share: ShareMode,
         now: Now,
     ) -> RemoteQueue:
-        guard = guard_of(self._host, name)
-        level = self._min_auth_level(guard, request.workgroup)
+        level = self._min_auth_level(name, request.workgroup)
         if call.caller.level < level:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
+        guard = guard_of(self._host, name)
         if not self._host.may(call.caller, guard, access):
             raise AccessDenied(f"{guard} is not for this caller")
         descriptor = self._host.manager.open_queue(name, access, share, now)
         assert descriptor.queue is not None
         return RemoteQueue(descriptor, descriptor.queue, call.handles, level)
 
-    def _min_auth_level(self, queue: Queue, is_workgroup: int) -> AuthLevel:
-        """Product note 19."""
+    def _min_auth_level(self, name: FormatName, is_workgroup: int) -> AuthLevel:
+        """Product note 19. A queue that is not there is none that is open to everybody."""
         settings = self._host.settings
         if settings.allows_nonauthenticated_rpc and (is_workgroup or not settings.denies_workgroup_client):
             return AuthLevel.NONE
-        if settings.allows_none_security_client:
+        guard = find_guard(self._host, name) if settings.allows_none_security_client else None
+        if guard is not None:
             anonymous = Caller.anonymous("")
-            if any(self._host.may(anonymous, queue, access) for access in ACCESSES.values()):
+            if any(self._host.may(anonymous, guard, access) for access in ACCESSES.values()):
                 return AuthLevel.NONE
         return settings.min_auth_level
+
+    def _new_move_context(self) -> int:
+        """A random number that is not 0."""
+        while True:
+            context = int.from_bytes(self._host.new_guid(), "little") % _MAX_MOVE_CONTEXT + 1
+            if context not in self.moves:
+                return context
 
     def _new_handle(self, call: Call, queue: RemoteQueue) -> ContextHandle:
         try:

@@ -17,6 +17,7 @@ from waypost.core.timers import Timers
 from waypost.hresult import HResult
 from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.context_handles import ContextHandles
+from waypost.rpc.server_calls import Call
 
 
 class Ending(Flag):
@@ -31,7 +32,7 @@ class RemoteQueue:
     """An OpenQueueDescriptor that a client opened, and its queue, whatever becomes of the two.
 
     `handles` are those of the client. A call on this one has at least `min_auth_level` (product note 19).
-    `move_context` is 0 unless messages can be moved to the queue. `waits` are the request ids of calls that wait.
+    `move_context` is 0 unless messages can be moved to the queue. `waits` are the calls that wait, by their request id.
     """
 
     descriptor: OpenQueueDescriptor
@@ -40,7 +41,7 @@ class RemoteQueue:
     min_auth_level: AuthLevel
     move_context: int = 0
     pending: "dict[int, PendingRequestEntry]" = field(default_factory=dict)
-    waits: set[int] = field(default_factory=set)
+    waits: dict[int, Call] = field(default_factory=dict)
 
     def is_in_use(self, request_id: int) -> bool:
         return request_id in self.pending or request_id in self.waits
@@ -108,6 +109,11 @@ class PendingRequestTable:
         return self._manager.reading.dequeue_message_end(
             descriptor, lookup_id, delete_message=delete_message, transaction=entry.transaction
         )
+
+    def withdraw(self, entry: PendingRequestEntry, lookup_id: int) -> None:
+        """A message came for a request whose client has gone."""
+        entry.lookup_identifier = lookup_id
+        self.end(entry, delete_message=False)
 
     def give_back(self, entry: PendingRequestEntry, lookup_id: int) -> None:
         """A message came for a request whose handle was closed in the same moment.

@@ -11,7 +11,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import ReadRequest
-from waypost.core.reading import MessageSeekAction, Read, Waiting
+from waypost.core.reading import Read, Waiting
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.remote.context import INFINITE_TIMEOUT, RemoteHost
@@ -24,6 +24,7 @@ from waypost.remote.interfaces.remote_read import (
     StartReceiveRequest,
     StartTransactionalReceiveRequest,
 )
+from waypost.remote.lookups import seek_of
 from waypost.remote.remote_read.packets import receive_reply
 from waypost.remote.remote_read.pending import Ending, PendingRequestEntry, PendingRequestTable, RemoteQueue
 from waypost.rpc.interface import ResultReply
@@ -33,17 +34,6 @@ from waypost.wire.receive_reply import BodyLimits, ReceiveReply
 
 Find = Callable[[Call, ContextHandle], RemoteQueue]
 
-# readings MQRR 3.8: behind every message, so that the one before it is the last.
-_BEHIND_ALL: Final = 0xFFFF_FFFF_FFFF_FFFF
-
-_SEEKS: Final = {
-    ReceiveAction.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
-    ReceiveAction.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
-    ReceiveAction.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
-}
 _ACTIONS: Final = frozenset(ReceiveAction)
 
 
@@ -90,7 +80,9 @@ class Receiving:
     def cancelled(self, call: Call) -> None:
         """Nobody waits for this call any more."""
         if call in self._waiting:
-            self._cancel(*self._waiting[call])
+            queue, request_id = self._waiting[call]
+            if queue.waits.get(request_id) is call:
+                self._cancel(queue, request_id)
 
     def _start(
         self, call: Call, request: StartReceiveRequest, now: Now, *, transaction: bytes | None, ending: Ending
@@ -112,7 +104,7 @@ class Receiving:
         read = self._read(queue, request, action, transaction, now=now)
         limits = BodyLimits(request.max_body_size, request.max_compound_message_size)
         if isinstance(read, Waiting):
-            queue.waits.add(request.request_id)
+            queue.waits[request.request_id] = call
             self._waiting[call] = queue, request.request_id
             self._host.await_read(read.wait_id, partial(self._waited, call, entry, limits))
             return None
@@ -159,19 +151,24 @@ class Receiving:
                 return reading.peek_message(descriptor, wanted, now)
             case ReceiveAction.MQ_ACTION_PEEK_NEXT:
                 return reading.peek_next_message(descriptor, wanted, now)
-        seek = _SEEKS[action]
-        if seek is MessageSeekAction.SEEK_PREVIOUS and request.lookup_id == _BEHIND_ALL:
-            seek = MessageSeekAction.SEEK_LAST
+        seek = seek_of(action, request.lookup_id)
         taken = None if action.is_peek else ReadRequest(0, transaction=transaction, two_phase_read=True)
         return reading.read_message_by_lookup_identifier(descriptor, request.lookup_id, seek, taken)
 
     def _waited(self, call: Call, entry: PendingRequestEntry | None, limits: BodyLimits, read: Read, now: Now) -> None:
         """The wait of a call has ended."""
         queue, request_id = self._waiting.pop(call)
-        queue.waits.remove(request_id)
-        if entry is not None and read.message is not None and queue.pending.get(request_id) is not entry:
-            self._pending.give_back(entry, read.message.lookup_identifier)
-            read = Read(HResult.MQ_ERROR_OPERATION_CANCELLED)
+        # A call that was cancelled has left already, and another may wait under its number.
+        if queue.waits.get(request_id) is call:
+            del queue.waits[request_id]
+        message = read.message
+        if entry is not None and message is not None:
+            if queue.pending.get(request_id) is not entry:
+                self._pending.give_back(entry, message.lookup_identifier)
+                read = Read(HResult.MQ_ERROR_OPERATION_CANCELLED)
+            elif not call.is_deliverable:
+                self._pending.withdraw(entry, message.lookup_identifier)
+                return
         call.reply(self._result(queue, entry, limits, read, now=now))
 
     def _result(
@@ -187,9 +184,14 @@ class Receiving:
         return receive_reply(self._host.manager, queue.queue, read.message, limits)
 
     def _cancel(self, queue: RemoteQueue, request_id: int) -> HResult:
-        return self._host.manager.reading.cancel_waiting_message_read_request(
+        """End a wait. Its number is free at once, though its call is answered at the end of the operation."""
+        status = self._host.manager.reading.cancel_waiting_message_read_request(
             queue.descriptor, request_id, HResult.MQ_ERROR_OPERATION_CANCELLED
         )
+        if status is HResult.MQ_OK:
+            del queue.waits[request_id]
+            queue.pending.pop(request_id, None)
+        return status
 
     def _end(self, call: Call, request: EndReceiveRequest, ending: Ending) -> ResultReply:
         pending = self._find(call, request.context).pending
