@@ -196,3 +196,18 @@ def test_what_is_prepared_stays_when_its_reader_is_lost(host: Host, reader: Read
     assert host.contents(host.ledger) == [("a", LOCKED)]
     host.decide_commit(UOW)
     assert host.contents(host.ledger) == []
+
+
+def test_a_lost_reader_does_not_count_for_a_message_that_another_one_has_by_now(
+    host: Host, reader: Reader, other: Reader
+) -> None:
+    reader.enlist(local_token(UOW))
+    handle, elsewhere = reader.open("ledger"), other.open("ledger")
+    host.put("a", host.ledger)
+    reader.read(handle, request_id=1, tx=UOW)
+    host.decide_abort(UOW)
+    assert label(other.read(elsewhere, request_id=1)) == "a"
+    aborted = host.messages.get(host.ledger.number, next(iter(host.ledger.positions))).abort_count
+    reader.vanish()
+    assert host.messages.get(host.ledger.number, next(iter(host.ledger.positions))).abort_count == aborted
+    assert host.contents(host.ledger) == [("a", LOCKED)]

@@ -429,3 +429,18 @@ def test_a_handle_for_peeking_rejects_nothing(host: Host, reader: Reader, handle
     assert reader.set_class(handle, lookup_id, 0xC004) == USAGE, "what is prepared stays as it is"
     host.decide_commit(UOW)
     assert host.reasons == [("a", RECEIVED)]
+
+
+def test_nothing_more_is_received_in_a_transaction_that_was_given_up() -> None:
+    """Its reader may not know yet: what it took would be gone, and its transaction would not be committed."""
+    host = Host(RemoteSettings(transaction_timeout_s=10))
+    reader = Reader(serve(host), host)
+    reader.enlist(local_token(UOW))
+    handle = reader.open("ledger")
+    host.put("a", host.ledger)
+    host.tick(10)
+    assert under_way(host) == set()
+    assert reader.read(handle, tx=UOW).record.hresult == SEQUENCE
+    assert reader.enlist(local_token(UOW)) == ENLIST
+    assert host.contents(host.ledger) == [("a", AVAILABLE)]
+    assert label(reader.read(handle, tx=OTHER_UOW)) == "a", "one that nobody ever knew is for this message alone"

@@ -419,3 +419,30 @@ def test_every_fault_is_drawn_by_some_seed_and_missing_in_another() -> None:
     drawn = [draw(Random(seed)) for seed in range(100)]
     for name in Faults.__slots__:
         assert len({getattr(each, name) for each in drawn}) > 1
+
+
+def test_each_end_knows_the_other() -> None:
+    place = Place()
+    place.open()
+    assert place.fabric.wires.peer(place.a, 1) == (place.b, 101)
+    assert place.fabric.wires.peer(place.b, 101) == (place.a, 1)
+
+
+def test_whoever_looks_for_dead_connections_finds_them() -> None:
+    place = Place(replace(PERFECT, silent_death=1.0))
+    place.open()
+    place.a.life += 1
+    place.fabric.went_down(place.a)
+    place.settle()
+    assert place.b.took() == []
+    place.fabric.wires.find_dead()
+    place.settle()
+    assert place.b.took() == [("connection_lost", 101)]
+
+
+def test_a_connection_that_lives_is_not_taken_for_dead() -> None:
+    place = Place()
+    place.open()
+    place.fabric.wires.find_dead()
+    place.settle()
+    assert place.b.took() == []

@@ -151,3 +151,48 @@ def test_what_was_moved_to_a_queue_that_somebody_cleared_is_not_missed() -> None
     client.did(Ask("move", (RECEIVE, 7, 9)))
     client.did(Ask("delete_queue", (Existing("q2"),)))
     client.history.drained()
+
+
+def test_a_message_that_a_remote_reader_has_ended_never_comes_again() -> None:
+    client = Client()
+    client.sent(1)
+    client.history.ending(1)
+    client.history.ended(1, None)
+    with pytest.raises(Violation, match="<1> was received twice"):
+        client.received(1)
+
+
+def test_whether_a_remote_reader_was_heard_may_be_unknown() -> None:
+    client = Client()
+    client.sent(1)
+    client.history.ending(1)
+    client.history.drained()
+    client.received(1)
+
+
+def test_what_the_node_did_not_let_a_remote_reader_end_is_missed() -> None:
+    client = Client()
+    client.sent(1)
+    client.history.ending(1)
+    client.history.not_ended(1)
+    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+        client.history.drained()
+
+
+def test_what_a_remote_reader_receives_in_a_transaction_is_received_with_its_commit() -> None:
+    client = Client()
+    client.sent(1)
+    client.history.ending(1)
+    client.history.ended(1, TX)
+    with pytest.raises(Violation, match="never received"):
+        client.history.drained()
+    client.did(commit())
+    client.history.drained()
+
+
+def test_what_remote_readers_purge_or_move_may_be_gone() -> None:
+    client = Client()
+    client.sent(1)
+    client.history.moves("q1", "q1;late")
+    client.history.clears("q1;late")
+    client.history.drained()

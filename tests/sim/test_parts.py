@@ -9,6 +9,8 @@ from waypost.sim.clock import Clock
 from waypost.sim.marks import SOMETIMES, Marks
 from waypost.sim.model.disk import Disk, SavedBox
 from waypost.sim.network import NoNetwork
+from waypost.sim.remote import swarm as remote_swarm
+from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.words import Plan
@@ -60,8 +62,8 @@ def test_what_was_not_durable_is_gone_in_a_crash() -> None:
     assert (disk.token, disk.durable, disk.highest_box) == (1, 0, 1)
 
 
-def test_there_is_no_network_yet() -> None:
-    world = World(0, Marks())
+def test_without_remote_readers_there_is_no_network() -> None:
+    world = World(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
     world.run()
     with pytest.raises(Violation, match="network that is not there"):
         NoNetwork().carry(world.machines[0], "a datagram")
@@ -69,6 +71,9 @@ def test_there_is_no_network_yet() -> None:
 
 def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:
     drawn = [swarm.draw(Random(seed)) for seed in range(200)]
-    assert {name for each in drawn for name in each.workloads} == set(SCRIPTS)
+    readers = [each for each in map(remote_swarm.draw, range(200)) if each is not None]
+    workloads = [each.workloads for each in drawn] + [each.workloads for each in readers]
+    assert {name for names in workloads for name in names} == set(SCRIPTS)
+    assert {name for each in readers for name in each.readers} == set(REMOTE_SCRIPTS)
     for name in ("quota", "block", "purge_part", "page", "crash", "full", "jump", "express", "expiring", "asking"):
         assert len({getattr(each, name) for each in drawn}) > 1

@@ -58,6 +58,9 @@ class Coordinator(Protocol):
         Else nothing is left behind.
         """
 
+    def has_given_up(self, transaction_id: bytes) -> bool:
+        """Whether the transaction was aborted because it took too long, which its reader may not know yet."""
+
 
 class RemoteHost(Protocol):
     """The queue manager, as a server of remote reading sees it."""

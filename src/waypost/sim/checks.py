@@ -1,4 +1,5 @@
 """The invariants that are checked on node, store and model: those after every event, and the thorough ones."""
+# ruff: noqa: SLF001, memory is what is checked
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from waypost.node.node import Node
 from waypost.sim.client import Ask
 from waypost.sim.model.letters import BEHIND_ALL, Answer, Box, Letter, State
 from waypost.sim.model.oracle import Oracle
+from waypost.sim.model.remote import RemoteCall
 from waypost.sim.violation import Violation
 from waypost.store import keys
 from waypost.store.keys import Counter
@@ -85,7 +87,7 @@ def check_counts(node: Node, oracle: Oracle) -> None:
         raise Violation(
             f"SequentialID is {manager.positions.sequential_id}, and the last message got {books.sequential_id}"
         )
-    volatile = len(node.messages._volatile)  # noqa: SLF001, memory is what is checked
+    volatile = len(node.messages._volatile)
     if volatile != books.volatile:
         raise Violation(
             f"{volatile} messages are in memory for good, and {books.volatile} are express or held by a transaction"
@@ -104,7 +106,7 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
         )
 
 
-def check_durable(ask: Ask, answer: Answer, oracle: Oracle) -> None:
+def check_durable(ask: Ask | RemoteCall, answer: Answer, oracle: Oracle) -> None:
     if answer.needs > oracle.disk.durable:
         raise Violation(
             f"{ask} was answered before it was durable: batch {answer.needs} of {oracle.disk.durable} that are"
@@ -157,6 +159,36 @@ def check_all(node: Node, oracle: Oracle, now: Now) -> None:
             raise Violation(f"the transaction {identifier.hex()[:8]} is not prepared as it has to be")
 
 
+def check_states(node: Node, oracle: Oracle) -> None:
+    """Nothing is locked that nobody holds, and the other way round."""
+    for number, box in oracle.books.by_number.items():
+        queue = node.manager.collection.by_number[number]
+        _check_states(queue, box)
+        _check_attributes(queue, box)
+
+
+def check_connections(node: Node, oracle: Oracle) -> None:
+    """The node knows those of remote readers that are there."""
+    if node.remote is not None and list(node.remote._connections) != oracle.remote.connections:
+        due = len(oracle.remote.connections)
+        raise Violation(f"remote readers have {len(node.remote._connections)} connections, and {due} were due")
+
+
+def check_left_behind(node: Node) -> None:
+    """When no remote reader is left: nothing of them is in memory."""
+    remote = node.remote
+    if remote is None:
+        return
+    left = (
+        len(remote._connections),
+        len(remote._waits),
+        len(remote._rpc._connections),
+        len(remote._remote_read._pending),
+    )
+    if any(left):
+        raise Violation(f"remote readers are gone, and have left {left} connections, waits and messages behind")
+
+
 def check_store(store: MemoryStore, oracle: Oracle) -> None:
     """Thorough, when nothing is on its way: the store holds what has to be durable, whole, and nothing else."""
     disk = oracle.disk
@@ -190,9 +222,9 @@ def check_store(store: MemoryStore, oracle: Oracle) -> None:
 
 def check_memory(node: Node) -> None:
     """When nothing is on its way: what is durable is not in memory."""
-    if node.messages._pending:  # noqa: SLF001, memory is what is checked
-        raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")  # noqa: SLF001
-    if node.messages._submitted:  # noqa: SLF001
+    if node.messages._pending:
+        raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")
+    if node.messages._submitted:
         raise Violation("batches that are durable are still remembered")
 
 
@@ -235,6 +267,8 @@ def _check_attributes(queue: Queue, box: Box) -> None:
     waiting = [len(handle.waits) for handle in box.waiting.values()]
     if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
         raise Violation(f"other reads wait on {box.key} than those that are due")
+    if len(queue.descriptors) != len(box.handles):
+        raise Violation(f"{box.key} is open {len(queue.descriptors)} times, and {len(box.handles)} were due")
 
 
 def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:

@@ -54,6 +54,15 @@ class Result:
 Script = Generator[Ask | Pause, Result, None]
 
 
+class Asker(Protocol):
+    """Whoever asks a machine for something."""
+
+    @property
+    def name(self) -> str: ...
+
+    def answered(self, result: Result, /) -> None: ...
+
+
 class Workplace(Protocol):
     """A machine as its clients know it."""
 

@@ -80,6 +80,36 @@ class History:
             case "move", (int(source), _, int(target)):
                 self._move(source, target)
 
+    # What remote readers know.
+
+    def ending(self, uid: int) -> None:
+        """One of them is about to say that the message has arrived. Whether that is heard is not known yet."""
+        self._uncertain[uid] = None
+
+    def ended(self, uid: int, transaction: bytes | None) -> None:
+        """It was heard: the message is gone for good, or with its transaction."""
+        self._uncertain.pop(uid, None)
+        if transaction is None:
+            self._receive(uid)
+        else:
+            self._receives.setdefault(transaction, []).append(uid)
+
+    def not_ended(self, uid: int) -> None:
+        """The node does not want to hear it: the message is for others."""
+        self._uncertain.pop(uid, None)
+
+    def clears(self, key: str) -> None:
+        """One of them asks for a purge."""
+        self._cleared[key.partition(";")[0]] = None
+
+    def moves(self, here: str, there: str) -> None:
+        """One of them asks for a move."""
+        self._moves.setdefault(here.partition(";")[0], {})[there.partition(";")[0]] = None
+
+    def enlists(self, identifier: bytes) -> None:
+        """One of them begins a transaction that a coordinator is to end."""
+        self._external[identifier] = None
+
     def crashed(self, asks: Iterable[Ask]) -> None:
         """These were under way. What a transaction did is gone with it, if nobody had asked to commit."""
         asked: dict[bytes, None] = dict(self._external)
@@ -146,11 +176,9 @@ class History:
             self._sent[draft.uid] = draft, key
 
     def _read(self, name: str, handle: int, message: Message, transaction: bytes | None) -> None:
-        key = self._handles[handle]
-        found = _MARK.search(message.packet)
-        if found is None or _is_aside(key):
+        uid = uid_in(message.packet, self._handles[handle])
+        if uid is None:
             return
-        uid = int(found[1])
         if transaction is not None:
             self._receives.setdefault(transaction, []).append(uid)
         elif name == "begin_receive":
@@ -173,6 +201,12 @@ class History:
                 self._cleared[self._handles.get(handle, "").partition(";")[0]] = None
 
 
+def uid_in(packet: bytes, key: str) -> int | None:
+    """Which message of an application this is, if it comes from a queue of theirs."""
+    found = None if _is_aside(key) else _MARK.search(packet)
+    return None if found is None else int(found[1])
+
+
 def _is_aside(key: str) -> bool:
     """Where copies go, and acknowledgments that bring a body back."""
-    return key == "admin" or key.endswith(";journal") or key.startswith(";")
+    return key.partition(";")[0] in ("", "admin") or key.endswith(";journal")

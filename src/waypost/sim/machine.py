@@ -13,17 +13,21 @@ from waypost.core.external_transactions import EnlistResourceManager, ReenlistTr
 from waypost.hresult import HResult
 from waypost.node.application import Call
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
+from waypost.node.recovery import Settings
+from waypost.node.remote import RemoteReading
 from waypost.sim import checks
-from waypost.sim.client import Ask, Client, Result
+from waypost.sim.client import Ask, Asker, Client, Result
 from waypost.sim.clock import Clock
 from waypost.sim.drive import Drive
 from waypost.sim.history import History
+from waypost.sim.model.enlistments import ABORTED, TIMED_OUT
 from waypost.sim.model.letters import Key
 from waypost.sim.model.oracle import Oracle
+from waypost.sim.model.remote import Remote, RemoteCall
 from waypost.sim.swarm import Swarm
 from waypost.sim.twins import Twins
 from waypost.sim.violation import Violation
-from waypost.sim.words import Existing
+from waypost.sim.words import COMPUTER, Existing
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
@@ -44,18 +48,21 @@ class Machine:
         self.name: Final = name
         self.world: Final = world
         self.swarm: Final = swarm
-        self.rng: Final = world.rng
-        rng = world.rng
+        rng = self.rng = world.rng
         self.clock: Final = Clock(rng.uniform(0, 1e6), 1.7e9 + rng.uniform(0, 1e6), rng.uniform(0.97, 1.03))
         self.drive: Final = Drive(self)
-        self.oracle: Final = Oracle(world.marks, swarm.quota, swarm.purge_part)
+        lounge = world.lounge
+        patience = None if lounge is None else lounge.swarm.patience
+        self.oracle: Final = Oracle(world.marks, swarm.quota, swarm.purge_part, patience)
         self.history: Final = History()
         self.clients: Final[list[Client[Machine]]] = []
         self.life = 0
         # The transactions that were in doubt at the last start.
         self.reenlisted: list[bytes] = []
-        self._twins: Final = Twins(self.drive.store, self.oracle, lambda: rng.randbytes(16), world.interval)
-        self._requests: dict[object, tuple[Client[Machine], Ask, int]] = {}
+        settings = Settings(COMPUTER, quota=swarm.quota, remote=None if lounge is None else lounge.serving)
+        self._twins: Final = Twins(self.drive.store, self.oracle, settings, lambda: rng.randbytes(16))
+        self._twins.interval = world.interval
+        self._requests: dict[object, tuple[Asker, Ask, int]] = {}
         self._deadline: float | None = None
         self._tick_at = _NEVER
         self._takes_effects_later = False
@@ -77,7 +84,9 @@ class Machine:
         self.world.trace.note(self.world.time, number, *words)
 
     def think(self) -> float:
-        return self.world.rng.random() * 2 * self.swarm.think
+        """Applications leave some time to remote readers, for whom every step is a way there and back."""
+        pace = 1 if self.world.lounge is None or self.world.is_healing else 8
+        return self.world.rng.random() * 2 * self.swarm.think * pace
 
     def later(self, delay: float, action: Callable[[], None]) -> None:
         """Do it if this life lasts so long."""
@@ -121,7 +130,9 @@ class Machine:
     def stop(self) -> None:
         """A clean end: what was begun is written and answered. A disk that is full makes it a crash."""
         life = self.life
-        self._take_effects()
+        self.world.network.stopping()
+        if life == self.life:
+            self._take_effects()
         if life == self.life and self.drive.store.full:
             self.crash("at a stop, as the disk is full")
         if life == self.life:
@@ -138,6 +149,7 @@ class Machine:
         self.history.crashed(ask for _, ask, _ in self._requests.values())
         self.life += 1
         self.oracle.crash()
+        self.world.network.went_down()
         for client in self.clients:
             client.stop()
         self.drive.store.full = False
@@ -154,7 +166,7 @@ class Machine:
 
     # Operations and timers.
 
-    def perform(self, client: "Client[Machine]", ask: Ask) -> Result | None:
+    def perform(self, client: Asker, ask: Ask) -> Result | None:
         """Have the node and the model do it. The result if it is known at once."""
         now = self.now
         self._tick_if_due(now)
@@ -196,9 +208,12 @@ class Machine:
             time = max(self.clock.time_of(deadline), self.world.time) + _LATE
             if time < self._tick_at:
                 self._tick_at = time
-                self.later(time - self.world.time, self._on_timer)
+                self.later(time - self.world.time, lambda: self._on_timer(time))
 
-    def _on_timer(self) -> None:
+    def _on_timer(self, time: float) -> None:
+        if time != self._tick_at:
+            # Another one was earlier, and has done it.
+            return
         now = self.now
         self._tick_at = _NEVER
         self._tick_if_due(now)
@@ -256,9 +271,20 @@ class Machine:
                 pass
             case ToCoordinator(message):
                 assert not isinstance(message, EnlistResourceManager | ReenlistTransaction)
-                self._answered((type(message).__name__, message.transaction), HResult.MQ_OK, None)
+                self._tell_coordinator(type(message).__name__, message.transaction)
             case _:
                 self.world.network.carry(self, effect)
+
+    def _tell_coordinator(self, message: str, transaction: bytes) -> None:
+        expected = self.oracle.expected
+        key = message, transaction
+        if message == ABORTED and (TIMED_OUT, transaction) in expected:
+            key = TIMED_OUT, transaction
+        if key in expected and expected[key].is_notice:
+            self.note(transaction[0], "the coordinator hears", message, "of", transaction.hex()[:8])
+            self._twins.answered(key, HResult.MQ_OK, Ask(message, (transaction,)), None)
+        else:
+            self._answered(key, HResult.MQ_OK, message)
 
     def _answered(self, key: Key, status: HResult, value: object) -> None:
         if key not in self.oracle.expected:
@@ -272,9 +298,71 @@ class Machine:
         self.history.answered(ask, result)
         if ask.waits:
             client.answered(result)
+        self.strike_after_answer()
+
+    def strike_after_answer(self) -> None:
         if self.world.strikes(self.swarm.crash_after_answer):
             self.world.marks.sometimes("a crash right after an answer")
             self.crash("right after an answer")
+
+    # Remote readers.
+
+    @property
+    def model(self) -> Remote:
+        return self.oracle.remote
+
+    def accept_remote(self, port: int, address: str) -> int | None:
+        """The number of the connection."""
+        accepted: list[int] = []
+
+        def accept(remote: RemoteReading, now: Now) -> None:
+            number = remote.accept(port, address, now)
+            if number is not None:
+                accepted.append(number)
+
+        life = self.life
+        self.tell_remote(accept, lambda model: model.accept(accepted[0], address))
+        return accepted[0] if life == self.life else None
+
+    def tell_remote(
+        self, tell_node: Callable[[RemoteReading, Now], None], tell_model: Callable[[Remote], None] | None = None
+    ) -> None:
+        """A fact of a connection, to the node and to the model."""
+        now = self.now
+        self._tick_if_due(now)
+        self._twins.tell(tell_node, tell_model, now)
+        self._compare(now)
+        self._end_turn()
+
+    def remote_lost(self, connection: int) -> None:
+        self.tell_remote(
+            lambda remote, now: remote.connection_lost(connection, now), lambda model: model.lost(connection)
+        )
+        if self.is_up:
+            checks.check_states(self._twins.node, self.oracle)
+            checks.check_connections(self._twins.node, self.oracle)
+
+    def stop_remote(self) -> None:
+        now = self.now
+        self._tick_if_due(now)
+        self._twins.stop_remote(now)
+        self._compare(now)
+
+    def answer_number(self, call: RemoteCall) -> int:
+        """Where the answer to a call stands among all answers."""
+        answer = self.oracle.expected.get(call.request)
+        if answer is None:
+            raise Violation(f"{call} is answered, and no answer was due")
+        return answer.number
+
+    def remote_answered(self, call: RemoteCall, reply: object) -> None:
+        status = getattr(reply, "hresult", HResult.MQ_OK)
+        answer = self._twins.remote_answered(call, status, reply)
+        self.note(status, call.request, "is answered", f"{status:#x}", *answer.letters)
+
+    def remote_faulted(self, call: RemoteCall, status: int) -> None:
+        self._twins.remote_answered(call, status, None)
+        self.note(status, call.request, "ends with fault", f"{status:#x}")
 
     # Healing.
 
@@ -283,6 +371,7 @@ class Machine:
         for client in self.clients:
             client.stop()
         self.clients[:] = [healer]
+        self.world.network.heal()
         if self.is_up:
             self.drive.make_room()
             healer.start()
@@ -307,4 +396,5 @@ class Machine:
         checks.check_all(node, oracle, self.now)
         checks.check_store(self.drive.store, oracle)
         checks.check_memory(node)
+        checks.check_left_behind(node)
         self.history.drained()

@@ -3,6 +3,31 @@
 from collections.abc import Iterable
 from typing import Final
 
+REMOTE_SOMETIMES: Final = (
+    "a message that a remote reader ends",
+    "a message that a remote reader gives back",
+    "a message that a remote reader did not end in time",
+    "a message that a remote reader rejects",
+    "a message that a reader of qm2qm ends",
+    "a message whose remote reader is lost",
+    "a message moved by a remote reader",
+    "a message that comes as its remote reader leaves",
+    "a remote move of a message that a transaction holds",
+    "a remote read that is cancelled",
+    "a read of qm2qm that is cancelled",
+    "a remote call that its client cancels",
+    "a remote call that takes too long",
+    "a remote call whose connection is lost",
+    "a remote reader that comes back too late",
+    "a remote reader that dies",
+    "a remote reader that does not bind in time",
+    "a remote reader that loses one of two connections",
+    "a remote reader that wants a queue for itself",
+    "a second connection of a remote reader",
+    "a queue of qmcomm that nobody begins to read",
+    "a transaction of a remote reader that takes too long",
+)
+
 SOMETIMES: Final = (
     "an answer held back for a read of a pending message",
     "an answer that waited for its batch",
@@ -50,6 +75,7 @@ SOMETIMES: Final = (
     "a wall clock that went back",
     "several messages sent in one go",
     "several messages received in one go",
+    *REMOTE_SOMETIMES,
 )
 
 

@@ -1,12 +1,7 @@
-"""Planted mistakes: the simulator has to find every one of them, or it would not find those that nobody planted.
-
-Each is a small sabotage of the engine, for one run: something forgotten, done twice, too early, or in the wrong place.
-They reach into private parts on purpose.
-"""
+"""Planted mistakes in worlds of one machine: something forgotten, done twice, too early, or in the wrong place."""
 # ruff: noqa: SLF001, ARG001
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from waypost.clock import Now
@@ -27,34 +22,10 @@ from waypost.node.message_records import value_of
 from waypost.node.node import Node
 from waypost.node.reserves import Reserve
 from waypost.node.stored_messages import StoredMessages
-from waypost.sim.patches import Patch
+from waypost.sim.planting import Mutant, instead, nothing
+from waypost.sim.remote.mutants import REMOTE_MUTANTS
 from waypost.store import keys
 from waypost.store.port import Action, Batch, Table
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """`mistake` completes the sentence "the engine ...". It shows in worlds of so many `nodes`.
-
-    `is_slow`: it takes many seeds, or long ones, to find it.
-    """
-
-    name: str
-    mistake: str
-    patches: tuple[Patch, ...]
-    nodes: int = 1
-    is_slow: bool = False
-
-
-def instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:
-    """What `make` makes of the original."""
-    return (Patch(owner, name, make(getattr(owner, name))),)
-
-
-def nothing(_original: Any) -> Callable[..., None]:
-    def forget(*_: object, **__: object) -> None: ...
-
-    return forget
 
 
 def _acknowledge_before_commit(end: Any) -> Callable[[Node, Now], None]:
@@ -332,4 +303,5 @@ MUTANTS: Final = (
         "puts all messages into one order",
         instead(position_events, "lookup_identifier", _priorities_ignored),
     ),
+    *REMOTE_MUTANTS,
 )

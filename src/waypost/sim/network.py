@@ -14,12 +14,27 @@ class Network(Protocol):
     def carry(self, machine: "Machine", effect: object, /) -> None:
         """An effect of the machine's node that reaches for another machine."""
 
+    def stopping(self) -> None:
+        """The machine is about to stop as it should."""
+
+    def went_down(self) -> None:
+        """Its process is gone."""
+
+    def heal(self) -> None:
+        """From now on nothing fails, and nobody but the healer wants anything."""
+
 
 class NoNetwork:
     """There is one machine, and it has nobody to talk to."""
 
     def carry(self, machine: "Machine", effect: object, /) -> None:
         raise Violation(f"{machine.name} wants {effect!r} of a network that is not there")
+
+    def stopping(self) -> None: ...
+
+    def went_down(self) -> None: ...
+
+    def heal(self) -> None: ...
 
 
 class Endpoint(Protocol):

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from waypost.node import node, reserves, scans
+from waypost.node import node, remote, reserves, scans
 from waypost.sim.marks import Marks
-from waypost.sim.mutants import Mutant
 from waypost.sim.net.marks import NET_SOMETIMES
 from waypost.sim.net.swarm import NetSwarm
 from waypost.sim.net.world import NetWorld
 from waypost.sim.patches import Patch, patched
+from waypost.sim.planting import Mutant
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.world import World
@@ -73,7 +73,10 @@ def new_marks(nodes: int) -> Marks:
 
 def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
     drawn = world.swarm
-    limits = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
+    limits: tuple[Patch, ...] = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
     if isinstance(drawn, NetSwarm):
         return *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
-    return *limits, Patch(node, "PURGE_PART", drawn.purge_part)
+    limits = *limits, Patch(node, "PURGE_PART", drawn.purge_part)
+    if isinstance(world, World) and world.lounge is not None:
+        return *limits, Patch(remote, "BIND_SECONDS", world.lounge.swarm.patience.bind)
+    return limits

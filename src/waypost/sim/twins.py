@@ -6,17 +6,20 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.errors import StoreError, WaypostError
-from waypost.hresult import HResult
+from waypost.hresult import HResult, hresult_text
 from waypost.node.application import Call
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
+from waypost.node.remote import RemoteReading
 from waypost.sim import checks
 from waypost.sim.client import Ask
 from waypost.sim.desk import Desk
 from waypost.sim.model.letters import SEQUENCE, Answer, Key, Refused
 from waypost.sim.model.oracle import Oracle
+from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
-from waypost.sim.words import COMPUTER, Word
+from waypost.sim.words import Word
 from waypost.store.memory import MemoryStore
 
 # The operations that have arguments with another form for the engine.
@@ -32,12 +35,13 @@ class Twins:
     node: Node
     _desk: Desk
 
-    def __init__(self, store: MemoryStore, oracle: Oracle, new_guid: Callable[[], bytes], interval: int) -> None:
+    def __init__(self, store: MemoryStore, oracle: Oracle, settings: Settings, new_guid: Callable[[], bytes]) -> None:
         self.oracle: Final = oracle
+        self.interval = 1
         self._store: Final = store
+        self._settings: Final = settings
         self._new_guid: Final = new_guid
         self._told: Final = checks.Counters()
-        self._interval: Final = interval
         self._compared = 0
 
     def start(self, now: Now) -> None:
@@ -45,7 +49,7 @@ class Twins:
         oracle = self.oracle
         checks.check_store(self._store, oracle)
         try:
-            self.node = Node(self._store, Settings(COMPUTER, quota=oracle.books.quota), self._new_guid, now)
+            self.node = Node(self._store, self._settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"the queue manager does not start on its own store: {error}") from error
         self._desk = Desk(self.node)
@@ -74,7 +78,7 @@ class Twins:
         checks.check_counts(self.node, self.oracle)
         deadline = self.oracle.next_deadline(now)
         self._compared += 1
-        if self._compared % self._interval == 0:
+        if self._compared % self.interval == 0:
             checks.check_touched(self.node, self.oracle)
             checks.check_deadline(self.node, deadline, now)
         return deadline
@@ -82,6 +86,8 @@ class Twins:
     def answered(self, key: Key, status: HResult, ask: Ask, value: object) -> Answer:
         """The node has answered: that was due, it is the right answer, and what it tells is durable."""
         answer = self.oracle.expected.pop(key)
+        if answer.again is not None:
+            self.oracle.expected[key] = answer.again
         if status is not answer.status:
             raise Violation(f"{ask} ended with {status.name}, and {answer.status.name} was due")
         if status is HResult.MQ_OK:
@@ -93,6 +99,46 @@ class Twins:
             for message in value if isinstance(value, list) else (value,):
                 if isinstance(message, Message):
                     self._tell(message)
+        return answer
+
+    # Remote readers.
+
+    def tell(
+        self,
+        tell_node: Callable[[RemoteReading, Now], None],
+        tell_model: Callable[[Remote], None] | None,
+        now: Now,
+    ) -> None:
+        assert self.node.remote is not None
+        tell_node(self.node.remote, now)
+        if tell_model is not None:
+            self.oracle.begin(now)
+            tell_model(self.oracle.remote)
+            self.oracle.end()
+
+    def stop_remote(self, now: Now) -> None:
+        assert self.node.remote is not None
+        self.node.remote.stop(now)
+        for connection in self.oracle.remote.connections:
+            self.oracle.begin(now)
+            self.oracle.remote.lost(connection)
+            self.oracle.end()
+
+    def remote_answered(self, call: RemoteCall, status: int, reply: object) -> Answer:
+        """A fault has no reply."""
+        answer = self.oracle.expected.pop(call.request)
+        call.line.answers.pop(call.request, None)
+        if status != answer.status or (reply is None) is not answer.is_fault:
+            kind = "the fault" if reply is None else "the result"
+            due = f"{'the fault' if answer.is_fault else 'the result'} {answer.status.name}"
+            raise Violation(f"{call} ended with {kind} {hresult_text(status)}, and {due} was due")
+        checks.check_durable(call, answer, self.oracle)
+        if reply is not None:
+            check_reply(call, answer, reply)
+        if answer.learn is not None:
+            answer.learn(reply)
+        for letter in answer.letters:
+            self._told.sequential_id = max(self._told.sequential_id, letter.lookup_id & SEQUENCE)
         return answer
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:

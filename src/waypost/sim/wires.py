@@ -75,6 +75,18 @@ class Wires(Generic[E]):
             self._shut(end)
             self._flow_later(end)
 
+    def peer(self, machine: E, number: int) -> tuple[E, int]:
+        """Who is at the other end of a connection that is open here."""
+        peer = self._ends[machine.name, number].peer
+        assert peer is not None
+        return peer.machine, peer.number
+
+    def find_dead(self) -> None:
+        """Whoever has a connection at which nobody is left, or that has fallen silent, finds out."""
+        for end in list(self._ends.values()):
+            if end.peer is not None and (end.peer.is_dead or end.is_silent):
+                self._lose(end)
+
     def went_down(self, machine: E) -> None:
         """The process of the machine is gone. The other ends hear of it soon, or not before they write."""
         for end in [end for end in self._ends.values() if end.machine is machine]:

@@ -76,6 +76,23 @@ def transactional(client: Client[Machine]) -> Script:
         yield Ask("close_queue", (handle,))
 
 
+def feeder(client: Client[Machine]) -> Script:
+    """It sends in transactions, several messages at a time, so that others have something to receive."""
+    rng = _rng(client)
+    keys = [plan.key for plan in client.machine.swarm.plans if plan.transactional]
+    handle = (yield from _open(rng.choice(keys), AccessType.SEND)) if keys else None
+    if handle is None:
+        yield Pause(60.0)
+        return
+    for _ in range(rng.randint(2, 6)):
+        identifier = rng.randbytes(16)
+        yield Ask("begin_transaction", (identifier,))
+        for _ in range(rng.randint(1, 4)):
+            yield _send(client, handle, identifier)
+        yield Ask("commit", (identifier,))
+    yield Ask("close_queue", (handle,))
+
+
 def two_phase(client: Client[Machine]) -> Script:
     rng = _rng(client)
     handle = yield from _open(_any_key(client), AccessType.RECEIVE)
@@ -217,6 +234,7 @@ SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
     "sender": sender,
     "receiver": receiver,
     "transactional": transactional,
+    "feeder": feeder,
     "two_phase": two_phase,
     "browser": browser,
     "seeker": seeker,

@@ -8,7 +8,9 @@ from waypost.sim.healing import healer
 from waypost.sim.machine import Machine
 from waypost.sim.marks import Marks
 from waypost.sim.network import Network, NoNetwork
-from waypost.sim.stage import Stage
+from waypost.sim.remote import swarm as remote_swarm
+from waypost.sim.remote.lounge import Lounge
+from waypost.sim.stage import Living, Stage
 from waypost.sim.violation import Violation
 from waypost.sim.workloads import SCRIPTS, setup
 
@@ -19,14 +21,17 @@ _MAX_TIME: Final = 300.0
 _MAX_HEALING: Final = 20_000
 
 
-class World(Stage[Machine]):
+class World(Stage[Living]):
     def __init__(self, seed: int, marks: Marks, interval: int = 1) -> None:
         super().__init__(seed, marks)
         self.interval: Final = interval
         self.swarm: Final = swarm.draw(self.rng)
         # The transactions that a coordinator has decided to commit, and whether that is done.
         self.decided: Final[dict[bytes, bool]] = {}
-        self.network: Network = NoNetwork()
+        readers = remote_swarm.draw(seed)
+        # The remote readers, if there are any.
+        self.lounge: Final = None if readers is None else Lounge(self, readers)
+        self.network: Final[Network] = NoNetwork() if self.lounge is None else self.lounge
         self.machines: Final[list[Machine]] = []
 
     def run(self) -> None:
@@ -34,9 +39,14 @@ class World(Stage[Machine]):
         self.trace.note(0.0, 0, self.swarm)
         machine = Machine("host", self, self.swarm)
         self.machines.append(machine)
-        for number, name in enumerate(("setup", *self.swarm.workloads)):
+        workloads, operations = self.swarm.workloads, self.swarm.operations
+        if self.lounge is not None:
+            self.trace.note(0.0, 0, self.lounge.swarm)
+            self.lounge.open(machine)
+            workloads, operations = self.lounge.swarm.workloads, operations + self.lounge.swarm.operations
+        for number, name in enumerate(("setup", *workloads)):
             machine.add_client(Client(f"{name}{number}", machine, SCRIPTS.get(name, setup)))
-        while self.operations < self.swarm.operations and self.time < _MAX_TIME:
+        while self.operations < operations and self.time < _MAX_TIME:
             before = self.operations
             self.step()
             if self.operations > before:

@@ -36,13 +36,15 @@ def local_token(transaction_id: bytes) -> bytes:
 class LocalCoordinator:
     """Coordinator of waypost.remote.context. `timeout_s` is how long a transaction may take until it is prepared."""
 
-    __slots__ = ("_begun", "_external", "_last_number", "_timeout_s", "_timers", "_transactions")
+    __slots__ = ("_begun", "_external", "_given_up", "_last_number", "_timeout_s", "_timers", "_transactions")
 
     def __init__(self, transactions: Transactions, external: ExternalTransactions, timeout_s: float) -> None:
         self._transactions: Final = transactions
         self._external: Final = external
         self._timeout_s: Final = timeout_s
         self._begun: dict[int, _Name] = {}
+        # Those that were aborted here, the latest of them: nothing more is to be done in them.
+        self._given_up: dict[bytes, None] = {}
         self._timers: Final = Timers(self._is_running)
         self._last_number = 0
 
@@ -51,7 +53,7 @@ class LocalCoordinator:
             return HResult.MQ_ERROR_INVALID_PARAMETER
         if self._transactions.is_open(transaction_id):
             return HResult.MQ_OK
-        if transaction_id in self._transactions.collection:
+        if transaction_id in self._transactions.collection or transaction_id in self._given_up:
             return HResult.MQ_ERROR_TRANSACTION_ENLIST
         if propagation_token != local_token(transaction_id):
             return HResult.MQ_ERROR_TRANSACTION_IMPORT
@@ -73,6 +75,12 @@ class LocalCoordinator:
         for number in self._timers.expired(now.monotonic):
             identifier, _ = self._begun.pop(number)
             self._external.dtc_transaction_abort(identifier)
+            self._given_up[identifier] = None
+            if len(self._given_up) > MAX_ENLISTED_TRANSACTIONS:
+                del self._given_up[next(iter(self._given_up))]
+
+    def has_given_up(self, transaction_id: bytes) -> bool:
+        return transaction_id in self._given_up
 
     def next_deadline(self) -> float | None:
         return self._timers.next_deadline()

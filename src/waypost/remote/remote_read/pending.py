@@ -136,8 +136,15 @@ class PendingRequestTable:
         """2.2.5.3 AbortCounter: nobody knows whether what was given out reached the client, so its reading failed."""
         held = queue.descriptor.queue
         for entry in queue.pending.values():
-            if held is not None and held.positions.is_held(entry.lookup_identifier):
+            if held is not None and self._is_held(entry, held):
                 self._manager.positions.attempt_failed(held, entry.lookup_identifier)
+
+    def _is_held(self, entry: PendingRequestEntry, queue: Queue) -> bool:
+        """Whether the message is still locked for this request, and not for somebody else."""
+        lookup_id = entry.lookup_identifier
+        if entry.transaction is None:
+            return lookup_id in entry.queue_context_handle.descriptor.two_phase_reads
+        return self._manager.transactions.holds(entry.transaction, queue, lookup_id)
 
     def tick(self, now: Now) -> None:
         """3.1.5.1."""

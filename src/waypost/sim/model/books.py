@@ -19,6 +19,9 @@ PURGED: Final = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 DELETED: Final = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
 EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
 
+# Which letter, from or in which box, and why.
+Departure = tuple[Letter, Box, MessageClass | None]
+
 # When, the place, the number of the timer, which makes it different from every other, and the letter.
 Timer = tuple[int, int, int, int, Letter]
 
@@ -37,8 +40,8 @@ class Purge:
 class Books:
     """Everything that a queue manager knows of its messages.
 
-    `touched` are the boxes that changed since somebody looked; `events` what the post has to act on: a letter that left
-    its box for a reason, or arrived, where the reason is None.
+    `touched` are the boxes that changed since somebody looked; `events` what the end of an operation has to act on: a
+    letter that left its box for a reason, or arrived, where the reason is None; or whatever else is to be done then.
     """
 
     def __init__(self, disk: Disk, marks: Marks, quota: int, purge_part: int) -> None:
@@ -53,6 +56,7 @@ class Books:
         self.expected: dict[Key, Answer] = {}
         self._ready: list[tuple[Key, Answer]] = []
         self._timers_started = 0
+        self._answers = 0
         self.forget()
 
     def forget(self) -> None:
@@ -62,7 +66,7 @@ class Books:
         self.total_bytes = 0
         self.volatile = 0
         self.touched: dict[int, Box] = {}
-        self.events: list[tuple[Letter, Box, MessageClass | None]] = []
+        self.events: list[Departure | Callable[[], None]] = []
         self.purges: deque[Purge] = deque()
         self._timers: list[Timer] = []
         self.expected.clear()
@@ -83,14 +87,24 @@ class Books:
             return
         wrote = len(self.disk.making) > self._mark
         for key, answer in self._ready:
+            self._answers += 1
+            answer.number = self._answers
             if wrote:
                 answer.needs = self.disk.token
             elif answer.letters:
                 answer.needs = max(letter.written for letter in answer.letters)
                 if answer.needs > self.disk.durable:
                     self.marks.sometimes("an answer held back for a read of a pending message")
-            self.expected[key] = answer
+            self._expect(key, answer)
         self._ready.clear()
+
+    def _expect(self, key: Key, answer: Answer) -> None:
+        """What nobody asked for can come twice before it is told once."""
+        last = self.expected.setdefault(key, answer)
+        while last.again is not None:
+            last = last.again
+        if last is not answer:
+            last.again = answer
 
     def add_box(self, box: Box) -> None:
         self.boxes[box.key] = box

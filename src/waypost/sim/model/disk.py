@@ -7,6 +7,7 @@ from typing import Final
 
 from waypost.sim.model.letters import Letter
 from waypost.sim.words import Plan
+from waypost.wire.message_class import MessageClass
 
 
 class Operation(Enum):
@@ -37,6 +38,7 @@ class SavedStep:
     operation: Operation
     place: tuple[int, int]
     target: int = 0
+    reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
 
 # The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier), the GUID of a

@@ -4,10 +4,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from waypost.core.queues import UNLIMITED, AccessType, ShareMode
 from waypost.hresult import HResult
+from waypost.rpc.calls import FaultStatus
 from waypost.sim.words import Draft, Plan
 from waypost.wire.message_class import MessageClass
 
@@ -159,7 +160,10 @@ class Handle:
 
 @dataclass(slots=True, eq=False)
 class Wait:
-    """A read that waits, under the number of its request."""
+    """A read that waits, under the number of its request. `then` is told its answer instead of the one who asked.
+
+    `tag` is the number under which a remote reader knows it.
+    """
 
     request: int
     handle: Handle
@@ -168,6 +172,8 @@ class Wait:
     transaction: bytes | None = None
     pointer: "Pointer | None" = None
     deadline: float | None = None
+    tag: int = 0
+    then: "Callable[[Answer], None] | None" = None
 
 
 # A request by its number, or what is promised to the coordinator of a transaction.
@@ -179,11 +185,17 @@ class Answer:
     """What a request has to be answered with, and the batch that must be durable before.
 
     `counts` are how often each letter was given back and moved until then. `learn` is told the value, where only the
-    engine knows it: the number of a handle or a cursor.
+    engine knows it: the number of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
+    has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
+    the order of their numbers.
     """
 
-    status: HResult = HResult.MQ_OK
+    status: HResult | FaultStatus = HResult.MQ_OK
     letters: tuple[Letter, ...] = ()
     counts: tuple[tuple[int, int], ...] = ()
-    learn: Callable[[int], None] | None = None
+    learn: Callable[[Any], None] | None = None
     needs: int = 0
+    is_notice: bool = False
+    again: "Answer | None" = None
+    is_fault: bool = False
+    number: int = 0

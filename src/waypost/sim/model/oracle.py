@@ -4,6 +4,7 @@ Each raises Refused, or leads to an Answer in `expected`, now or when a wait end
 told to it: the numbers of handles and cursors, and how far the counters were at a start.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from waypost.clock import Now
@@ -14,25 +15,41 @@ from waypost.node.application import Call, ReadOptions
 from waypost.sim.marks import Marks
 from waypost.sim.model.books import DELETED, PURGED, Books
 from waypost.sim.model.disk import Disk, Operation
+from waypost.sim.model.enlistments import ABORTED, ENLISTED, Enlistments
 from waypost.sim.model.letters import Answer, Box, Handle, Key, Letter, Refused, State
 from waypost.sim.model.pointer import Pointer
 from waypost.sim.model.post import Post
+from waypost.sim.model.qm2qm import FarQueues, Qm2qmServer, QmcommServer
 from waypost.sim.model.readers import Readers
-from waypost.sim.model.works import Step, Work, Works
+from waypost.sim.model.recovery import bring_back
+from waypost.sim.model.remote import Parts, Remote
+from waypost.sim.model.remote_read import RemoteReadServer
+from waypost.sim.model.works import Step, Works
 from waypost.sim.words import Draft, Drafts, Existing, Name, Plan
 from waypost.wire.codec import INFINITE
 
-ENLISTED: Final = "EnlistTransaction"
 PREPARED: Final = "PrepareRequestDone"
 COMMITTED: Final = "CommitRequestDone"
-ABORTED: Final = "AbortRequestDone"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a message waits for its remote reader to end it, a transaction of one to be prepared, and a connection
+    to be bound; seconds.
+    """
+
+    pending_request: float
+    enlistment: float
+    bind: float
 
 
 class Oracle:
     """`trouble` says that the disk is full, as the shell has told the node."""
 
-    def __init__(self, marks: Marks, quota: int, purge_part: int) -> None:
+    def __init__(self, marks: Marks, quota: int, purge_part: int, patience: Patience | None = None) -> None:
+        """With `patience` there are remote readers."""
         self.marks: Final = marks
+        self._patience: Final = patience
         self.disk: Final = Disk()
         self.books: Final = Books(self.disk, marks, quota, purge_part)
         self.trouble = False
@@ -42,6 +59,18 @@ class Oracle:
     def _begin(self) -> None:
         self.works = Works(self.books)
         self.readers = Readers(self.books, self.works)
+        patience = self._patience
+        self.remote = Remote(self.books, 0.0 if patience is None else patience.bind)
+        if patience is not None:
+            self._serve(patience)
+
+    def _serve(self, patience: Patience) -> None:
+        enlistments = Enlistments(self.books, self.works, patience.enlistment)
+        remote = self.remote
+        parts = Parts(self.books, self.works, self.readers, self._find, remote.reply, enlistments)
+        queues = FarQueues(parts)
+        remote_read = RemoteReadServer(parts, patience.pending_request)
+        remote.serve(remote_read, QmcommServer(parts, queues), Qm2qmServer(parts, queues), enlistments)
 
     @property
     def expected(self) -> dict[Key, Answer]:
@@ -69,54 +98,8 @@ class Oracle:
         books, disk = self.books, self.disk
         books.sequential_id, books.last_number = sequential_id, last_number
         books.begin(now)
-        for number in sorted(disk.boxes):
-            saved = disk.boxes[number]
-            books.add_box(Box(number, saved.key, saved.plan, books.by_number.get(saved.parent)))
-        purged = [letter for place in sorted(disk.letters) if (letter := self._bring_back(place)) is not None]
-        for identifier in sorted(disk.works):
-            self._bring_back_work(identifier)
-        for letter in purged:
-            if letter.state is State.LOCKED:
-                letter.state = State.PURGE_PENDING
-                letter.is_shown = False
-            else:
-                self.marks.sometimes("a purged message that its lock kept over a restart")
-                books.deleted(letter, PURGED)
+        bring_back(books, disk, self.works)
         self.end()
-
-    def _bring_back(self, place: tuple[int, int]) -> Letter | None:
-        """The letter if it was purged."""
-        saved = self.disk.letters[place]
-        letter = saved.letter.copy()
-        letter.abort_count, letter.move_count = saved.abort_count, saved.move_count
-        letter.is_purge_saved = saved.is_purged
-        box = self.books.by_number[place[0]]
-        box.put(letter)
-        self.books.touched[box.number] = box
-        self.books.total_bytes += letter.size
-        self.books.start_timer(letter)
-        if letter.expiry is not None and letter.expiry <= self.books.now.wall:
-            self.marks.sometimes("a message that expires while the machine is down")
-        return letter if saved.is_purged else None
-
-    def _bring_back_work(self, identifier: bytes) -> None:
-        self.marks.sometimes("a transaction recovered in doubt")
-        work = self.works.works[identifier] = Work(identifier, is_external=True, is_prepared=True)
-        self.works.in_doubt[identifier] = None
-        by_number = self.books.by_number
-        for saved in self.disk.works[identifier]:
-            box = by_number.get(saved.place[0])
-            letter = None if box is None else box.letters.get(saved.place[1])
-            if box is None or letter is None:
-                continue
-            target = None
-            if saved.operation is Operation.MOVE:
-                target = by_number.get(saved.target) or Box(saved.target, "", Plan(""), is_deleted=True)
-            work.steps.append(Step(saved.operation, letter, box, target))
-            self.books.lock(letter)
-            if saved.operation is Operation.SEND:
-                letter.is_uncertain = True
-                letter.is_shown = False
 
     def begin(self, now: Now) -> None:
         self.books.begin(now)
@@ -131,16 +114,16 @@ class Oracle:
         self.readers.expire(now.monotonic)
         if self.books.purges:
             self.books.continue_purge()
+        self.remote.tick(now)
         self.end()
 
     def next_deadline(self, now: Now) -> float | None:
         if self.books.purges:
             return now.monotonic
-        expiry, deadline = self.books.next_expiry, self.readers.next_deadline
-        if expiry is None:
-            return deadline
-        at = now.monotonic + expiry - now.wall
-        return at if deadline is None else min(at, deadline)
+        expiry = self.books.next_expiry
+        at = None if expiry is None else now.monotonic + expiry - now.wall
+        deadlines = (at, self.readers.next_deadline, self.remote.next_deadline)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # The operations.
 
@@ -267,14 +250,10 @@ class Oracle:
         self._check_store()
         handle = self.readers.handle(number)
         self.readers.open_box(handle)
-        letter = handle.two_phase.pop(lookup_id, None)
+        letter = handle.two_phase.get(lookup_id)
         if letter is None:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        if delete_message and letter.state is not State.PURGE_PENDING:
-            self.books.received(letter)
-        else:
-            self.marks.sometimes("a two-phase read taken back")
-            self.works.release(letter, PURGED)
+        self.readers.end_two_phase(handle, letter, delete_message=delete_message)
         self._done(call)
 
     def peek(self, call: Call, number: int, options: ReadOptions) -> None:
@@ -323,10 +302,9 @@ class Oracle:
 
     def close_cursor(self, call: Call, number: int, cursor: int) -> None:
         handle = self.readers.handle(number)
-        pointer = handle.pointers.pop(cursor, None)
-        if pointer is None:
+        if cursor not in handle.pointers:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        self.readers.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED, pointer)
+        self.readers.close_pointer(handle, cursor)
         self._done(call)
 
     def begin_transaction(self, call: Call, identifier: bytes) -> None:
@@ -335,12 +313,19 @@ class Oracle:
 
     def commit(self, call: Call, identifier: bytes) -> None:
         self._check_store()
+        self._check_own(identifier)
         self.works.commit(identifier)
         self._done(call)
 
     def abort(self, call: Call, identifier: bytes) -> None:
+        self._check_own(identifier)
         self.works.abort(identifier)
         self._done(call)
+
+    def _check_own(self, identifier: bytes) -> None:
+        work = self.works.works.get(identifier)
+        if work is None or work.is_external:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
 
     # What a coordinator asks.
 

@@ -25,7 +25,11 @@ class Post:
         books = self._books
         while books.events:
             events, books.events = books.events, []
-            for letter, box, reason in events:
+            for event in events:
+                if not isinstance(event, tuple):
+                    event()
+                    continue
+                letter, box, reason = event
                 if not box.is_system and not box.is_journal:
                     self._acknowledge(letter, ARRIVED if reason is None else reason)
                     self._keep(letter, ARRIVED if reason is None else reason)

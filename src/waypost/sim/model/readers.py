@@ -1,10 +1,12 @@
 """Handles, cursors and waiting reads of the model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Final
+from operator import itemgetter
+from typing import Any, Final
 
+from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
@@ -59,6 +61,22 @@ class Readers:
         handle.box = None
         handle.pointers.clear()
 
+    def end_two_phase(self, handle: Handle, letter: Letter, *, delete_message: bool) -> None:
+        del handle.two_phase[letter.lookup_id]
+        if delete_message and letter.state is not State.PURGE_PENDING:
+            self._books.received(letter)
+        else:
+            self._books.marks.sometimes("a two-phase read taken back")
+            self._works.release(letter, PURGED)
+
+    def new_pointer(self, handle: Handle) -> Callable[[Any], None]:
+        """A cursor for a remote reader, whose answer tells its number."""
+        pointer = Pointer(self.open_box(handle))
+        return lambda reply: handle.pointers.update({reply.cursor: pointer})
+
+    def close_pointer(self, handle: Handle, cursor: int) -> None:
+        self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED, handle.pointers.pop(cursor))
+
     def box_deleted(self, box: Box) -> None:
         for handle in box.handles.values():
             if handle.waits:
@@ -77,11 +95,12 @@ class Readers:
         self._forget(wait)
         if wait.pointer is not None:
             wait.pointer.gave_up(self._books.sequential_id)
-        self._books.answer(wait.request, Answer(status))
+        self._tell(wait, Answer(status))
 
     def expire(self, monotonic: float) -> None:
-        for wait in list(self.waits.values()):
-            if wait.deadline is not None and wait.deadline <= monotonic:
+        due = [(wait.deadline, wait) for wait in self.waits.values() if wait.deadline is not None]
+        for deadline, wait in sorted(due, key=itemgetter(0)):
+            if deadline <= monotonic:
                 self._books.marks.sometimes("a wait that times out")
                 self.end(wait, HResult.MQ_ERROR_IO_TIMEOUT)
 
@@ -92,46 +111,58 @@ class Readers:
 
     def receive(self, call: Call, number: int, options: ReadOptions, *, two_phase: bool) -> None:
         handle, pointer = self._start(number, options)
-        box = self.open_box(handle)
-        if not handle.access.can_receive:
-            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
-        self._check_transaction(options)
-        if pointer is not None:
-            with self._noting_what_is_gone():
-                letter = pointer.receive(can_wait=options.timeout_ms != 0)
-        else:
-            letter = next((each for each in box.following(BEFORE_ALL) if each.state is State.AVAILABLE), None)
         wait = Wait(
             call.request, handle, takes=True, two_phase=two_phase, transaction=options.transaction, pointer=pointer
         )
-        self._read(call, options, wait, letter)
+        self._read(call, options, wait, goes_on=False)
 
     def peek(self, call: Call, number: int, options: ReadOptions, *, goes_on: bool) -> None:
         handle, pointer = self._start(number, options)
-        box = self.open_box(handle)
-        if not handle.access.can_peek:
-            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
-        if pointer is not None:
-            with self._noting_what_is_gone():
-                letter = pointer.peek_next() if goes_on else pointer.peek()
-        else:
-            letter = next(filter(_can_peek, box.following(BEFORE_ALL)), None)
-        self._read(call, options, Wait(call.request, handle, takes=False, pointer=pointer), letter)
+        self._read(call, options, Wait(call.request, handle, takes=False, pointer=pointer), goes_on=goes_on)
 
     def seek(
         self, call: Call, number: int, found: tuple[int, MessageSeekAction], options: ReadOptions | None
     ) -> None:  # fmt: skip
         """Without options it is a peek."""
-        handle = self.handle(number)
+        transaction = None if options is None else options.transaction
+        wait = Wait(call.request, self.handle(number), takes=options is not None, transaction=transaction)
+        self._show(wait, self.find(wait, found))
+
+    def begin(self, wait: Wait, timeout_ms: int | None, now: Now, *, goes_on: bool) -> Letter | None:
+        """The letter that is there for a read, which has it from now on, or None if the read waits."""
+        letter = self._letter_for(wait, goes_on=goes_on, can_wait=timeout_ms != 0)
+        if letter is None:
+            self._wait(wait, timeout_ms, now)
+        elif wait.takes:
+            self._remove(wait, letter)
+        return letter
+
+    def find(self, wait: Wait, found: tuple[int, MessageSeekAction]) -> Letter:
+        """The same by LookupIdentifier, where nothing waits."""
+        box, access = self.open_box(wait.handle), wait.handle.access
+        if not (access.can_receive if wait.takes else access.can_peek):
+            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
+        if wait.takes:
+            self._check_transaction(wait.transaction)
+        letter = _found(wait.handle, box, found, is_peek=not wait.takes)
+        if wait.takes:
+            self._remove(wait, letter)
+        return letter
+
+    def _letter_for(self, wait: Wait, *, goes_on: bool, can_wait: bool) -> Letter | None:
+        handle, pointer = wait.handle, wait.pointer
         box = self.open_box(handle)
-        if options is not None:
-            self._check_transaction(options)
-        letter = _found(handle, box, found, is_peek=options is None)
-        if options is None:
-            self._show(call.request, letter)
-        else:
-            wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
-            self._take(wait, letter)
+        if not (handle.access.can_receive if wait.takes else handle.access.can_peek):
+            raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
+        if wait.takes:
+            self._check_transaction(wait.transaction)
+        if pointer is None:
+            fits = _can_take if wait.takes else _can_peek
+            return next(filter(fits, box.following(BEFORE_ALL)), None)
+        with self._noting_what_is_gone():
+            if wait.takes:
+                return pointer.receive(can_wait=can_wait)
+            return pointer.peek_next() if goes_on else pointer.peek()
 
     @contextmanager
     def _noting_what_is_gone(self) -> Iterator[None]:
@@ -151,25 +182,24 @@ class Readers:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         return handle, pointer
 
-    def _check_transaction(self, options: ReadOptions) -> None:
-        if options.transaction is not None and not self._works.is_open(options.transaction):
+    def _check_transaction(self, transaction: bytes | None) -> None:
+        if transaction is not None and not self._works.is_open(transaction):
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
 
-    def _read(self, call: Call, options: ReadOptions, wait: Wait, letter: Letter | None) -> None:
+    def _read(self, call: Call, options: ReadOptions, wait: Wait, *, goes_on: bool) -> None:
+        letter = self.begin(wait, options.timeout_ms, call.now, goes_on=goes_on)
         if letter is not None:
-            if wait.takes:
-                self._take(wait, letter)
-            else:
-                self._show(wait.request, letter)
-            return
-        if options.timeout_ms == 0:
+            self._show(wait, letter)
+
+    def _wait(self, wait: Wait, timeout_ms: int | None, now: Now) -> None:
+        if timeout_ms == 0:
             if wait.pointer is not None:
                 wait.pointer.gave_up(self._books.sequential_id)
             raise Refused(HResult.MQ_ERROR_IO_TIMEOUT)
         if wait.pointer is not None:
             self._books.marks.sometimes("a cursor that waits at the end")
-        if options.timeout_ms is not None:
-            wait.deadline = call.now.monotonic + options.timeout_ms / 1000
+        if timeout_ms is not None:
+            wait.deadline = now.monotonic + timeout_ms / 1000
         handle = wait.handle
         assert handle.box is not None
         self.waits[wait.request] = handle.waits[wait.request] = wait
@@ -191,9 +221,10 @@ class Readers:
             if wait.takes:
                 if peeked:
                     self._books.marks.sometimes("a peek and a receive served by one message")
-                self._take(wait, letter)
+                self._remove(wait, letter)
+            self._show(wait, letter)
+            if wait.takes:
                 return
-            self._show(wait.request, letter)
             peeked = True
 
     def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
@@ -201,22 +232,17 @@ class Readers:
         box = self.open_box(handle)
         if not handle.access.can_receive:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
-        self._check_transaction(options)
-        available = (letter for letter in box.following(BEFORE_ALL) if letter.state is State.AVAILABLE)
-        letters = list(islice(available, count))
+        self._check_transaction(options.transaction)
+        letters = list(islice(filter(_can_take, box.following(BEFORE_ALL)), count))
         wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
         if letters:
             if len(letters) > 1:
                 self._books.marks.sometimes("several messages received in one go")
             for letter in letters:
                 self._remove(wait, letter)
-            self._books.answer(call.request, _showing(letters))
+            self._books.answer(call.request, showing(letters))
         else:
-            self._read(call, options, wait, None)
-
-    def _take(self, wait: Wait, letter: Letter) -> None:
-        self._remove(wait, letter)
-        self._show(wait.request, letter)
+            self._wait(wait, options.timeout_ms, call.now)
 
     def _remove(self, wait: Wait, letter: Letter) -> None:
         books, box = self._books, letter.box
@@ -230,10 +256,18 @@ class Readers:
         else:
             books.received(letter)
 
-    def _show(self, request: int, letter: Letter) -> None:
+    def _show(self, wait: Wait, letter: Letter) -> None:
         if letter.state is State.LOCKED and letter.is_shown:
             self._books.marks.sometimes("a locked message shown to a peek")
-        self._books.answer(request, _showing([letter]))
+        self._tell(wait, showing([letter]))
+
+    def _tell(self, wait: Wait, answer: Answer) -> None:
+        """Answer the request, or let the one who waits for it do what is next, when the operation is at its end."""
+        then = wait.then
+        if then is None:
+            self._books.answer(wait.request, answer)
+        else:
+            self._books.events.append(lambda: then(answer))
 
     def _forget(self, wait: Wait) -> None:
         handle = wait.handle
@@ -243,8 +277,12 @@ class Readers:
             del handle.box.waiting[handle.opened_by]
 
 
-def _showing(letters: list[Letter]) -> Answer:
+def showing(letters: list[Letter]) -> Answer:
     return Answer(letters=tuple(letters), counts=tuple((each.abort_count, each.move_count) for each in letters))
+
+
+def _can_take(letter: Letter) -> bool:
+    return letter.state is State.AVAILABLE
 
 
 def _can_peek(letter: Letter) -> bool:

@@ -12,12 +12,13 @@ from waypost.wire.message_class import MessageClass
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One operation of a transaction on a letter that is locked for it in `box`."""
+    """One operation of a transaction on a letter that is locked for it in `box`. `reason` is that of a receive."""
 
     operation: Operation
     letter: Letter
     box: Box
     target: Box | None = None
+    reason: MessageClass = RECEIVED
 
     @property
     def is_alive(self) -> bool:
@@ -58,6 +59,36 @@ class Works:
     def record(self, identifier: bytes, step: Step) -> None:
         self.works[identifier].steps.append(step)
 
+    def received(self, identifier: bytes, letter: Letter) -> Step | None:
+        """The receive of this letter in the transaction, if the letter is still there."""
+        work = self.works.get(identifier)
+        for step in () if work is None else work.steps:
+            if step.letter is letter and step.operation is Operation.RECEIVE and step.is_alive:
+                return step
+        return None
+
+    def take_back(self, identifier: bytes, letter: Letter) -> None:
+        """A letter did not reach the one who received it in a transaction, which goes on without it."""
+        step = self.received(identifier, letter)
+        assert step is not None
+        self.works[identifier].steps.remove(step)
+        self.release(letter, PURGED)
+
+    def takes(self, letter: Letter) -> bool:
+        """Whether some transaction is about to take the letter from its box."""
+        return any(
+            step.letter is letter and step.is_alive and step.operation is not Operation.SEND
+            for work in self.works.values()
+            for step in work.steps
+        )
+
+    def taken(self, letter: Letter) -> Step | None:
+        """The receive of the letter in a transaction that can still change its mind."""
+        for identifier, work in self.works.items():
+            if not work.is_prepared and (step := self.received(identifier, letter)) is not None:
+                return step
+        return None
+
     def prepare(self, work: Work) -> None:
         """Only external ones are prepared; what they send is written now."""
         if work.is_prepared:
@@ -72,6 +103,7 @@ class Works:
                 step.operation,
                 (step.box.number, step.letter.lookup_id),
                 0 if step.target is None else step.target.number,
+                step.reason,
             )
             for step in work.steps
         )
@@ -112,7 +144,10 @@ class Works:
                 books.save_purge(letter, is_purged=False)
             books.arrived(letter)
         elif step.operation is Operation.RECEIVE:
-            books.received(letter)
+            if step.reason is RECEIVED:
+                books.received(letter)
+            else:
+                books.deleted(letter, step.reason)
         else:
             books.marks.sometimes("a message moved in a transaction")
             assert step.target is not None
@@ -130,7 +165,7 @@ class Works:
         if step.box.waiting and letter.state is not State.PURGE_PENDING and not letter.is_expired:
             books.marks.sometimes("an abort that serves a waiting reader")
         # Who receives and takes it back after a purge has had it all the same, says the text.
-        self.release(letter, RECEIVED if step.operation is Operation.RECEIVE else PURGED)
+        self.release(letter, step.reason if step.operation is Operation.RECEIVE else PURGED)
 
     def release(self, letter: Letter, reason_if_purged: MessageClass) -> None:
         if letter.state is State.PURGE_PENDING:

@@ -1,6 +1,6 @@
 """Mistakes in the transfer between queue managers, of every layer of acknowledgments, for networked worlds to find.
 
-As in waypost.sim.mutants, each is a small sabotage of the engine for one run.
+As waypost.sim.planting says, each is a small sabotage of the engine for one run.
 """
 # ruff: noqa: SLF001
 
@@ -21,8 +21,8 @@ from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
-from waypost.sim.mutants import Mutant, instead, nothing
 from waypost.sim.patches import Patch, patched
+from waypost.sim.planting import Mutant, instead, nothing
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.in_flight import InFlight, Sent
 from waypost.transfer.links import Link

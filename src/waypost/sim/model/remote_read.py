@@ -1,0 +1,370 @@
+"""RemoteRead in the model: MS-MQRR 3.1, as far as honest readers can tell."""
+
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import Any, Final
+
+from waypost.clock import Now
+from waypost.core.reading import MessageSeekAction
+from waypost.guid import NULL_GUID
+from waypost.hresult import HResult
+from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
+from waypost.sim.model.books import PURGED
+from waypost.sim.model.disk import Operation
+from waypost.sim.model.letters import Answer, Box, Handle, Letter, Refused, State, Wait
+from waypost.sim.model.readers import showing
+from waypost.sim.model.remote import Do, Faulted, Parts, RemoteCall, close, known, make
+from waypost.sim.model.works import Step
+from waypost.wire.codec import INFINITE
+from waypost.wire.message_class import MessageClass
+
+LAST: Final = 0xFFFF_FFFF_FFFF_FFFF
+SEEKS: Final = {
+    ReceiveAction.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
+    ReceiveAction.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
+    ReceiveAction.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
+    ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
+    ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
+    ReceiveAction.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
+}
+
+
+class Ending(Flag):
+    PLAIN = auto()
+    TRANSACTIONAL = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A receive that was begun. The letter is there when it was given out, until `deadline`."""
+
+    request_id: int
+    queue: "ReaderQueue"
+    transaction: bytes | None
+    ending: Ending
+    letter: Letter | None = None
+    deadline: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ReaderQueue:
+    """A queue that a reader has open, and which receives it has not ended."""
+
+    server: "RemoteReadServer"
+    handle: Handle
+    entries: dict[int, Entry] = field(default_factory=dict)
+    move_context: int = 0
+    order: int = 0
+
+    def run_down(self) -> None:
+        self.server.run_down(self)
+
+    def box(self) -> Box:
+        if self.handle.box is None:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        return self.handle.box
+
+
+class RemoteReadServer:
+    def __init__(self, parts: Parts, pending_timeout: float) -> None:
+        self._parts: Final = parts
+        self._pending_timeout: Final = pending_timeout
+        self._waiting: Final[dict[RemoteCall, tuple[ReaderQueue, Wait]]] = {}
+        # In the order in which they were given out, which is that of their ends.
+        self._timed: Final[dict[Entry, None]] = {}
+        self._moves: Final[dict[int, ReaderQueue]] = {}
+        self._methods: Final[dict[int, Do]] = {
+            2: self._open,
+            3: self._close_queue,
+            4: self._create_cursor,
+            5: self._close_cursor,
+            6: self._purge,
+            7: self._start,
+            8: self._cancel,
+            9: self._end_plain,
+            10: self._move,
+            11: self._open,
+            12: self._enlist,
+            13: self._start,
+            14: self._reject,
+            15: self._end_transactional,
+        }
+
+    def call(self, call: RemoteCall) -> None:
+        try:
+            answer = self._methods[call.opnum](call, call.record)
+        except Refused as refused:
+            answer = Answer(refused.status)
+        if answer is not None:
+            self._parts.reply(call, answer)
+
+    def cancelled(self, call: RemoteCall) -> None:
+        if call in self._waiting:
+            queue, wait = self._waiting[call]
+            if wait.request in self._parts.readers.waits:
+                self._cancel_wait(queue, wait)
+
+    def tick(self, now: Now) -> None:
+        for entry in list(self._timed):
+            assert entry.deadline is not None
+            if entry.deadline <= now.monotonic:
+                self._parts.marks.sometimes("a message that a remote reader did not end in time")
+                self._end_entry(entry, delete_message=False)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return next((entry.deadline for entry in self._timed), None)
+
+    def run_down(self, queue: ReaderQueue) -> None:
+        """Nobody knows whether what was given out was read, so that reading it has failed once."""
+        for entry in queue.entries.values():
+            if entry.letter is not None and self._holds(entry):
+                self._parts.marks.sometimes("a message whose remote reader is lost")
+                entry.letter.abort_count += 1
+                if not entry.letter.is_volatile:
+                    self._parts.books.save(entry.letter)
+        self._close(queue)
+
+    def _find(self, call: RemoteCall, record: Any) -> ReaderQueue:
+        return known(call, record.context, ReaderQueue)
+
+    def _open(self, call: RemoteCall, record: Any) -> Answer:
+        """A failure is a fault."""
+        try:
+            handle = self._parts.open(call.request, record.queue_format, record.access, record.share_mode)
+        except Refused as refused:
+            raise Faulted(refused.status) from refused
+        queue = ReaderQueue(self, handle)
+        learn = make(call, queue)
+
+        def learn_both(reply: Any) -> None:
+            learn(reply)
+            queue.move_context = reply.move_context
+            self._moves[queue.move_context] = queue
+
+        return Answer(learn=learn if call.opnum == 2 else learn_both)
+
+    def _close_queue(self, call: RemoteCall, record: Any) -> Answer:
+        queue = self._find(call, record)
+        close(call, record.context)
+        self._close(queue)
+        return Answer()
+
+    def _close(self, queue: ReaderQueue) -> None:
+        for entry in list(queue.entries.values()):
+            if entry.letter is None:
+                del queue.entries[entry.request_id]
+            else:
+                self._end_entry(entry, delete_message=False)
+        self._moves.pop(queue.move_context, None)
+        self._parts.readers.close(queue.handle)
+
+    def _create_cursor(self, call: RemoteCall, record: Any) -> Answer:
+        queue = self._find(call, record)
+        queue.box()
+        return Answer(learn=self._parts.readers.new_pointer(queue.handle))
+
+    def _close_cursor(self, call: RemoteCall, record: Any) -> Answer:
+        queue = self._find(call, record)
+        queue.box()
+        if record.cursor not in queue.handle.pointers:
+            raise Refused(HResult.STATUS_INVALID_HANDLE)
+        self._parts.readers.close_pointer(queue.handle, record.cursor)
+        return Answer()
+
+    def _purge(self, call: RemoteCall, record: Any) -> None:
+        queue = self._find(call, record)
+        box = queue.box()
+        if not queue.handle.access.can_receive:
+            raise Refused(HResult.STATUS_ACCESS_DENIED)
+        self._parts.books.purge(box, PURGED, lambda: self._parts.reply(call, Answer()))
+
+    def _start(self, call: RemoteCall, record: Any) -> Answer | None:
+        queue = self._find(call, record)
+        action, named = ReceiveAction(record.action), getattr(record, "transaction_id", NULL_GUID)
+        self._check(queue, record, action, named)
+        ending = Ending.PLAIN
+        if call.opnum == 13:
+            ending = Ending.TRANSACTIONAL if named != NULL_GUID else ~Ending(0)
+        if named in self._parts.enlistments.given_up and named not in self._parts.works.works:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        # One that nobody knows is for this message alone.
+        transaction = named if named in self._parts.works.works else None
+        entry = None
+        if not action.is_peek:
+            entry = queue.entries[record.request_id] = Entry(record.request_id, queue, transaction, ending)
+        wait = Wait(call.request, queue.handle, takes=entry is not None, two_phase=True, transaction=transaction)
+        wait.tag, wait.pointer = record.request_id, queue.handle.pointers.get(record.cursor)
+        wait.then = lambda answer: self._waited(call, queue, entry, answer)
+        try:
+            letter = self._read(wait, record, action)
+        except Refused:
+            if entry is not None:
+                del queue.entries[entry.request_id]
+            raise
+        if letter is None:
+            self._waiting[call] = queue, wait
+            return None
+        return self._given(entry, showing([letter]))
+
+    def _check(self, queue: ReaderQueue, record: Any, action: ReceiveAction, transaction: bytes) -> None:
+        if action.is_lookup and not record.lookup_id:
+            raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
+        box, access = queue.box(), queue.handle.access
+        if not (access.can_peek if action.is_peek and transaction == NULL_GUID else access.can_receive):
+            raise Refused(HResult.STATUS_ACCESS_DENIED)
+        if record.cursor and record.cursor not in queue.handle.pointers:
+            raise Refused(HResult.STATUS_INVALID_HANDLE)
+        if transaction != NULL_GUID and (action.is_peek or not box.plan.transactional):
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+
+    def _read(self, wait: Wait, record: Any, action: ReceiveAction) -> Letter | None:
+        readers, now = self._parts.readers, self._parts.books.now
+        if action.is_lookup:
+            seek = SEEKS[action]
+            if seek is MessageSeekAction.SEEK_PREVIOUS and record.lookup_id == LAST:
+                seek = MessageSeekAction.SEEK_LAST
+            return readers.find(wait, (record.lookup_id, seek))
+        timeout_ms = None if record.timeout == INFINITE else record.timeout
+        return readers.begin(wait, timeout_ms, now, goes_on=action is ReceiveAction.MQ_ACTION_PEEK_NEXT)
+
+    def _waited(self, call: RemoteCall, queue: ReaderQueue, entry: Entry | None, answer: Answer) -> None:
+        """The handle may have been closed in the moment in which a message came."""
+        del self._waiting[call]
+        if entry is not None and answer.letters and queue.entries.get(entry.request_id) is not entry:
+            self._parts.marks.sometimes("a message that comes as its remote reader leaves")
+            entry.letter = answer.letters[0]
+            if entry.transaction is not None and self._holds(entry):
+                self._parts.works.take_back(entry.transaction, entry.letter)
+            answer = Answer(HResult.MQ_ERROR_OPERATION_CANCELLED)
+        elif entry is not None and answer.letters and not call.is_deliverable:
+            entry.letter = answer.letters[0]
+            self._end_entry(entry, delete_message=False)
+        elif answer.letters:
+            answer = self._given(entry, answer)
+        elif entry is not None and queue.entries.get(entry.request_id) is entry:
+            del queue.entries[entry.request_id]
+        self._parts.reply(call, answer)
+
+    def _given(self, entry: Entry | None, answer: Answer) -> Answer:
+        if entry is not None:
+            entry.letter = answer.letters[0]
+            entry.deadline = self._parts.books.now.monotonic + self._pending_timeout
+            self._timed[entry] = None
+        return answer
+
+    def _cancel(self, call: RemoteCall, record: Any) -> Answer:
+        queue = self._find(call, record)
+        queue.box()
+        for wait in queue.handle.waits.values():
+            if wait.tag == record.request_id:
+                self._parts.marks.sometimes("a remote read that is cancelled")
+                self._cancel_wait(queue, wait)
+                return Answer()
+        return Answer(HResult.STATUS_NOT_FOUND)
+
+    def _cancel_wait(self, queue: ReaderQueue, wait: Wait) -> None:
+        queue.entries.pop(wait.tag, None)
+        self._parts.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
+
+    def _end_plain(self, call: RemoteCall, record: Any) -> Answer:
+        return self._end(call, record, Ending.PLAIN)
+
+    def _end_transactional(self, call: RemoteCall, record: Any) -> Answer:
+        return self._end(call, record, Ending.TRANSACTIONAL)
+
+    def _end(self, call: RemoteCall, record: Any, ending: Ending) -> Answer:
+        entries = self._find(call, record).entries
+        if not entries:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        entry = entries.get(record.request_id)
+        if entry is None or entry.letter is None or not entry.ending & ending:
+            raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
+        delete_message = record.ack == RemoteReadAck.RR_ACK
+        status = self._end_entry(entry, delete_message=delete_message)
+        if status is HResult.MQ_OK:
+            kind = "ends" if delete_message else "gives back"
+            self._parts.marks.sometimes(f"a message that a remote reader {kind}")
+        return Answer(status)
+
+    def _end_entry(self, entry: Entry, *, delete_message: bool) -> HResult:
+        queue, letter, works = entry.queue, entry.letter, self._parts.works
+        if queue.entries.get(entry.request_id) is entry:
+            del queue.entries[entry.request_id]
+        self._timed.pop(entry, None)
+        assert letter is not None
+        box = queue.handle.box
+        if box is None:
+            return HResult.MQ_ERROR_INVALID_HANDLE
+        if letter.lookup_id not in box.letters:
+            queue.handle.two_phase.pop(letter.lookup_id, None)
+            return HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+        if not self._holds(entry):
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        if entry.transaction is None:
+            self._parts.readers.end_two_phase(queue.handle, letter, delete_message=delete_message)
+        elif not delete_message:
+            if not works.is_open(entry.transaction):
+                return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+            works.take_back(entry.transaction, letter)
+        return HResult.MQ_OK
+
+    def _holds(self, entry: Entry) -> bool:
+        """Whether the letter is locked for this read, and not for another one that came later."""
+        letter = entry.letter
+        assert letter is not None
+        if entry.transaction is None:
+            return entry.queue.handle.two_phase.get(letter.lookup_id) is letter
+        return self._parts.works.received(entry.transaction, letter) is not None
+
+    def _open_move(self, call: RemoteCall, record: Any) -> ReaderQueue:
+        target = self._moves.get(record.context_to)
+        if target is None or target not in call.group.things:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        target.box()
+        return target
+
+    def _move(self, call: RemoteCall, record: Any) -> Answer:
+        source = known(call, record.context_from, ReaderQueue)
+        box = source.box()
+        if not source.handle.access.can_receive:
+            raise Refused(HResult.STATUS_ACCESS_DENIED)
+        target = self._open_move(call, record).box()
+        if source.handle.box is target or (box.parent or box) is not (target.parent or target):
+            raise Refused(HResult.STATUS_INVALID_PARAMETER)
+        transaction, works = record.transaction_id, self._parts.works
+        if transaction != NULL_GUID and not target.plan.transactional:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        letter = box.letters.get(record.lookup_id)
+        if letter is not None and works.takes(letter):
+            self._parts.marks.sometimes("a remote move of a message that a transaction holds")
+            raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
+        if letter is None or letter.state is not State.AVAILABLE:
+            raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        if transaction == NULL_GUID:
+            self._parts.marks.sometimes("a message moved by a remote reader")
+            works.move(letter, target)
+        elif works.is_open(transaction):
+            self._parts.books.lock(letter)
+            works.record(transaction, Step(Operation.MOVE, letter, box, target))
+        else:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        return Answer()
+
+    def _enlist(self, _call: RemoteCall, record: Any) -> Answer:
+        self._parts.enlistments.enlist(record.transaction_id)
+        return Answer()
+
+    def _reject(self, call: RemoteCall, record: Any) -> Answer:
+        queue = self._find(call, record)
+        letter = queue.box().letters.get(record.lookup_id)
+        if not queue.handle.access.can_receive:
+            raise Refused(HResult.STATUS_ACCESS_DENIED)
+        if letter is None:
+            raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        step = self._parts.works.taken(letter)
+        if step is None:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        self._parts.marks.sometimes("a message that a remote reader rejects")
+        step.reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
+        return Answer()

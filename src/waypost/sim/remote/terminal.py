@@ -1,0 +1,74 @@
+"""The two sides of a connection to a simulated node: the port on which it listens, and whoever connects."""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from waypost.sim.machine import Machine
+    from waypost.sim.remote.lounge import Lounge
+
+
+class Terminal:
+    """Endpoint of waypost.sim.network, with a life of its own. What does not concern it, it does not hear."""
+
+    name: str
+    address: str
+
+    @property
+    def life(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def is_up(self) -> bool:
+        return self.life % 2 == 1
+
+    def note(self, number: int, /, *words: object) -> None: ...
+
+    def accept(self, address: str, /) -> int | None: ...
+
+    def connected(self, connection: int, /) -> None: ...
+
+    def connect_failed(self, connection: int, reason: str, /) -> None: ...
+
+    def data_received(self, connection: int, data: bytes, /) -> None: ...
+
+    def connection_lost(self, connection: int, /) -> None: ...
+
+    def writing_paused(self, connection: int, /) -> None: ...
+
+    def writing_resumed(self, connection: int, /) -> None: ...
+
+    def datagram_received(self, data: bytes, address: str, port: int, /) -> None: ...
+
+    def resolved(self, request: int, addresses: tuple[str, ...], /) -> None: ...
+
+
+class Port(Terminal):
+    """A listener of the node."""
+
+    def __init__(self, lounge: "Lounge", machine: "Machine", number: int) -> None:
+        self.number: Final = number
+        self.name = self.address = f"{machine.name}:{number}"
+        self._lounge: Final = lounge
+        self._machine: Final = machine
+
+    @property
+    def life(self) -> int:
+        return self._machine.life
+
+    def note(self, number: int, /, *words: object) -> None:
+        self._machine.note(number, *words)
+
+    def accept(self, address: str, /) -> int | None:
+        return self._lounge.accept(self, address)
+
+    def data_received(self, connection: int, data: bytes, /) -> None:
+        self._lounge.heard(connection, data)
+
+    def connection_lost(self, connection: int, /) -> None:
+        self._lounge.lost(connection)
+
+    def writing_paused(self, connection: int, /) -> None:
+        self._machine.tell_remote(lambda remote, now: remote.writing_paused(connection, now))
+
+    def writing_resumed(self, connection: int, /) -> None:
+        self._machine.tell_remote(lambda remote, now: remote.writing_resumed(connection, now))
