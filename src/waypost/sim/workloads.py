@@ -196,6 +196,13 @@ def administrator(client: Client[Machine]) -> Script:
         yield Ask("create_queue", (plan,))
 
 
+def _tell_commit(decided: dict[bytes, bool], identifier: bytes) -> Script:
+    """Unless another coordinator has told it by now. If the machine ends before it hears, it asks at its next start."""
+    if not decided[identifier]:
+        decided[identifier] = True
+        yield Ask("commit_prepared", (identifier,))
+
+
 def coordinator(client: Client[Machine]) -> Script:
     """Somebody else's transactions. What was decided is remembered over the lives of the machine."""
     rng, machine = _rng(client), client.machine
@@ -203,8 +210,7 @@ def coordinator(client: Client[Machine]) -> Script:
     for identifier in list(machine.reenlisted):
         yield Ask("commit_in_doubt" if identifier in decided else "abort_in_doubt", (identifier,), waits=False)
     for identifier in [each for each, is_done in decided.items() if not is_done]:
-        yield Ask("commit_prepared", (identifier,))
-        decided[identifier] = True
+        yield from _tell_commit(decided, identifier)
     sends, receives = yield from _open_both(client)
     identifier = rng.randbytes(16)
     enlisted = yield Ask("enlist", (identifier,))
@@ -220,8 +226,7 @@ def coordinator(client: Client[Machine]) -> Script:
                 decided[identifier] = False
                 # The word may be long on its way.
                 yield Pause(rng.choice((0.0, 0.1, 0.5)))
-                yield Ask("commit_prepared", (identifier,))
-                decided[identifier] = True
+                yield from _tell_commit(decided, identifier)
             else:
                 yield Ask("abort_prepared", (identifier,))
         else:
