@@ -51,10 +51,6 @@ def _as_it_is(message: Message) -> Message:
     return message
 
 
-def _as_list(message: Message) -> list[Message]:
-    return [message]
-
-
 class Application:
     """The operations on one node."""
 
@@ -169,7 +165,10 @@ class Application:
             self._answer(call, reading.dequeue_message(descriptor, _request(call, descriptor, options), call.now))
 
     def receive_many(self, call: Call, handle: int, count: int, options: ReadOptions) -> None:
-        """Receive up to `count` messages that are there, or wait for one. The answer is their list."""
+        """Receive up to `count` messages that are there, or wait for one and take what has come with it.
+
+        The answer is their list.
+        """
         if count < 1 or options.cursor is not None:
             raise InvalidParameter("many messages are received from the start of the queue, and one at least")
         if options.transaction is None:
@@ -181,8 +180,12 @@ class Application:
             messages = reading.dequeue_messages(descriptor, count, request)
             if messages:
                 self._node.reply(call.request, messages)
-            else:
-                self._answer(call, reading.dequeue_message(descriptor, request, call.now), _as_list)
+                return
+
+            def with_others(message: Message) -> list[Message]:
+                return [message, *reading.dequeue_messages(descriptor, count - 1, request)] if count > 1 else [message]
+
+            self._answer(call, reading.dequeue_message(descriptor, request, call.now), with_others)
 
     def begin_receive(self, call: Call, handle: int, options: ReadOptions) -> None:
         """The first phase of a receive in two: the message is locked until end_receive."""

@@ -75,6 +75,7 @@ SOMETIMES: Final = (
     "a wall clock that went back",
     "several messages sent in one go",
     "several messages received in one go",
+    "several messages for one who has waited",
     *REMOTE_SOMETIMES,
 )
 

@@ -242,7 +242,23 @@ class Readers:
                 self._remove(wait, letter)
             self._books.answer(call.request, showing(letters))
         else:
+            wait.then = lambda answer: self._books.answer(call.request, self._with_others(wait, count - 1, answer))
             self._wait(wait, options.timeout_ms, call.now)
+
+    def _with_others(self, wait: Wait, count: int, answer: Answer) -> Answer:
+        """What has come with the message that was waited for is received too."""
+        box = wait.handle.box
+        if answer.status is not HResult.MQ_OK or box is None:
+            return answer
+        if wait.transaction is not None and not self._works.is_open(wait.transaction):
+            return answer
+        others = list(islice(filter(_can_take, box.following(BEFORE_ALL)), count))
+        if not others:
+            return answer
+        self._books.marks.sometimes("several messages for one who has waited")
+        for letter in others:
+            self._remove(wait, letter)
+        return showing([*answer.letters, *others])
 
     def _remove(self, wait: Wait, letter: Letter) -> None:
         books, box = self._books, letter.box
