@@ -69,7 +69,7 @@ def test_it_tells_in_one_line_where_it_is_and_a_signal_ends_it_with_0(number: in
         assert (ready["event"], ready["name"], ready["transfer"]) == ("ready", "ALPHA", f"{here}:1801")
         code, rest, log = stopped(process, number)
         assert (code, rest) == (0, "")
-        assert log[0]["message"] == f"Queue manager ALPHA takes messages on {here}:1801."
+        assert log[0]["message"] == f"Queue manager ALPHA takes messages on {here}:1801, remote readers on {here}:2103."
         assert [line["event"] for line in log] == ["ready", "stopping", "stopped"]
     with waypost.open(tmp_path / "data", name="ALPHA") as manager:
         assert manager.guid == ready["guid"]

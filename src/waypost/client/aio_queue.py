@@ -205,6 +205,13 @@ class Queue(BaseQueue):
         return self._handles.get(access, 0), number
 
 
+def stop_reading(queue: Queue) -> None:
+    """Leave a queue to those who want to read it alone, until it is read from again."""
+    handles = queue._handles  # noqa: SLF001, of this module
+    for access in [access for access in handles if access is not AccessType.SEND]:
+        queue._close(handles.pop(access))  # noqa: SLF001
+
+
 @documented_by(queue.Cursor)
 class Cursor:
     __slots__ = ("_calls", "_open", "_place", "_shell")

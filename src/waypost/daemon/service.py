@@ -177,8 +177,9 @@ class Daemon:
 
     def _announce(self, manager: Manager, endpoints: Endpoints, announce: Announce) -> None:
         announce({"event": "ready", "name": manager.name, "guid": manager.guid, **endpoints})
+        rpc = f", remote readers on {endpoints['rpc']}" if "rpc" in endpoints else ""
         http = f", and HTTP is on {endpoints['http']}" if "http" in endpoints else ""
-        sentence = f"Queue manager {manager.name} takes messages on {endpoints['transfer']}{http}."
+        sentence = f"Queue manager {manager.name} takes messages on {endpoints['transfer']}{rpc}{http}."
         self._log.info("ready", message=sentence, data=self._config.folder)
         systemd.notify("READY=1")
 

@@ -17,6 +17,7 @@ from waypost.http.leases import Leases
 from waypost.http.remote_queues import Connect, RemoteQueue, RemoteQueues
 from waypost.http.remote_queues import Cursor as RemoteCursor
 from waypost.http.settings import HttpSettings
+from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
@@ -41,6 +42,7 @@ class Service:
         "node",
         "remote",
         "settings",
+        "shared",
         "shell",
         "started",
         "streams",
@@ -56,6 +58,7 @@ class Service:
         self.remote: Final = RemoteQueues(self.node, settings, connect)
         self.handles: Final[Leases[AnyQueue]] = Leases("handles", settings.max_handles, _close_handle)
         self.cursors: Final[Leases[OpenCursor]] = Leases("cursors", settings.max_handles, _close_cursor)
+        self.shared: Final = SharedQueues()
         # How many follow a queue.
         self.streams = 0
         # Whether they shall end.
@@ -86,7 +89,8 @@ class Service:
             with self.remote.using(place) as remote_queue:
                 yield remote_queue
         else:
-            yield self.manager.queue(name)
+            with self.shared.reading(self.manager.queue(name)) as shared:
+                yield shared
 
     def exclusive_queue(self, name: str) -> AnyQueue:
         """A queue object of one's own, to be closed, that denies the queue to others when it is used."""
@@ -136,7 +140,7 @@ class Service:
 
 
 class OpenCursor:
-    """A cursor, with the id of the handle that it belongs to, if it is not one of the shared queue object."""
+    """A cursor, with the id of the handle that it belongs to, if there is one."""
 
     __slots__ = ("cursor", "handle", "owned")
 
