@@ -1,6 +1,7 @@
 """What metrics, status and doctor say of those who read over RPC, on a daemon in a process of its own."""
 
 import json
+import socket
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.crash.daemons import HTTP_PORT, Daemon, loopback
-from tests.crash.remote_reader import RemoteReader
+from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT, RemoteReader
 from waypost.rpc.statistics import RpcStatistics
 
 ROOT = Path(__file__).parents[2]
@@ -86,9 +87,50 @@ def test_doctor_looks_at_the_users_file(tmp_path: Path) -> None:
             users.write_text(text, encoding="utf-8")
             users.chmod(mode)
             found = checks(daemon)
-            assert "privacy" in found["rpc"]["message"]
+            # With lines that are not right nobody is known.
+            assert ("privacy" if ":" in text else "nobody can") in found["rpc"]["message"]
             assert (found["users"]["ok"], found["users"]["hint"] == "") == (is_ok, is_ok)
             assert "secret" not in json.dumps(found)
+        assert daemon.stop() == 0
+
+
+def test_doctor_says_that_nobody_can_log_on(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.touch(0o600)
+    with Daemon(tmp_path, "alpha", loopback(48), f"rpc.users_file={users}") as daemon:
+        daemon.start()
+        found = checks(daemon)
+        assert not found["rpc"]["ok"]
+        assert "has to log on, and nobody can" in found["rpc"]["message"]
+        assert (found["users"]["ok"], found["users"]["message"]) == (False, f"nobody is in {users}")
+        users.write_text("CORP:alice:secret\n", encoding="utf-8")
+        found = checks(daemon)
+        assert found["rpc"]["ok"]
+        assert found["users"]["ok"]
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_the_log_warns_of_passwords_that_everybody_can_read(tmp_path: Path, mode: int) -> None:
+    users = tmp_path / "users"
+    users.write_text("CORP:alice:secret\n", encoding="utf-8")
+    users.chmod(mode)
+    with Daemon(tmp_path, "alpha", loopback(48), f"rpc.users_file={users}") as daemon:
+        daemon.start()
+        assert daemon.stop() == 0
+        lines = [json.loads(line) for line in daemon.log.splitlines()]
+    warnings = [(line["event"], line["hint"]) for line in lines if line["level"] == "warning"]
+    assert warnings == ([("users file", f"chmod o-rwx {users}")] if mode & 0o007 else [])
+    assert "secret" not in daemon.log
+
+
+def test_doctor_tells_of_a_port_that_was_taken(tmp_path: Path) -> None:
+    address = loopback(48)
+    with socket.create_server((address, RPC_PORT)), Daemon(tmp_path, "alpha", address) as daemon:
+        daemon.start()
+        found = checks(daemon)
+        assert found["port rpc"]["message"] == f"{address}:2114 answers (2103 was taken)"
+        assert found["port qm2qm"]["message"] == f"{address}:{QM2QM_PORT} answers"
         assert daemon.stop() == 0
 
 

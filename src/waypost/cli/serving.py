@@ -18,12 +18,13 @@ from waypost.client.msmq.aio import msmq
 from waypost.daemon.config import Config
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
-from waypost.daemon.logs import standard_log
+from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreError, StoreInUse, WaypostError
 from waypost.http.app import Application, create_app
+from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
 
@@ -38,7 +39,7 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
             config,
             log,
             lambda manager, endpoints: _app(config, manager, endpoints),
-            lambda facts: _announce(out, facts),
+            lambda facts: _ready(config, log, out, facts),
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
@@ -58,8 +59,8 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         max_wait_s=http.max_wait_s,
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
-        listeners=tuple(_listener(name, place) for name, place in endpoints.items()),
-        rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file),
+        listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
+        rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file, config.rpc.kerberos),
     )
     return create_app(manager, settings, _connecting(config, manager))
 
@@ -81,9 +82,20 @@ def _connecting(config: Config, manager: Manager) -> Connect:
     )
 
 
-def _listener(name: str, endpoint: str) -> Listener:
-    address, _, port = endpoint.rpartition(":")
-    return Listener(name, address.strip("[]"), int(port))
+def _listener(config: Config, name: str, endpoint: str) -> Listener:
+    address, _, text = endpoint.rpartition(":")
+    port = int(text)
+    # The only ones that give way to others.
+    wanted = {"rpc": config.rpc.port, "qm2qm": config.rpc.qm2qm_port}.get(name)
+    return Listener(name, address.strip("[]"), port, wanted if wanted and wanted != port else None)
+
+
+def _ready(config: Config, log: Log, out: Output, facts: Mapping[str, str]) -> None:
+    if config.rpc.enabled and config.rpc.users_file:
+        users = check_users(Path(config.rpc.users_file))
+        if not users.ok:
+            log.warning("users file", message=users.message, hint=users.hint)
+    _announce(out, facts)
 
 
 def _announce(out: Output, facts: Mapping[str, str]) -> None:

@@ -27,6 +27,7 @@ In the environment and with `--set` the parts of a list have commas between them
 one that does.
 
 This page is made of the code (src/waypost/daemon/config.py). The times of transfer are those of Windows.
+[remote-read.md](remote-read.md) tells what `[rpc]` and `[remote]` are for.
 """
 
 # A bound of this size only keeps numbers in their fields.

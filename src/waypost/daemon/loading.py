@@ -4,18 +4,20 @@ Every value is checked where it comes from, so that what is wrong is one sentenc
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, keys
+from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
 from waypost.daemon.routes import parse_routes
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.path_names import check_computer_name
@@ -148,12 +150,20 @@ def _value(key: Key, given: _Given) -> object:
         reason = str(error).replace("`", "")
         raise ConfigError(
             f"{given.where}: {key.path} has a wrong value: {reason[:1].lower()}{reason[1:]}.",
-            f"its default is {key.default!r}; docs/config.md tells more.",
+            f"{_choices(key)}its default is {key.default!r}; docs/config.md tells more.",
         ) from None
 
 
 def _is_list(annotated: Any) -> bool:
     return get_origin(get_args(annotated)[0]) is tuple
+
+
+def _choices(key: Key) -> str:
+    """The values of a key that has few."""
+    plain = get_args(key.type)[0]
+    if get_origin(plain) is not Literal:
+        return ""
+    return f"it is one of {', '.join(each for each in get_args(plain) if each)}; "
 
 
 def _checked(config: Config) -> Config:
@@ -182,6 +192,8 @@ def _checked(config: Config) -> Config:
     )
     if http.enabled:
         _check_exposure(http)
+    if config.rpc.enabled:
+        _check_logons(config.rpc)
     return replace(config, http=http, remote=_with_password(config.remote))
 
 
@@ -233,6 +245,32 @@ def _check_exposure(http: Http) -> None:
             f"HTTP on {http.bind} can be reached by others and demands TLS.",
             "set http.tls_cert and http.tls_key, or http.allow_insecure=true behind a proxy that has TLS.",
         )
+
+
+def _check_logons(rpc: Rpc) -> None:
+    """Nobody shall have to log on where nobody can."""
+    if rpc.kerberos and not _has_kerberos():
+        raise ConfigError(
+            "rpc.kerberos is true, and the extra of this name is not there.",
+            "get it with pip install 'waypost[kerberos]'.",
+        )
+    if rpc.min_auth_level not in ("", "none") and not rpc.users_file and not rpc.kerberos:
+        raise ConfigError(
+            f"rpc.min_auth_level is {rpc.min_auth_level}, and nobody could log on.",
+            "set rpc.users_file or rpc.kerberos.",
+        )
+
+
+def _has_kerberos() -> bool:
+    """Windows has it without the extra. Elsewhere these also fail where the libraries of the system are missing."""
+    if sys.platform == "win32":
+        return True
+    try:
+        import_module("gssapi")
+        import_module("krb5")
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def _is_address(text: str) -> bool:

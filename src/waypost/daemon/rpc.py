@@ -1,6 +1,6 @@
 """RPC in the daemon: where remote readers connect, who may, and what they must show."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_address
 from pathlib import Path
@@ -11,9 +11,11 @@ from waypost.client.rpc_security import acceptors
 from waypost.clock import Now
 from waypost.daemon.config import Rpc
 from waypost.daemon.guard import Guard
+from waypost.daemon.loading import ConfigError
+from waypost.errors import InvalidParameter
 from waypost.node.remote import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
-from waypost.rpc.authentication import AuthLevel
+from waypost.rpc.authentication import Acceptors, AuthLevel
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
 from waypost.rpc.settings import RpcSettings
 
@@ -76,7 +78,7 @@ class RpcListener:
 
 
 def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | None:
-    """What the queue manager is told. A users file that is not right is an InvalidParameter."""
+    """What the queue manager is told. A users file that is not right is a ConfigError."""
     if not sockets.remote_read:
         return None
     default = AuthLevel.PRIVACY if _knows_users(settings) else AuthLevel.NONE
@@ -84,12 +86,30 @@ def serving(settings: Rpc, sockets: RpcSockets, bind: str) -> RemoteServing | No
     return RemoteServing(
         RemoteSettings(pending_request_timeout_s=settings.pending_request_timeout_s, min_auth_level=level),
         RpcSettings(min_auth_level=level),
-        acceptors(Path(settings.users_file) if settings.users_file else None),
+        _acceptors(settings.users_file),
         remote_read_port=_port(sockets.remote_read),
         qm2qm_port=_port(sockets.qm2qm),
         mapper_port=_port(sockets.mapper) if sockets.mapper else 0,
         mapper_address=IPv4Address(bind) if bind and ":" not in bind else ANY_ADDRESS,
     )
+
+
+def stepped(settings: Rpc, sockets: RpcSockets) -> Iterator[str]:
+    """A sentence for each port that gave way to another, which a firewall has to be told of."""
+    for key, wanted, found in (
+        ("rpc.port", settings.port, sockets.remote_read),
+        ("rpc.qm2qm_port", settings.qm2qm_port, sockets.qm2qm),
+    ):
+        if wanted and found and _port(found) != wanted:
+            yield f"TCP port {wanted} was taken, so remote readers are served on {_port(found)} instead ({key})."
+
+
+def _acceptors(users_file: str) -> Acceptors:
+    try:
+        return acceptors(Path(users_file) if users_file else None)
+    except InvalidParameter as error:
+        sentence = str(error)
+        raise ConfigError(f"{sentence[:1].upper()}{sentence[1:]}.", "look at rpc.users_file.") from None
 
 
 def _knows_users(settings: Rpc) -> bool:

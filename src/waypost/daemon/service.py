@@ -27,7 +27,7 @@ from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.names import Names
 from waypost.daemon.routes import parse_routes
-from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving
+from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets, stepping_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
@@ -114,6 +114,8 @@ class Daemon:
         connections = allow_files(limits.max_connections, config.http.max_connections + config.rpc.max_connections)
         if connections < limits.max_connections:
             log.warning("too few files", message="The system allows fewer connections.", connections=connections)
+        for sentence in stepped(config.rpc, sockets.rpc):
+            log.warning("port taken", message=sentence)
         tcp = TcpConnections(
             shell,
             network,

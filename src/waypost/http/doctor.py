@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -14,18 +15,21 @@ from typing import Final
 
 from msgspec import Struct
 
+from waypost.client.rpc_security import acceptors
 from waypost.client.rpc_users import UsersFile
 from waypost.core.queues import OutgoingQueueState
 from waypost.errors import InvalidParameter
 from waypost.http.service import Service
-from waypost.http.settings import Listener
+from waypost.http.settings import Listener, RpcAccess
 from waypost.node.network.network import Network
-from waypost.rpc.authentication import AuthLevel
+from waypost.rpc.authentication import AuthLevel, AuthType
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
+# What others than owner and group may do. On Windows these bits mean nothing.
+_OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: a clock before that was never set.
 _EARLIEST: Final = 1_704_067_200
 # NetBIOS names, which Windows uses for computers, are no longer.
@@ -65,7 +69,7 @@ def _store(service: Service) -> Iterator[Check]:
 def _permissions(service: Service) -> Check:
     path = service.manager.path
     mode = stat.S_IMODE(os.stat(path).st_mode)
-    if mode & 0o007:
+    if mode & _OTHERS:
         return Check(
             "permissions", False, f"everybody on this computer can open {path} (mode {mode:04o})", f"chmod o-rwx {path}"
         )
@@ -132,27 +136,56 @@ def _rpc(service: Service) -> Iterator[Check]:
     remote, access = service.node.remote, service.settings.rpc
     if remote is None:
         return
-    level = remote.settings.min_auth_level
+    yield _access(access, remote.settings.min_auth_level)
+    if access.users_file:
+        yield check_users(Path(access.users_file))
+    if access.kerberos:
+        yield _kerberos()
+
+
+def _access(access: RpcAccess, level: AuthLevel) -> Check:
     if access.is_loopback_only:
         sentence = "only programs of this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
     elif level is AuthLevel.NONE:
         sentence = "whoever reaches the ports may read over RPC, without saying who it is, what Everyone may read"
+    elif not _has_users(access) and not _has_kerberos_key():
+        sentence = "who reads over RPC has to log on, and nobody can: there are neither users nor a key for Kerberos"
+        return Check("rpc", False, sentence, "add users to the file of rpc.users_file, or give Kerberos a keytab")
     else:
         sentence = f"who reads over RPC has to log on, with calls protected at the level {level.name.lower()} or better"
-    yield Check("rpc", True, sentence)
-    if access.users_file:
-        yield _users(Path(access.users_file))
+    return Check("rpc", True, sentence)
 
 
-def _users(path: Path) -> Check:
+def _has_users(access: RpcAccess) -> bool:
+    try:
+        return bool(access.users_file and UsersFile(Path(access.users_file)).read())
+    except InvalidParameter:
+        return False
+
+
+def _has_kerberos_key() -> bool:
+    return acceptors(None)(AuthType.KERBEROS) is not None
+
+
+def _kerberos() -> Check:
+    if _has_kerberos_key():
+        return Check("kerberos", True, "this computer has a key for Kerberos")
+    sentence = "rpc.kerberos is true, and this computer has no key for Kerberos that can be used"
+    return Check("kerberos", False, sentence, "put host/NAME@REALM into a keytab, and name the file in KRB5_KTNAME")
+
+
+def check_users(path: Path) -> Check:
+    """The file of those who log on by NTLM."""
     try:
         count = len(UsersFile(path).read())
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (InvalidParameter, OSError) as error:
         return Check("users", False, str(error), "mend the file of rpc.users_file: until then nobody logs on by NTLM")
-    if mode & 0o007:
+    if mode & _OTHERS:
         sentence = f"everybody on this computer can open {path}, which has passwords (mode {mode:04o})"
         return Check("users", False, sentence, f"chmod o-rwx {path}")
+    if not count:
+        return Check("users", False, f"nobody is in {path}", "add lines DOMAIN:user:password; no restart is needed")
     return Check("users", True, f"{count} users can log on by NTLM, and only the owner and group of {path} can open it")
 
 
@@ -182,4 +215,5 @@ async def _port(listener: Listener) -> Check:
             f"port {listener.name}", False, f"{where} cannot be reached: {error.strerror or 'no answer'}", hint
         )
     writer.close()
-    return Check(f"port {listener.name}", True, f"{where} answers")
+    taken = "" if listener.wanted is None else f" ({listener.wanted} was taken)"
+    return Check(f"port {listener.name}", True, f"{where} answers{taken}")

@@ -14,11 +14,15 @@ from waypost.limits import (
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A port of this daemon, for `doctor` and `status`: "transfer", "ping", "rpc", "http", ..."""
+    """A port of this daemon, for `doctor` and `status`: "transfer", "ping", "rpc", "http", ...
+
+    `wanted` is the port that was configured, if another program had it.
+    """
 
     name: str
     address: str
     port: int
+    wanted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class RpcAccess:
 
     is_loopback_only: bool
     users_file: str = ""
+    kerberos: bool = False
 
 
 @dataclass(frozen=True, slots=True)
