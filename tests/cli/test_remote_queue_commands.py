@@ -15,6 +15,7 @@ from tests.cli.desk import Desk
 from tests.crash.daemons import Daemon, loopback, start_all
 from tests.test_docs import BLOCK, ROOT
 from waypost.cli import app
+from waypost.errors import AccessDenied
 
 desk = _desk.desk
 
@@ -129,6 +130,49 @@ def test_what_is_wrong_there_is_a_sentence(place: Place) -> None:
     assert unreachable.exit_code == 1
     assert "cannot be reached" in unreachable.stderr
     assert "hint: the host has to be up" in unreachable.stderr
+
+
+def test_hints_for_a_queue_there_do_not_speak_of_queues_here(place: Place) -> None:
+    name, _ = place.queue()
+    missing = place.name("nothing")
+    for arguments in (
+        ("receive", missing, "--timeout", "0"),
+        ("receive", name, "--timeout", "0"),
+        ("queue", "show", name),
+    ):
+        told = place.run(*arguments).stderr
+        assert "hint: " in told
+        for wrong in ("`waypost queue list`", "`waypost queue create`", "`waypost explain`", "--token"):
+            assert wrong not in told
+    nobody = "{00000000-0000-0000-0000-000000000001}\\1"
+    assert "hint: `waypost peek NAME --all`" in place.run("message", "delete", name, nobody).stderr
+    here = place.run("receive", "nothing", "--timeout", "0").stderr
+    assert "hint: `waypost queue list` shows the queues" in here
+    assert "`waypost queue list`" in place.run("receive", "DIRECT=OS:near\\private$\\nothing", "--timeout", "0").stderr
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("DIRECT=OS:far\\private$\\orders", 0), ("orders", 1)])
+def test_whoever_is_denied_a_queue_there_is_not_sent_for_a_token(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, tokens: int
+) -> None:  # fmt: skip
+    def denied(*_: object) -> None:
+        raise AccessDenied("it is not for the user")
+
+    monkeypatch.setattr("waypost.cli.receive._first", denied)
+    told = desk.run("peek", name).stderr
+    assert told.count("--token") == tokens
+    assert "remote.user" in told
+
+
+def test_a_destination_of_this_computer_is_told_with_its_name_there(place: Place) -> None:
+    name, queue = place.queue("1")
+    (message,) = queue.browse()
+    short = name.rpartition("\\")[2]
+    refused = place.run("message", "move", name, str(message.lookup_id), f"{short};retry")
+    assert refused.exit_code == 2
+    assert f"{short};retry is a queue of NEAR, and the message is at {place.address}" in refused.stderr
+    assert f"name it as {name};retry" in refused.stderr.replace("PRIVATE$", "private$")
+    assert bodies(queue) == ["1"]
 
 
 def test_the_commands_of_the_page_work_as_written(place: Place) -> None:

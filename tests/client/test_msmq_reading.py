@@ -33,8 +33,10 @@ from waypost.errors import (
     ServiceNotAvailable,
     SessionRefused,
     Timeout,
+    TransactionUsage,
     UnsupportedAccessMode,
     UnsupportedFormatName,
+    WaypostError,
 )
 from waypost.node.remote import RemoteReading
 
@@ -324,13 +326,17 @@ def test_whoever_shows_too_little_is_not_let_in(tmp_path: Path, protocol: str) -
             assert wrong.startswith(f"{HERE} does not let the user CORP\\alice in: look at the name")
             assert "not let the user CORP\\eve in" in await failure(user="CORP\\eve", password="x")
             # Whom Kerberos knows, and here it knows nobody.
-            assert f"{HERE} does not let the user of this process in" in await failure(level="privacy")
+            ticketless = "has no password and Kerberos has no ticket for it: give"
+            assert await failure(level="privacy") == (
+                f"the user of this process {ticketless} user= and password=, or run kinit"
+            )
+            assert await failure(user="alice") == f"alice {ticketless} password=, or run kinit"
             if protocol == "RemoteRead":
-                assert f"{HERE} does not let a reader who does not say who it is in: give user" in await failure()
+                assert await failure() == f"{HERE} does not let anonymous readers in: give user and password"
                 low = await failure(user="CORP\\alice", password="s3cret", level="integrity")
                 assert "or give level='privacy'" in low
             else:
-                assert "is not for a reader who does not say who it is" in await failure()
+                assert "is not for anonymous readers" in await failure()
 
     run(work())
 
@@ -338,8 +344,12 @@ def test_whoever_shows_too_little_is_not_let_in(tmp_path: Path, protocol: str) -
 def test_a_host_without_users_knows_nobody(tmp_path: Path) -> None:
     async def work() -> None:
         async with daemon(tmp_path), aio.msmq(HERE, user="CORP\\alice", password="s3cret") as host:
-            with pytest.raises(AuthenticationFailed, match="NTLM"):
+            with pytest.raises(AuthenticationFailed) as caught:
                 await host.queue("orders").receive(0)
+            assert type(caught.value) is AuthenticationFailed
+            assert str(caught.value) == (
+                f"{HERE} has no users to log on; leave the user out, or set rpc.users_file there"
+            )
 
     run(work())
 
@@ -421,7 +431,7 @@ def test_hosts_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
             ):
                 await host.queue("orders").receive()
         async with aio.msmq("no.such.host.invalid", rpc_port=1) as host:
-            with pytest.raises(HostUnreachable, match="is not known by that name"):
+            with pytest.raises(HostUnreachable, match=r"^no\.such\.host\.invalid is not known by that name$"):
                 await host.queue("orders").receive()
 
         async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -432,6 +442,64 @@ def test_hosts_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
         async with server, aio.msmq(HERE, rpc_port=22103, timeout=0.2) as host:
             with pytest.raises(HostUnreachable, match=r"does not answer at port 22103 within 0\.2 s"):
                 await host.queue("orders").receive(0)
+
+    run(work())
+
+
+@pytest.mark.parametrize("host", [f"{HERE}:2103", "winserver01:2103", "[::1]:2103"])
+def test_a_port_is_no_part_of_the_host(host: str) -> None:
+    with pytest.raises(InvalidParameter, match="has a port in it: give the host alone, and rpc_port=2103 to read"):
+        waypost.msmq(host)
+
+
+def test_whoever_was_refused_too_often_is_told_so(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text(USERS)
+
+    async def work() -> None:
+        async with daemon(tmp_path, f"rpc.users_file={users}", "rpc.refusals_per_minute=1"):
+            for _ in range(3):
+                async with aio.msmq(HERE, user="CORP\\alice", password="wrong") as host:
+                    with pytest.raises(WaypostError) as caught:
+                        await host.queue("orders").receive(0)
+            assert type(caught.value) is SessionRefused
+            assert str(caught.value) == (
+                f"{HERE} closed the connection at once, at port 2103: "
+                "it may have refused this computer too often, or serves no RPC there"
+            )
+
+    run(work())
+
+
+def test_the_port_of_messages_serves_no_readers(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with daemon(tmp_path), aio.msmq(HERE, rpc_port=1801, timeout=5) as host:
+            with pytest.raises(SessionRefused, match=f"{HERE} closed .* at port 1801: .* serves no RPC there"):
+                await host.queue("orders").receive(0)
+
+    run(work())
+
+
+def test_nothing_is_received_in_a_transaction() -> None:
+    with waypost.msmq(HERE) as host, pytest.raises(TransactionUsage, match="from a host messages are received in none"):
+        host.queue("orders").receive(0, transaction=object())  # type: ignore[arg-type]
+
+    async def work() -> None:
+        async with aio.msmq(HERE) as host:
+            with pytest.raises(TransactionUsage):
+                await host.queue("orders").receive(0, transaction=object())  # type: ignore[arg-type]
+
+    run(work())
+
+
+def test_a_message_is_moved_within_its_host() -> None:
+    async def work() -> None:
+        async with aio.msmq("winserver01") as host:
+            for to in (r"DIRECT=OS:other\private$\orders;retry", r"DIRECT=TCP:192.0.2.1\private$\orders;retry"):
+                with pytest.raises(InvalidParameter) as caught:
+                    await host.queue("orders").move(7, to)
+                assert str(caught.value).casefold().startswith(f"{to} is a queue of ".casefold())
+                assert str(caught.value).casefold().endswith(r"name it as direct=os:winserver01\private$\orders;retry")
 
     run(work())
 
@@ -461,9 +529,7 @@ def test_a_queue_that_is_not_for_the_reader(tmp_path: Path, protocol: str, monke
             queue = host.queue("orders")
             assert (await queue.peek(0)).text == "42 bolts"
             for refused in (queue.receive(), queue.purge()):
-                with pytest.raises(
-                    AccessDenied, match="orders is not for a reader who does not say who it is; a right"
-                ):
+                with pytest.raises(AccessDenied, match="orders is not for anonymous readers; a right"):
                     await refused
 
     run(work())

@@ -30,6 +30,7 @@ from waypost.errors import (
     OperationCancelled,
     QueueExists,
     SessionLost,
+    SessionRefused,
     SharingViolation,
     Timeout,
 )
@@ -104,10 +105,10 @@ def test_a_host_that_stays_away_ends_the_wait(tmp_path: Path) -> None:
             await middle.seen(START)
             middle.is_down = True
             middle.cut()
-            with pytest.raises((HostUnreachable, SessionLost)):
+            with pytest.raises((HostUnreachable, SessionLost, SessionRefused)):
                 await waiting
             # Who comes now is not told to be patient.
-            with pytest.raises((HostUnreachable, SessionLost)):
+            with pytest.raises((HostUnreachable, SessionLost, SessionRefused)):
                 await queue.receive(20)
             middle.is_down = False
             with pytest.raises(Timeout):

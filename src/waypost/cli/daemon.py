@@ -1,14 +1,15 @@
 """The way of a command to the queue manager: which one, and what its errors mean at the command line."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 import typer
 
 import waypost
 from waypost.cli.program import Failure
+from waypost.client.names import format_name
 from waypost.errors import (
     AccessDenied,
     CannotConnect,
@@ -32,6 +33,7 @@ from waypost.errors import (
     UnsupportedFormatName,
     WaypostError,
 )
+from waypost.wire.format_names import DirectFormatName
 
 if TYPE_CHECKING:
     from waypost import Manager, Queue
@@ -75,8 +77,10 @@ _USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName,
 _GIVEN: Final = "--help tells what can be given."
 _NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
+Hints: TypeAlias = tuple[tuple[type[WaypostError], str], ...]
+
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
-_HINTS: Final[tuple[tuple[type[WaypostError], str], ...]] = (
+_HINTS: Final[Hints] = (
     (CannotConnect, "start one with `waypost serve`, or name another with --url or WAYPOST_URL."),
     (ConnectionLost, "`waypost status` tells whether it runs; look into the queue before you repeat what you did."),
     (ServiceNotAvailable, "wait until it has started, or start it again."),
@@ -104,6 +108,13 @@ _HINTS: Final[tuple[tuple[type[WaypostError], str], ...]] = (
     (WaypostError, "`waypost doctor` tells whether the queue manager is well."),
 )
 
+# Before the others where NAME is a queue of another computer. A token was right if that is known.
+_HINTS_ELSEWHERE: Final[Hints] = (
+    (QueueNotFound, "its own computer makes and shows it; `waypost peek` and `waypost receive` read it from here."),
+    (AccessDenied, "the daemon reads there as its remote.user; the right to read is given at that computer."),
+    *_HINTS,
+)
+
 
 def connect(url: str, token: str | None) -> "Manager":
     """The one place where the command line meets the client."""
@@ -114,16 +125,31 @@ def connect(url: str, token: str | None) -> "Manager":
 def session(context: typer.Context) -> Iterator["Manager"]:
     """The queue manager to work with. What it refuses becomes a Failure with the right exit code."""
     target = context.find_object(Target) or Target()
+    hints = _HINTS
     try:
         with connect(target.url, target.token) as manager:
+            if is_elsewhere(context, manager):
+                hints = _HINTS_ELSEWHERE
             yield manager
     except WaypostError as error:
-        raise failure(error) from None
+        raise failure(error, hints) from None
 
 
-def failure(error: WaypostError) -> Failure:
+def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
+    """Whether the NAME of the command means a queue of another computer."""
+    name = context.params.get("name")
+    if not isinstance(name, str) or context.params.get("outgoing"):
+        return False
+    with suppress(WaypostError):
+        found = format_name(name, manager.name)
+        if isinstance(found, DirectFormatName):
+            return found.host.casefold() not in (manager.name.casefold(), "localhost", ".")
+    return False
+
+
+def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """What an error of the queue manager is at the command line."""
-    hint = next(hint for kind, hint in _HINTS if isinstance(error, kind))
+    hint = next(hint for kind, hint in hints if isinstance(error, kind))
     if isinstance(error, ServiceNotAvailable):
         return Unreachable(_sentence(error), hint)
     if isinstance(error, _USAGE):

@@ -77,9 +77,13 @@ def _find(queue: "Queue", name: str) -> "Message":
     for message in queue.browse():
         if message.id == wanted:
             return message
+    # Only the name of a queue of another computer is as long as that.
+    is_elsewhere = queue.name.startswith("DIRECT=")
     raise Failure(
         f"There is no message {wanted} in {queue.name}.",
-        "`waypost explain` looks for a message in all queues.",
+        "`waypost peek NAME --all` shows those that are there."
+        if is_elsewhere
+        else "`waypost explain` looks for a message in all queues.",
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from waypost.cli.daemon import Json, Outgoing, TimedOut, queue_of, session
+from waypost.cli.daemon import Json, Outgoing, TimedOut, is_elsewhere, queue_of, session
 from waypost.cli.messages import write_bodies, write_messages
 from waypost.cli.program import Output
 from waypost.cli.queue import Name
@@ -14,7 +14,7 @@ from waypost.cli.tables import write_json
 from waypost.errors import Timeout
 
 if TYPE_CHECKING:
-    from waypost import Message, Queue
+    from waypost import Manager, Message, Queue
 
 # Messages that are taken together, if so many are there.
 BATCH: Final = 100
@@ -60,6 +60,7 @@ def receive(
             # What is taken and not yet shown is lost if somebody interrupts it.
             batch = 1 if follow else BATCH
             queue = queue_of(manager, name, outgoing=outgoing)
+            advice = _advice(context, manager)
             messages = _receive(queue, timeout, wanted, batch) if lookup is None else [queue.receive(lookup_id=lookup)]
             for message in messages:
                 received.append(message)
@@ -74,7 +75,7 @@ def receive(
             write_json(out, [message.to_dict() for message in received])
         out.flush()
     if not follow and len(received) < (wanted or 0):
-        raise _nothing_came(name, len(received), timeout)
+        raise TimedOut(_nothing_came(name, len(received), timeout), advice)
 
 
 def peek(
@@ -99,6 +100,7 @@ def peek(
     out = Output()
     with session(context) as manager:
         queue = queue_of(manager, name, outgoing=outgoing)
+        advice = _advice(context, manager)
         if lookup is not None:
             messages = [queue.peek(lookup_id=lookup)]
         else:
@@ -111,7 +113,7 @@ def peek(
         write_bodies(out, messages)
     out.flush()
     if not messages and not every:
-        raise _nothing_came(name, 0, timeout)
+        raise TimedOut(_nothing_came(name, 0, timeout), advice)
 
 
 def _receive(queue: "Queue", timeout: float | None, wanted: int | None, batch: int) -> Iterator["Message"]:
@@ -133,8 +135,14 @@ def _first(queue: "Queue", timeout: float | None) -> "list[Message]":
         return []
 
 
-def _nothing_came(name: str, received: int, timeout: float | None) -> TimedOut:
+def _nothing_came(name: str, received: int, timeout: float | None) -> str:
     waited = f" for {timeout:g} second{'' if timeout == 1 else 's'}" if timeout else ""
     messages = "1 message" if received == 1 else f"{received} messages"
     what = f"Only {messages} came to" if received else "There is no message in"
-    return TimedOut(f"{what} {name}{waited}.", "--timeout waits longer, and `waypost explain` tells why none comes.")
+    return f"{what} {name}{waited}."
+
+
+def _advice(context: typer.Context, manager: "Manager") -> str:
+    if is_elsewhere(context, manager):
+        return "--timeout waits longer."
+    return "--timeout waits longer, and `waypost explain` tells why none comes."

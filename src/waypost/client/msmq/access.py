@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from waypost.client.excerpt import excerpt
-from waypost.errors import InvalidParameter
+from waypost.errors import AuthenticationFailed, InvalidParameter
 from waypost.rpc.authentication import AuthLevel
 
 Level: TypeAlias = Literal["none", "connect", "integrity", "privacy"]
@@ -17,6 +17,10 @@ LEVELS: Final[dict[str, AuthLevel]] = {
     "integrity": AuthLevel.INTEGRITY,
     "privacy": AuthLevel.PRIVACY,
 }
+
+
+class NoCredentials(AuthenticationFailed):
+    """There is no password, and no ticket of Kerberos: the host was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Access:
     def who(self) -> str:
         """The reader, in a sentence."""
         if self.level is AuthLevel.NONE:
-            return "a reader who does not say who it is"
+            return "anonymous readers"
         return f"the user {self.user}" if self.user else "the user of this process"
 
 

@@ -7,6 +7,7 @@ from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq import host_queue as twin
+from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
 from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
@@ -16,7 +17,6 @@ from waypost.remote.interfaces.remote_read import ReceiveAction
 
 if TYPE_CHECKING:
     from waypost.client.msmq.aio import Host
-    from waypost.client.msmq.source import Source, SourceCursor
     from waypost.wire.format_names import FormatName
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class HostQueue:
     __slots__ = ("_host", "_name", "_source")
 
-    def __init__(self, host: "Host", name: "FormatName", source: "Source") -> None:
+    def __init__(self, host: "Host", name: "FormatName", source: Source) -> None:
         self._host: Final = host
         self._name: Final = name
         self._source: Final = source
@@ -71,8 +71,14 @@ class HostQueue:
         )
 
     async def receive(
-        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
-    ) -> Message:  # fmt: skip
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: None = None,
+        lookup_id: int | None = None,
+        seek: Seek | None = None,
+    ) -> Message:
+        refuse_transaction(transaction)
         return await self._source.receive(timeout, lookup_id, seek)
 
     async def peek(
@@ -121,7 +127,7 @@ class HostQueue:
 class HostCursor:
     __slots__ = ("_cursor",)
 
-    def __init__(self, cursor: "SourceCursor") -> None:
+    def __init__(self, cursor: SourceCursor) -> None:
         self._cursor: Final = cursor
 
     async def __aenter__(self) -> Self:

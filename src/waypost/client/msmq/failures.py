@@ -6,11 +6,12 @@ Nothing is said of a message here: whoever reads gets it, or it is in its queue.
 from typing import Final
 
 from waypost import errors
-from waypost.client.msmq.access import Access
+from waypost.client.msmq.access import Access, NoCredentials
+from waypost.client.msmq.rpc_connection import NotAccepted
 from waypost.errors import AuthenticationFailed, HostError, WaypostError
 from waypost.hresult import HResult
 from waypost.remote.client.conversations import CallFailed
-from waypost.rpc.authentication import AuthLevel, SecurityContextFailed
+from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.binds import RejectReason
 from waypost.rpc.calls import FaultStatus
 from waypost.rpc.client_errors import BindRefused, CallTimedOut, ConnectionFailed, InterfaceRefused
@@ -116,10 +117,17 @@ class Failures:
                 return self._failed(error, status)
             case RpcFault(status=status):
                 return self._fault(error, status)
+            case NoCredentials():
+                return self._without_credentials()
             case AuthenticationFailed():
-                return self._unauthenticated(str(error))
+                return self._unauthenticated(f" ({error})")
             case BindRefused(reason=RejectReason.AUTHENTICATION_TYPE_NOT_RECOGNIZED):
-                return self._unauthenticated("it knows neither NTLM nor Kerberos for it")
+                given = "user" if self._access.user else "level"
+                return AuthenticationFailed(
+                    f"{self._host} has no users to log on; leave the {given} out, or set rpc.users_file there"
+                )
+            case NotAccepted():
+                return errors.SessionRefused(str(error))
             case BindRefused():
                 return errors.SessionRefused(f"{self._host} takes no readers now: {error}; try again")
             case InterfaceRefused():
@@ -145,7 +153,7 @@ class Failures:
 
     def _fault(self, error: WaypostError, status: int) -> WaypostError:
         if status in _UNAUTHENTICATED:
-            return self._unauthenticated(f"fault 0x{status:08X}")
+            return self._unauthenticated()
         if status in _NOT_SERVED:
             return errors.SessionRefused(f"{self._host} {_NOT_REGISTERED}")
         if status in _BUSY:
@@ -156,7 +164,12 @@ class Failures:
             return errors.UnsupportedAccessMode(f"{self._host} is too old for this")
         return error
 
-    def _unauthenticated(self, detail: str) -> WaypostError:
+    def _without_credentials(self) -> WaypostError:
+        user = self._access.user
+        who, advice = (user, "give password=") if user else ("the user of this process", "give user= and password=")
+        return AuthenticationFailed(f"{who} has no password and Kerberos has no ticket for it: {advice}, or run kinit")
+
+    def _unauthenticated(self, detail: str = "") -> WaypostError:
         access = self._access
         if access.level is AuthLevel.NONE:
             advice = "give user and password"
@@ -164,7 +177,7 @@ class Failures:
             advice = "look at the name and the password, or give level='privacy'"
         else:
             advice = "look at the name, DOMAIN\\user or user@REALM, and the password"
-        return SecurityContextFailed(f"{self._host} does not let {access.who} in: {advice} ({detail})")
+        return AuthenticationFailed(f"{self._host} does not let {access.who} in: {advice}{detail}")
 
 
 def is_lost_handle(error: WaypostError) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
+from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
 from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType
@@ -15,7 +16,6 @@ from waypost.remote.interfaces.remote_read import ReceiveAction
 
 if TYPE_CHECKING:
     from waypost.client.msmq.host import Host
-    from waypost.client.msmq.source import Source, SourceCursor
     from waypost.client.msmq.thread import HostThread
     from waypost.wire.format_names import FormatName
 
@@ -30,7 +30,7 @@ class HostQueue:
 
     __slots__ = ("_host", "_name", "_source", "_thread")
 
-    def __init__(self, host: "Host", thread: "HostThread", name: "FormatName", source: "Source") -> None:
+    def __init__(self, host: "Host", thread: "HostThread", name: "FormatName", source: Source) -> None:
         self._host: Final = host
         self._thread: Final = thread
         self._name: Final = name
@@ -81,8 +81,13 @@ class HostQueue:
         )
 
     def receive(
-        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
-    ) -> Message:  # fmt: skip
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: None = None,
+        lookup_id: int | None = None,
+        seek: Seek | None = None,
+    ) -> Message:
         """Take the first message out of the queue, and return it when the host was told that it has come.
 
         It waits for a message for `timeout` seconds, for ever unless given, and raises Timeout when they are over; with
@@ -95,7 +100,10 @@ class HostQueue:
         that breaks during the wait is made again, for as long as `timeout` of waypost.msmq says, and the wait goes on.
         If it breaks just when the host is being told, nobody knows whether it was, and the message is returned: it may
         come a second time, to this reader or another. In that moment alone a message is received twice.
+
+        There are no transactions here: any but None is TransactionUsage.
         """
+        refuse_transaction(transaction)
         return self._thread.run(self._source.receive, timeout, lookup_id, seek)
 
     def peek(
@@ -172,7 +180,7 @@ class HostCursor:
 
     __slots__ = ("_cursor", "_thread")
 
-    def __init__(self, thread: "HostThread", cursor: "SourceCursor") -> None:
+    def __init__(self, thread: "HostThread", cursor: SourceCursor) -> None:
         self._thread: Final = thread
         self._cursor: Final = cursor
 

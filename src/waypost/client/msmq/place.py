@@ -1,6 +1,7 @@
 """Where a host is, how its queues are named, and how it is said that it did not take a message."""
 
 import os
+import re
 import socket
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from waypost.wire.path_names import QueueKind, check_computer_name
 DEFAULT_PORT: Final = SESSION_PORT
 DEFAULT_TIMEOUT: Final = 30.0
 
+_WITH_PORT: Final = re.compile(r"[^:]+:(\d+)|\[.+\]:(\d+)")
+
 # Stands for the host while a name is parsed that does not say one.
 _HERE: Final = "waypost-host"
 
@@ -48,6 +51,7 @@ class Place:
             raise InvalidParameter(f"a host is named by text, not by {excerpt(host)}")
         if not _is_address(host):
             check_computer_name(host, 0)
+            _refuse_port(host)
         if not isinstance(port, int) or not 0 < port <= 0xFFFF:
             raise InvalidParameter(f"a port is a number from 1 to 65535, not {excerpt(port)}")
         if not isinstance(bind, str) or (bind and not _is_address(bind)):
@@ -119,6 +123,15 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _refuse_port(host: str) -> None:
+    found = _WITH_PORT.fullmatch(host)
+    if found:
+        port = found[1] or found[2]
+        raise InvalidParameter(
+            f"{excerpt(host)} has a port in it: give the host alone, and rpc_port={port} to read or port={port} to send"
+        )
 
 
 def _guid(identifier: object) -> bytes:

@@ -22,8 +22,31 @@ from waypost.rpc.client_errors import ConnectionFailed
 _KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
 
+class NotAccepted(ConnectionFailed):
+    """The connection ended before the server accepted it. Nothing was executed."""
+
+
 class ReaderConnection(ClientConnection):
-    """What a transport needs to know besides: how many calls go at a time."""
+    """What a transport needs to know besides: how many calls go at a time, and what became of the bind."""
+
+    was_answered = False
+
+    def feed(self, data: bytes) -> None:
+        self.was_answered = True
+        super().feed(data)
+
+    def check_accepted(self, host: str, port: int) -> None:
+        """Raises NotAccepted if the connection is over before the server has said anything that an RPC server says."""
+        if self.is_bound or type(self._error) is not ConnectionFailed:
+            return
+        if not self.was_answered:
+            raise NotAccepted(
+                f"{host} closed the connection at once, at port {port}: "
+                "it may have refused this computer too often, or serves no RPC there"
+            )
+        # A bind_ack has told the group, also where the authentication goes on after it.
+        if not self.assoc_group_id:
+            raise NotAccepted(f"what answers at {host}:{port} is no RPC server")
 
     @property
     def has_room(self) -> bool:

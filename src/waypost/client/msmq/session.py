@@ -6,17 +6,18 @@ is: whoever goes on reading begins another.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, Final, TypeAlias, TypeVar
 
-from waypost.client.msmq.access import Access
+from waypost.client.msmq.access import Access, NoCredentials
 from waypost.client.msmq.place import Place, reason_of
 from waypost.client.msmq.rpc_connection import Association, ReaderConnection, RpcConnection
 from waypost.client.new_guid import new_guid
 from waypost.core.queues import AccessType, ShareMode
-from waypost.errors import HostUnreachable, WaypostError
+from waypost.errors import AuthenticationFailed, HostUnreachable, WaypostError
 from waypost.remote.client.choosing import open_remote_queue
 from waypost.remote.client.conversations import Ask, Binding, Conversation
 from waypost.remote.client.qm2qm import Qm2QmClient
@@ -127,7 +128,7 @@ class Session:
         return associations
 
     async def _connect(self, interface: Interface, port: int, group_id: int) -> RpcConnection:
-        """A connection that is bound, or on which every call fails with the reason why it is not."""
+        """A connection that is bound, or on which every call fails with the reason why it is not; or NotAccepted."""
         place = self._place
         try:
             async with asyncio.timeout(place.timeout):
@@ -138,9 +139,13 @@ class Session:
                 except asyncio.CancelledError:
                     connection.close()
                     raise
+                connection.rpc.check_accepted(place.host, port)
                 return connection
         except TimeoutError:
             raise HostUnreachable(f"{place.host} does not answer at port {port} within {place.timeout:g} s") from None
+        except AuthenticationFailed as error:
+            # Of this side: what the host says of it comes as the result of calls.
+            raise error if self._access.password else NoCredentials(str(error)) from None
         except HostUnreachable:
             self._ports.clear()
             raise
@@ -163,7 +168,8 @@ class Session:
         try:
             await loop.create_connection(lambda: connection, place.host, port, local_addr=local)
         except (OSError, UnicodeError, ValueError) as error:
-            raise HostUnreachable(f"{place.host} {reason_of(error)}, at port {port}") from None
+            where = "" if isinstance(error, socket.gaierror) else f", at port {port}"
+            raise HostUnreachable(f"{place.host} {reason_of(error)}{where}") from None
         return connection
 
     async def _port_of(self, interface: Interface) -> int:

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,6 +26,7 @@ from waypost.errors import (
     ServiceNotAvailable,
     SessionLost,
     Timeout,
+    TransactionUsage,
     UnsupportedAccessMode,
     WaypostError,
 )
@@ -32,7 +34,7 @@ from waypost.remote.client.conversations import Conversation
 from waypost.remote.client.reads import Received
 from waypost.remote.client.remote_read import RemoteReadClient, RemoteReadQueue
 from waypost.remote.interfaces.remote_read import ReceiveAction
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import DirectFormatName, FormatName
 
 if TYPE_CHECKING:
     from waypost.client.msmq.reader import Reader
@@ -90,7 +92,9 @@ class Source:
         if not isinstance(lookup_id, int):
             raise InvalidParameter(f"a message to move is a Message or its lookup_id, not {excerpt(message)}")
         _check_lookup_id(lookup_id)
-        await self.do(AccessType.RECEIVE, partial(_moving, lookup_id, self._reader.place.source(to)), unknown=(0,))
+        target = self._reader.place.source(to)
+        _check_same_host(self.name, target)
+        await self.do(AccessType.RECEIVE, partial(_moving, lookup_id, target), unknown=(0,))
 
     def cursor(self, access: AccessType) -> "SourceCursor":
         return SourceCursor(self, access)
@@ -328,6 +332,13 @@ class SourceCursor:
             await _quietly(handle, handle.queue.close_cursor(number))
 
 
+def refuse_transaction(transaction: object) -> None:
+    if transaction is not None:
+        raise TransactionUsage(
+            "a transaction needs a queue manager that takes part in it; from a host messages are received in none"
+        )
+
+
 def _creating(handle: Handle) -> Conversation[tuple[Handle, int]]:
     return handle, (yield from handle.queue.create_cursor())
 
@@ -355,6 +366,15 @@ def _silently(conversation: Conversation[None]) -> Conversation[None]:
 async def _quietly(handle: Handle, conversation: Conversation[None]) -> None:
     with suppress(WaypostError):
         await handle.session.carry(conversation)
+
+
+def _check_same_host(name: FormatName, to: FormatName) -> None:
+    """Else the host would say of its own queue that it is none."""
+    if not isinstance(name, DirectFormatName) or not isinstance(to, DirectFormatName):
+        return
+    if name.address.casefold() != to.address.casefold():
+        there = replace(to, protocol=name.protocol, address=name.address)
+        raise InvalidParameter(f"{to} is a queue of {to.host}, and the message is at {name.host}; name it as {there}")
 
 
 def _check_lookup_id(lookup_id: int) -> None:
