@@ -147,6 +147,7 @@ def talking(data: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter
         (b"\x05\x00\x02\x03\x10\0\0\0\x10\0\0\0\x01\0\0\0", NO_RPC),
         (fragment_of(BindNak(RejectReason.TEMPORARY_CONGESTION), 1).encode(), "TEMPORARY_CONGESTION"),
     ],
+    ids=["nothing", "HTTP", "a PDU too short", "an answer to nothing", "a bind_nak"],
 )
 def test_whatever_answers_at_the_port_is_an_error_with_a_sentence(answer: bytes, words: str) -> None:
     async def work() -> None:
