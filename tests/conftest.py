@@ -1,6 +1,13 @@
 """What every test gets: the ledger, and a Hypothesis that gives the same answer every time on any machine."""
 
+import os
+import tempfile
+
 from hypothesis import HealthCheck, settings
+
+# scapy keeps caches, in the home of whoever runs the tests unless told otherwise.
+for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    os.environ[variable] = os.path.join(tempfile.gettempdir(), "waypost-tests")
 
 pytest_plugins = ["pytester", "tools.ledger"]
 
