@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.http.server import Api, served
-from waypost.client.aio_manager import unshared_queue
 from waypost.errors import SharingViolation, Timeout
 from waypost.http import sharing
 
@@ -51,4 +50,3 @@ async def test_a_cursor_keeps_its_place_while_its_queue_rests(api: Api) -> None:
     await api.bodies("/api/queues/orders/peek", {})
     await asyncio.sleep(2.5 * sharing._REST_SECONDS)
     assert await api.bodies(f"/api/cursors/{cursor}/next", {}) == ["2"]
-    assert unshared_queue(api.manager, "orders") is not api.manager.queue("orders")

@@ -370,3 +370,18 @@ def test_a_bulk_receive_sees_the_last_state_of_a_message() -> None:
     messages = rig.done(request)
     assert isinstance(messages, list)
     assert [message.abort_count for message in messages] == [1]
+
+
+@pytest.mark.parametrize("tx", [None, OTHER_TX])
+def test_who_waits_for_several_takes_those_that_come_together(tx: bytes | None) -> None:
+    rig = Rig()
+    if tx is not None:
+        rig.done(rig.begin(tx))
+    first = rig.receive_many(3, options=ReadOptions(timeout_ms=None, transaction=tx))
+    second = rig.receive_many(9, options=ReadOptions(timeout_ms=None, transaction=tx))
+    rig.done(rig.send_many([b"%d" % number for number in range(6)]))
+    bodies = [[message.body for message in rig.done(request)] for request in (first, second)]  # type: ignore[attr-defined]
+    assert bodies == [[b"0", b"2", b"3"], [b"1", b"4", b"5"]]
+    alone = rig.receive_many(9, options=ReadOptions(timeout_ms=None, transaction=tx))
+    rig.done(rig.send("one"))
+    assert [message.label for message in rig.done(alone)] == ["one"]  # type: ignore[attr-defined]

@@ -144,12 +144,6 @@ class Manager:
         await self._shell.close()
 
 
-def unshared_queue(manager: Manager, name: Name) -> Queue:
-    """A queue object that nobody else gets, to be closed."""
-    calls = manager._calls  # noqa: SLF001, of this module
-    return Queue(manager, shell_of(manager), calls, calls.name(name))
-
-
 def shell_of(manager: Manager) -> Looping:
     """The shell around the engine of a manager, for those who serve it to other processes."""
     return manager._shell  # noqa: SLF001, of this module

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from litestar.params import FromPath, JSONBody
 from msgspec import UNSET
 
-from waypost.client.aio_manager import unshared_queue
 from waypost.client.message import Message, iso_8601
 from waypost.client.remote.schema import (
     CursorRead,
@@ -69,8 +68,7 @@ async def open_cursor(data: JSONBody[NewCursor], service: Served) -> Handle:
     elif (place := service.remote.find(data.queue)) is not None:
         opened = OpenCursor(service.remote.cursor(place), None, None)
     else:
-        unshared = unshared_queue(service.manager, data.queue)
-        opened = OpenCursor(unshared.cursor(), None, unshared)
+        opened = service.shared_cursor(data.queue)
     return Handle(service.cursors.add(opened, service.settings.handle_s), service.settings.handle_s)
 
 

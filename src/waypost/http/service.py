@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -92,6 +93,12 @@ class Service:
             with self.shared.reading(self.manager.queue(name)) as shared:
                 yield shared
 
+    def shared_cursor(self, name: str) -> "OpenCursor":
+        """A cursor of the queue object that all share, which is read from until the cursor is closed."""
+        queue = self.manager.queue(name)
+        self.shared.begin(queue)
+        return OpenCursor(queue.cursor(), None, None, partial(self.shared.end, queue))
+
     def exclusive_queue(self, name: str) -> AnyQueue:
         """A queue object of one's own, to be closed, that denies the queue to others when it is used."""
         place = self.remote.find(name)
@@ -142,15 +149,24 @@ class Service:
 class OpenCursor:
     """A cursor, with the id of the handle that it belongs to, if there is one."""
 
-    __slots__ = ("cursor", "handle", "owned")
+    __slots__ = ("_end", "cursor", "handle", "owned")
 
-    def __init__(self, cursor: Cursor | RemoteCursor, handle: str | None, owned: AnyQueue | None) -> None:
+    def __init__(
+        self,
+        cursor: Cursor | RemoteCursor,
+        handle: str | None,
+        owned: AnyQueue | None,
+        end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`end` is called when it is closed."""
+        self._end: Final = end
         self.cursor: Final = cursor
         self.handle: Final = handle
         # The queue object that was made for this cursor alone.
         self.owned: Final = owned
 
     async def close(self) -> None:
+        self._end()
         await self.cursor.close()
         if self.owned is not None:
             await self.owned.close()

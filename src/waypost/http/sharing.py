@@ -26,16 +26,22 @@ class SharedQueues:
 
     @contextmanager
     def reading(self, queue: Queue) -> Iterator[Queue]:
-        users = self._users
-        users[queue] = users.get(queue, 0) + 1
-        self._resting.pop(queue, None)
+        self.begin(queue)
         try:
             yield queue
         finally:
-            users[queue] -= 1
-            if not users[queue]:
-                del users[queue]
-                self._rest(queue)
+            self.end(queue)
+
+    def begin(self, queue: Queue) -> None:
+        """Somebody reads from it, until `end`."""
+        self._users[queue] = self._users.get(queue, 0) + 1
+        self._resting.pop(queue, None)
+
+    def end(self, queue: Queue) -> None:
+        self._users[queue] -= 1
+        if not self._users[queue]:
+            del self._users[queue]
+            self._rest(queue)
 
     def _rest(self, queue: Queue) -> None:
         loop = asyncio.get_running_loop()
