@@ -288,7 +288,7 @@ class Session:
             self._send_ack(self.window_size)
 
     def _is_window_used(self) -> bool:
-        return self.counts.unacked_received_msg_count >= max(min(self.window_size, self.received_window_size) // 2, 1)
+        return self.counts.is_much_owed(min(self.window_size, self.received_window_size), LAST_NUMBER)
 
     def _session_header_received(self, header: SessionHeader, received: Received, now: Now) -> None:
         """MS-MQQB 3.1.5.5."""

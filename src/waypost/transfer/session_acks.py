@@ -40,6 +40,12 @@ class SessionCounts:
         """A message that reaches the disk after its number was acknowledged is owed a second acknowledgment."""
         return self.unacked_received_msg_count != 0 or self.recoverable_msg_ack_flags != 0
 
+    def is_much_owed(self, window: int, last_number: int) -> bool:
+        """Whether the other side may wait for an acknowledgment: of half the window, or of its last number."""
+        if self.message_received_count >= last_number:
+            return self.is_ack_owed
+        return self.unacked_received_msg_count >= max(window // 2, 1)
+
     @property
     def is_all_stored(self) -> bool:
         """Whether every recoverable message that was received is on disk."""
