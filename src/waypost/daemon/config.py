@@ -258,7 +258,7 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(
             ge=1,
-            description="How often one host may break the protocol or give a wrong password before it is let wait.",
+            description="How often one host may break the protocol or give a wrong password before it has to wait.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[
