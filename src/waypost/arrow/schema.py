@@ -1,0 +1,64 @@
+"""The columns of a message: names, types and their order. docs/spark.md says what each of them means."""
+
+from typing import Final
+
+import pyarrow as pa
+
+TIMESTAMP: Final = pa.timestamp("us", "UTC")
+
+# What the queue manager tells beside the packet. They are null where packets come from somewhere else.
+PLACE: Final = (
+    pa.field("queue", pa.string()),
+    pa.field("seq", pa.int64()),
+    # 64 bits without a sign, held in a signed number.
+    pa.field("lookup_id", pa.int64()),
+    pa.field("arrived_time", TIMESTAMP),
+    pa.field("abort_count", pa.int64()),
+    pa.field("move_count", pa.int64()),
+    pa.field("authenticated", pa.bool_()),
+)
+
+# What the packet says. 32-bit numbers without a sign are int64. Queues are format names, GUIDs printable text.
+MESSAGE: Final = (
+    pa.field("message_id", pa.binary()),
+    pa.field("correlation_id", pa.binary()),
+    pa.field("message_class", pa.int32()),
+    pa.field("priority", pa.int32()),
+    # 0 express, 1 recoverable.
+    pa.field("delivery", pa.int32()),
+    pa.field("acknowledge", pa.int32()),
+    pa.field("journal", pa.int32()),
+    pa.field("label", pa.string()),
+    pa.field("body", pa.binary()),
+    pa.field("body_type", pa.int64()),
+    pa.field("body_size", pa.int64()),
+    pa.field("app_specific", pa.int64()),
+    pa.field("sent_time", TIMESTAMP),
+    # Seconds; null for ever.
+    pa.field("time_to_reach_queue", pa.int64()),
+    pa.field("time_to_be_received", pa.int64()),
+    pa.field("source_qm", pa.string()),
+    pa.field("dest_queue", pa.string()),
+    pa.field("admin_queue", pa.string()),
+    pa.field("response_queue", pa.string()),
+    pa.field("transactional", pa.bool_()),
+    pa.field("xact_id", pa.binary()),
+    pa.field("xact_first", pa.bool_()),
+    pa.field("xact_last", pa.bool_()),
+    pa.field("trace", pa.bool_()),
+    pa.field("hop_count", pa.int32()),
+    pa.field("sender_id", pa.binary()),
+    pa.field("extension", pa.binary()),
+)
+
+PACKET: Final = pa.field("packet", pa.binary())
+# Why the packet is none; then all columns of MESSAGE are null.
+PACKET_ERROR: Final = pa.field("packet_error", pa.string())
+BODY_TEXT: Final = (
+    pa.field("body_text", pa.string()),
+    pa.field("body_kind", pa.string()),
+    pa.field("body_error", pa.string()),
+)
+
+DEFAULT: Final = pa.schema([*PLACE, *MESSAGE])
+ALL: Final = pa.schema([*PLACE, *MESSAGE, PACKET, PACKET_ERROR, *BODY_TEXT])

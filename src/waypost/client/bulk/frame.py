@@ -1,0 +1,72 @@
+"""A frame: thousands of messages in one binary answer of the bulk interface, application/vnd.waypost.packets.
+
+All numbers are little-endian. The header is followed by the columns, each with a value for every message:
+
+    magic        4 bytes   "WPB1"
+    count        u32
+    end          u64       how far the request was answered: a seq, or a place in a claim
+    epoch        16 bytes  the identifier of the queue
+    is_last      u32       1 if nothing of the request is left
+    reserved     u32
+    lookup_ids   u64 each
+    offsets      i32 each, and one more: where packets begin and end in `packets`
+    attributes   19 bytes each: format u8 (1), flags u8, authentication level u8, arrival time u32, abort count u32,
+                 move count u32, last move time u32 (seconds since 1970)
+    packets      the packets, as MSMQ transfers them (MS-MQMQ 2.2.20)
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from waypost.errors import DecodeError
+
+MEDIA_TYPE: Final = "application/vnd.waypost.packets"
+MAGIC: Final = b"WPB1"
+ATTRIBUTES_SIZE: Final = 19
+
+_HEADER: Final = Struct("<4sIQ16sII")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The columns are views of the answer, in the bytes described above; nothing is copied."""
+
+    count: int
+    end: int
+    epoch: bytes
+    is_last: bool
+    lookup_ids: memoryview
+    offsets: memoryview
+    attributes: memoryview
+    packets: memoryview
+
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview) -> "Frame":
+        """Raises DecodeError for what is no frame. The offsets are not looked at but for the last."""
+        view = memoryview(data)
+        if len(view) < _HEADER.size:
+            raise DecodeError("docs/bulk.md", "frame", 0, f"{len(view)} bytes are too few for a header")
+        magic, count, end, epoch, is_last, _ = _HEADER.unpack_from(view)
+        if magic != MAGIC:
+            raise DecodeError("docs/bulk.md", "frame", 0, "it does not begin with WPB1")
+        ids = _HEADER.size
+        offsets = ids + 8 * count
+        attributes = offsets + 4 * (count + 1)
+        packets = attributes + ATTRIBUTES_SIZE * count
+        if packets > len(view) or int.from_bytes(view[attributes - 4 : attributes], "little") != len(view) - packets:
+            raise DecodeError("docs/bulk.md", "frame", len(view), f"{len(view)} bytes do not hold {count} packets")
+        return cls(
+            count,
+            end,
+            epoch,
+            bool(is_last),
+            view[ids:offsets],
+            view[offsets:attributes],
+            view[attributes:packets],
+            view[packets:],
+        )
+
+
+def header(count: int, end: int, epoch: bytes, *, is_last: bool) -> bytes:
+    return _HEADER.pack(MAGIC, count, end, epoch, is_last, 0)

@@ -1,0 +1,237 @@
+"""The bulk interface of the daemon: every request and answer, for both ends. Paths are under /api/bulk.
+
+    GET    /queues?pattern=&kind=            -> BulkQueues
+    GET    /queues/NAME                      -> BulkQueue
+    POST   /queues/NAME/plan    PlanRange    -> PlannedRange
+    POST   /queues/NAME/read    ReadRange    -> a frame (waypost.client.bulk.frame)
+    GET    /queues/NAME/seq?time=            -> SeqAt
+    POST   /queues/NAME/remove  RemoveRange  -> Removed
+    POST   /queues/NAME/claims  NewClaim     -> Claimed
+    POST   /queues/NAME/claims/read ReadClaim -> a frame
+    POST   /queues/NAME/claims/return ReturnClaim -> Returned
+    GET    /queues/NAME/claims               -> Claims
+    POST   /stages              Stage        -> Staged
+    POST   /stages/drop         DropStages   -> 204
+    POST   /commits             Commit       -> Committed
+    GET    /commits?query=                   -> Batches
+
+Positions. The arrival number of a message, `seq`, is the low 56 bits of its LookupIdentifier (readings MQDMPR 3.A): the
+queue manager gives it once and never again, and it only grows, over all queues. Numbers of one queue therefore have
+gaps; ranges are counted in messages, not by subtraction. A range is open at its start and closed at its end: (after,
+up_to]. `epoch` is the identifier of the queue: another one means that the queue was deleted and created again, and a
+request that names the old one is refused with QueueDeleted.
+
+Stability. A number is given when a message is sent, but it is seen when its transaction commits, and one that a reader
+has locked may come back. `stable` is the greatest number below which nothing of that kind stands, so that what was read
+up to there is complete for good; `committed` disregards what readers have locked.
+
+Claims. NewClaim(claim, after) says that everything in the parts up to number `after` was processed, which takes those
+messages out of the queue for good, and asks for part `after` + 1: the same as before if there is one, or else the next
+messages that nobody holds, which are kept from others until then. A claim survives a restart of the daemon. If nobody
+has asked or read under it for `lease_s`, its messages are for others again with `abort_count` raised, and those that
+came back `max_aborts` times go to the subqueue `poison`.
+
+Stages. What is staged is on disk and seen by nobody. Commit makes several stages seen in one moment and remembers that
+this batch of this query is done, so that a repetition changes nothing. A stage that is neither committed nor dropped
+within `lease_s` is gone.
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from waypost.client.remote.schema import Count, MessageProperties, NewMessage, Request, Seconds
+
+DEFAULT_READ: Final = 10_000
+DEFAULT_READ_BYTES: Final = 4 << 20
+# How many batches of a query are remembered. A repetition is of the last one.
+REMEMBERED_BATCHES: Final = 128
+
+Locked = Literal["wait", "skip"]
+Seq = Annotated[int, Meta(ge=0)]
+
+
+class BulkQueue(Struct, kw_only=True):
+    """A queue at one moment. `kind` is that of QueueInfo: private, public, system, journal, subqueue or outgoing."""
+
+    format_name: str
+    path: str
+    kind: str
+    transactional: bool
+    epoch: str
+    count: int
+    bytes: int
+    # The smallest and the greatest number in the queue, 0 if it is empty.
+    first: int
+    last: int
+    stable: int
+    committed: int
+    # Seconds since 1970 at which the oldest message arrived, 0 if it is empty.
+    oldest: int
+    # How many messages are locked or uncommitted, and for how long `stable` has been held back.
+    held: int
+    held_s: float
+
+
+class BulkQueues(Struct):
+    queues: list[BulkQueue]
+
+
+class PlanRange(Request):
+    """Ask for the first messages behind `after`, at most so many or so large together by the average of the queue.
+
+    `up_to` is the stable number, or the committed one if locked messages are to be skipped, unless it is given.
+    """
+
+    after: Seq = 0
+    up_to: Seq | UnsetType = UNSET
+    max_messages: Count | UnsetType = UNSET
+    max_bytes: Count | UnsetType = UNSET
+    # Into how many ranges it is to be divided, of about the same count.
+    parts: Count = 1
+    locked: Locked = "wait"
+    epoch: str = ""
+
+
+class PlannedRange(Struct, kw_only=True):
+    """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is where the plan ends.
+
+    Nothing behind `after` gives one bound, `after` itself, and no counts.
+    """
+
+    epoch: str
+    bounds: list[int]
+    counts: list[int]
+
+
+class ReadRange(Request):
+    """As many messages of the range as the limits allow, one at least; the frame says how far it has come."""
+
+    up_to: Seq
+    after: Seq = 0
+    max_messages: Count = DEFAULT_READ
+    max_bytes: Count = DEFAULT_READ_BYTES
+    locked: Locked = "wait"
+    epoch: str = ""
+
+
+class SeqAt(Struct):
+    """The greatest number of those messages that had arrived before the time, 0 if there are none."""
+
+    seq: int
+
+
+class RemoveRange(Request):
+    """Take messages up to this number out of the queue, as a receive does: at most `max_messages` in one call."""
+
+    up_to: Seq
+    max_messages: Count = DEFAULT_READ
+    epoch: str = ""
+
+
+class Removed(Struct):
+    """How many have gone, and how many up to the number are still there: because of the limit, or locked."""
+
+    count: int
+    left: int
+
+
+class NewClaim(Request):
+    claim: str
+    after: Seq = 0
+    max_messages: Count = DEFAULT_READ
+    max_bytes: Count | UnsetType = UNSET
+    lease_s: Seconds = 3600
+    # 0 to let messages come back for ever.
+    max_aborts: Annotated[int, Meta(ge=0)] = 5
+    epoch: str = ""
+
+
+class Claimed(Struct, kw_only=True):
+    """The part `number` of a claim; without messages there is none, and `number` is the `after` of the request."""
+
+    number: int
+    count: int
+    bytes: int
+    epoch: str
+
+
+class ReadClaim(Request):
+    """Messages of one part, by their places from 0 in the order of arrival: [start, stop) as far as the limits allow.
+
+    In the frame of the answer, `end` is the place behind the last message that it has.
+    """
+
+    claim: str
+    number: int
+    start: Seq
+    stop: Seq
+    max_bytes: Count = DEFAULT_READ_BYTES
+    epoch: str = ""
+
+
+class ReturnClaim(Request):
+    """Give back what is claimed under this id, as the end of its lease does."""
+
+    claim: str
+
+
+class Returned(Struct):
+    count: int
+
+
+class ClaimObject(Struct, kw_only=True):
+    claim: str
+    number: int
+    count: int
+    lease_left_s: float
+
+
+class Claims(Struct):
+    claims: list[ClaimObject]
+
+
+class StagedMessages(Request):
+    """Messages for one queue: bodies that share the properties of `like`, or messages of their own."""
+
+    queue: str
+    like: MessageProperties | UnsetType = UNSET
+    bodies: list[bytes] = []
+    messages: list[NewMessage] = []
+
+
+class Stage(Request):
+    """Messages in their order, for transactional queues here or anywhere: all of them or none."""
+
+    query: str
+    batch: Seq
+    groups: list[StagedMessages]
+    lease_s: Seconds = 3600
+
+
+class Staged(Struct):
+    stage: str
+    count: int
+
+
+class DropStages(Request):
+    stages: list[str]
+
+
+class Commit(Request):
+    query: str
+    batch: Seq
+    stages: list[str]
+
+
+class Committed(Struct):
+    """`is_repeated` if the batch was committed before: then the stages of this request are dropped."""
+
+    count: int
+    is_repeated: bool
+
+
+class Batches(Struct):
+    """The last batches of a query that were committed, ascending."""
+
+    batches: list[int]
