@@ -6,8 +6,13 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from waypost.client.bulk.frame import Frame
+from waypost.errors import DecodeError, InvalidParameter
+
+# Arrow counts the bytes of an array of type binary in 31 bits.
+MAX_BYTES: Final = 0x7FFF_FFFF
 
 # What the queue manager knows of a message that is not in its packet: `attributes` of a frame.
 ATTRIBUTES: Final = np.dtype(
@@ -50,6 +55,38 @@ class Packets:
     @classmethod
     def of(cls, packets: Sequence[bytes]) -> "Packets":
         """Packets from somewhere else: a capture, an archive, a file."""
+        data = b"".join(packets)
+        if len(data) > MAX_BYTES:
+            raise InvalidParameter(f"{len(data)} bytes of packets are too many at once; give at most {MAX_BYTES}")
         offsets = np.zeros(len(packets) + 1, np.int32)
-        np.cumsum(np.fromiter(map(len, packets), np.int64, len(packets)), out=offsets[1:])
-        return cls(np.frombuffer(b"".join(packets), np.uint8), offsets)
+        np.cumsum(np.fromiter(map(len, packets), np.int32, len(packets)), out=offsets[1:])
+        return cls(np.frombuffer(data, np.uint8), offsets)
+
+    @classmethod
+    def of_array(cls, packets: pa.BinaryArray) -> "Packets":
+        """Packets of an Arrow array of type binary, which are not copied. A null is an empty packet."""
+        if packets.null_count:
+            packets = packets.fill_null(b"")
+        if not len(packets):
+            return cls.of([])
+        _, offsets, data = packets.buffers()
+        return cls(
+            np.frombuffer(data or b"", np.uint8),
+            np.frombuffer(offsets, np.int32, len(packets) + 1, 4 * packets.offset),
+        )
+
+    def packet(self, row: int) -> bytes:
+        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes()
+
+    def describe(self, row: int) -> str:
+        """The packet in words, for an error."""
+        lookup_id = "" if self.lookup_ids is None else f" with the lookup id {self.lookup_ids[row]}"
+        queue = "" if self.queue is None else f" of {self.queue}"
+        return f"packet {row}{lookup_id}{queue}"
+
+    def check(self) -> None:
+        """Raises DecodeError if packets do not follow each other inside the data: nobody has looked yet."""
+        offsets = self.offsets
+        is_ordered = len(offsets) and offsets[0] >= 0 and offsets[-1] <= len(self.data)
+        if not is_ordered or (offsets[1:] < offsets[:-1]).any():
+            raise DecodeError("docs/bulk.md", "offsets", 0, "they do not cut the data into packets one after the other")

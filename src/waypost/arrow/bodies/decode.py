@@ -1,0 +1,92 @@
+"""Bodies of all types together: each goes to who reads its type."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from waypost.arrow.bodies.columns import Columns, Reading, nulls
+from waypost.arrow.bodies.net_binary import root_type
+from waypost.arrow.bodies.strings import STRINGS, read_strings
+from waypost.arrow.bodies.untyped import read_untyped
+from waypost.arrow.bodies.values import INTEGERS, VALUES, read_integers, read_values
+from waypost.client.bodies import BYTES
+from waypost.errors import DecodeError
+from waypost.wire.variant_types import VarType
+
+VT_ARRAY: Final = 0x2000
+VT_STREAMED_OBJECT: Final = 68
+VT_STORED_OBJECT: Final = 69
+NET_BINARY: Final = 0x300
+
+_JSON: Final = "application/json"
+
+
+def decode_bodies(
+    body: pa.Array, body_type: npt.NDArray[Any], extension: pa.Array
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The text, the kind and the error of each body; all null where the body is null."""
+    present = body.is_valid().to_numpy(zero_copy_only=False)
+    known = present & np.isin(body_type, _KNOWN)
+    absent = np.flatnonzero(~present)
+    parts = [(absent, Columns.of(None, nulls(len(absent))))]
+    for number in np.unique(body_type[known]).tolist():
+        rows = np.flatnonzero(known & (body_type == number))
+        parts.append((rows, _READERS[number](_rows(body, rows), number)))
+    unknown = np.flatnonzero(present & ~known)
+    parts.append((unknown, _unknown(body_type[unknown])))
+    columns = Columns.together(parts)
+    return columns.text, _with_json(columns.kind, extension), columns.error
+
+
+def _rows(body: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
+    return body if len(rows) == len(body) else body.take(pa.array(rows))
+
+
+def _with_json(kind: pa.Array, extension: pa.Array) -> pa.Array:
+    """NServiceBus and Rebus name the type of the content among their headers."""
+    is_json = pc.and_(pc.equal(kind, "text"), pc.match_substring(extension, _JSON))
+    return pc.if_else(pc.fill_null(is_json, False), "json", kind) if pc.any(is_json).as_py() else kind
+
+
+def _unknown(body_type: npt.NDArray[Any]) -> Columns:
+    kind = pa.array([f"type-{number}" for number in body_type.tolist()], pa.string())
+    return Columns(nulls(len(kind)), kind, nulls(len(kind)))
+
+
+def _untyped(body: pa.BinaryArray, _: int) -> Columns:
+    return read_untyped(body)
+
+
+def _bytes(body: pa.BinaryArray, _: int) -> Columns:
+    return Columns.of("bytes", nulls(len(body)))
+
+
+def _object(body: pa.BinaryArray, _: int) -> Columns:
+    return Columns.of("object", nulls(len(body)))
+
+
+def _net_binary(body: pa.BinaryArray, _: int) -> Columns:
+    return Columns.of_readings(map(_net_reading, body.to_pylist()))
+
+
+def _net_reading(body: bytes) -> Reading:
+    try:
+        return Reading(None, f"net-binary:{root_type(body)}")
+    except DecodeError as error:
+        return Reading(None, "net-binary", str(error))
+
+
+_READERS: Final[dict[int, Callable[[pa.BinaryArray, int], Columns]]] = {
+    int(VarType.VT_EMPTY): _untyped,
+    **dict.fromkeys(STRINGS, read_strings),
+    **dict.fromkeys(INTEGERS, read_integers),
+    **dict.fromkeys(VALUES, read_values),
+    **dict.fromkeys((BYTES, VT_ARRAY | VarType.VT_UI1), _bytes),
+    **dict.fromkeys((VT_STREAMED_OBJECT, VT_STORED_OBJECT), _object),
+    NET_BINARY: _net_binary,
+}
+_KNOWN: Final = np.array(sorted(_READERS))

@@ -1,0 +1,101 @@
+"""Messages out of captures, files of raw packets and hexadecimal text, in batches for the decoder.
+
+Only packets that can be user messages are given, malformed and incomplete ones as they are: the decoder says what is
+wrong with them. Session packets, pings and bytes that belong to no packet are left out; `waypost decode` shows them.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Final
+
+import pyarrow as pa
+
+from waypost.arrow.packets import Packets
+from waypost.arrow.schema import TIMESTAMP
+from waypost.captures.containers import LAST_TIME
+from waypost.captures.inputs import Kind, Ports, detect, findings
+from waypost.captures.packets import FoundPacket
+from waypost.captures.source import InputError, Source, open_file
+from waypost.wire.base_header import IN
+
+# A batch ends with the packet that reaches one of them.
+BATCH_ROWS: Final = 10_000
+BATCH_BYTES: Final = 0x0100_0000
+
+# Where the low byte of BaseHeader.Flags stands.
+_FLAGS_AT: Final = 2
+
+Input = str | PathLike[str] | Source
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Packets with what the input tells of each: when its last byte was captured, and between whom.
+
+    Times and destinations are null where the input is no capture; then the source is its name.
+    """
+
+    packets: Packets
+    times: pa.TimestampArray
+    sources: pa.StringArray
+    destinations: pa.StringArray
+
+
+def packets_of(data: Input, *, kind: Kind | None = None, ports: Ports | None = None) -> Iterator[Packets]:
+    """The messages in a file, or in a source that somebody has opened. `kind` is found out unless given.
+
+    An input that breaks off or is damaged gives its good packets first, then InputError.
+    """
+    return (batch.packets for batch in captured(data, kind=kind, ports=ports))
+
+
+def captured(data: Input, *, kind: Kind | None = None, ports: Ports | None = None) -> Iterator[Captured]:
+    """The same with times and addresses."""
+    opened: AbstractContextManager[Source]
+    opened = nullcontext(data) if isinstance(data, Source) else open_file(fspath(data), lambda _: None)
+    with opened as source:
+        yield from _batches(_messages(source, kind or detect(source), ports or Ports()))
+
+
+def _messages(source: Source, kind: Kind, ports: Ports) -> Iterator[FoundPacket]:
+    for finding in findings(source, kind, ports):
+        if isinstance(finding, FoundPacket) and not _is_internal(finding.data):
+            yield finding
+
+
+def _is_internal(packet: bytes) -> bool:
+    return len(packet) > _FLAGS_AT and packet[_FLAGS_AT] & IN != 0
+
+
+def _batches(found: Iterable[FoundPacket]) -> Iterator[Captured]:
+    batch: list[FoundPacket] = []
+    size = 0
+    failure = None
+    try:
+        for packet in found:
+            batch.append(packet)
+            size += len(packet.data)
+            if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+                yield _captured(batch)
+                batch, size = [], 0
+    except InputError as error:
+        failure = error
+    if batch:
+        yield _captured(batch)
+    if failure is not None:
+        raise failure
+
+
+def _captured(batch: list[FoundPacket]) -> Captured:
+    return Captured(
+        Packets.of([found.data for found in batch]),
+        pa.array([_microseconds(found.time) for found in batch], TIMESTAMP),
+        pa.array([found.origin.source for found in batch], pa.string()),
+        pa.array([found.origin.destination for found in batch], pa.string()),
+    )
+
+
+def _microseconds(time: int | None) -> int | None:
+    return None if time is None or not 0 <= time <= LAST_TIME else time // 1000
