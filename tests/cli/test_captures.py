@@ -9,11 +9,11 @@ import pytest
 
 from tests.cli import wiretap
 from tests.cli.wiretap import Tcp, conversation, ethernet_frame, ipv4, ipv6, pcap_file, tcp_capture, vector
-from waypost.cli.decode.captures import Frame, read_frames
-from waypost.cli.decode.frames import Datagram, Dissector, Remark, Segment
-from waypost.cli.decode.inputs import Kind, Ports, findings
-from waypost.cli.decode.packets import FoundPacket, FoundPing
-from waypost.cli.decode.source import InputError, Source
+from waypost.captures.containers import Frame, read_frames
+from waypost.captures.frames import Datagram, Dissector, Remark, Segment
+from waypost.captures.inputs import Kind, Ports, findings
+from waypost.captures.packets import FoundPacket, FoundPing
+from waypost.captures.source import InputError, Source
 
 PORTS = Ports(frozenset({1801}), frozenset({3527}))
 HELLO = Tcp().segment(0, vector("mqqb-4.1.5"))

@@ -6,9 +6,9 @@ import pytest
 
 from tests.cli.wiretap import vector
 from waypost import limits
-from waypost.cli.decode import hextext
-from waypost.cli.decode.hextext import HexText, is_text
-from waypost.cli.decode.source import InputError, Source
+from waypost.captures import hextext
+from waypost.captures.hextext import HexText, is_text
+from waypost.captures.source import InputError, Source
 
 PACKET = vector("mqqb-4.1.5")
 ROWS = [PACKET[:16], PACKET[16:]]

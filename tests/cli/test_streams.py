@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.cli.wiretap import conversation, frame_7, vector
 from waypost import limits
-from waypost.cli.decode import streams
-from waypost.cli.decode.frames import Flow, Segment
-from waypost.cli.decode.packets import Finding, FoundPacket, Gap, Stray
-from waypost.cli.decode.streams import Reassembler
+from waypost.captures import streams
+from waypost.captures.frames import Flow, Segment
+from waypost.captures.packets import Finding, FoundPacket, Gap, Stray
+from waypost.captures.streams import Reassembler
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.user_message import UserMessage
 

@@ -12,14 +12,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from waypost.captures.inputs import PING_PORT, TRANSFER_PORT, Kind, Ports, detect, findings
+from waypost.captures.source import InputError
 from waypost.cli.decode.entries import Tally, make_entry
-from waypost.cli.decode.inputs import Kind, Ports, detect, findings
 from waypost.cli.decode.report import Detail, JsonReport, Report, TextReport
-from waypost.cli.decode.source import InputError, open_source
+from waypost.cli.decode.source import failure_of, open_source
 from waypost.cli.program import Output
 
-TRANSFER_PORT: Final = 1801
-PING_PORT: Final = 3527
 BIG: Final = 8 * 1024 * 1024
 
 
@@ -77,7 +76,7 @@ def decode(
                         report.entry(make_entry(finding, tally))
             except InputError as error:
                 tally.refused += 1
-                error.show()
+                failure_of(error).show()
     report.close()
     out.flush()
     typer.echo(str(tally), err=True)

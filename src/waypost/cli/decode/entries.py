@@ -4,16 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
 
-from waypost.cli.decode.captures import NANOSECONDS
-from waypost.cli.decode.frames import Remark
-from waypost.cli.decode.packets import Finding, FoundPacket, FoundPing, Gap, Stray
+from waypost.captures.containers import LAST_TIME, NANOSECONDS
+from waypost.captures.frames import Remark
+from waypost.captures.packets import Finding, FoundPacket, FoundPing, Gap, Stray
 from waypost.wire import base_header
 from waypost.wire.describe import HeaderText, describe, describe_ping
-
-# The last second that a calendar date can have, 9999-12-31.
-_LAST_SECOND: Final = 253_402_300_799
 
 
 class Problem(StrEnum):
@@ -131,7 +127,7 @@ def _other_entry(finding: Gap | Stray | Remark) -> Entry:
 
 def time_text(time: int | None) -> str | None:
     """Nanoseconds since 1970 as ISO 8601; None where there is no time or none that a calendar has."""
-    if time is None or not 0 <= time <= _LAST_SECOND * NANOSECONDS:
+    if time is None or not 0 <= time <= LAST_TIME:
         return None
     seconds, nanoseconds = divmod(time, NANOSECONDS)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1000:06d}Z"

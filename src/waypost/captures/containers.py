@@ -13,10 +13,12 @@ from typing import Final
 
 from dpkt import pcap
 
-from waypost.cli.decode.source import InputError, Source
+from waypost.captures.source import InputError, Source, UnknownKind
 from waypost.limits import MAX_CAPTURE_BLOCK
 
 NANOSECONDS: Final = 1_000_000_000
+# The last second that a calendar date can have, 9999-12-31. A frame may claim any time.
+LAST_TIME: Final = 253_402_300_799 * NANOSECONDS
 
 SECTION_HEADER: Final = 0x0A0D0D0A
 INTERFACE_DESCRIPTION: Final = 1
@@ -53,9 +55,9 @@ def read_frames(source: Source) -> Iterator[Frame]:
         return _PcapngFile(source).frames()
     if source.head[:4] in _BIG_MAGICS:
         return _pcap_frames(source)
-    raise InputError(
+    raise UnknownKind(
         f"{source.name} is not a pcap or pcapng capture.",
-        "save the capture as pcapng in Wireshark, or name the kind of file with --as raw or --as hex.",
+        "save the capture as pcapng in Wireshark, or say that the file is raw or hex.",
     )
 
 

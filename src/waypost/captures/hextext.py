@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from waypost.cli.decode.source import InputError, Source
+from waypost.captures.source import InputError, Source
 from waypost.limits import MAX_HEX_BYTES, MAX_HEX_LINE
 
 # An offset, alone or followed by a colon (xxd) or by two blanks at least (the others), then the columns.

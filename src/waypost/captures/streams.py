@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from waypost.cli.decode.frames import Flow, Segment
-from waypost.cli.decode.packets import Cutter, Finding, Origin
+from waypost.captures.frames import Flow, Segment
+from waypost.captures.packets import Cutter, Finding, Origin
 from waypost.limits import (
     MAX_CAPTURE_FLOWS,
     MAX_CAPTURE_HELD,

@@ -5,26 +5,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from waypost.cli.decode.captures import is_capture, read_frames
-from waypost.cli.decode.frames import Datagram, Dissector, Remark, Segment
-from waypost.cli.decode.hextext import HexText, is_text
-from waypost.cli.decode.packets import Cutter, Finding, FoundPing, Gap, Origin
-from waypost.cli.decode.source import InputError, Source
-from waypost.cli.decode.streams import Reassembler
+from waypost.captures.containers import is_capture, read_frames
+from waypost.captures.frames import Datagram, Dissector, Remark, Segment
+from waypost.captures.hextext import HexText, is_text
+from waypost.captures.packets import Cutter, Finding, FoundPing, Gap, Origin
+from waypost.captures.source import InputError, Source, UnknownKind
+from waypost.captures.streams import Reassembler
 from waypost.wire import base_header, ping
 
 _SIGNATURE: Final = base_header.SIGNATURE.to_bytes(4, "little")
 _PING_SIGNATURE: Final = ping.SIGNATURE.to_bytes(2, "little")
 
+TRANSFER_PORT: Final = 1801
+PING_PORT: Final = 3527
+
 # What people have in place of a capture: what it is, what to do, and how it begins.
 OTHER_FORMATS: Final = (
-    ("compressed with gzip", "decompress it first: gunzip -c FILE | waypost decode -", b"\x1f\x8b"),
+    ("compressed with gzip", "decompress it first, with gunzip.", b"\x1f\x8b"),
     ("a capture of Network Monitor", "open it in Wireshark and save it as pcapng.", b"GMBU"),
 )
 
 
 class Kind(StrEnum):
-    """What --as takes."""
+    """What an input can be; pcap stands for pcapng, too."""
 
     RAW = "raw"
     HEX = "hex"
@@ -35,8 +38,8 @@ class Kind(StrEnum):
 class Ports:
     """Where the traffic of queue managers is looked for in a capture."""
 
-    tcp: frozenset[int]
-    ping: frozenset[int]
+    tcp: frozenset[int] = frozenset({TRANSFER_PORT})
+    ping: frozenset[int] = frozenset({PING_PORT})
 
 
 def detect(source: Source) -> Kind:
@@ -48,9 +51,9 @@ def detect(source: Source) -> Kind:
         return Kind.HEX
     if _SIGNATURE in head or (len(head) == ping.SIZE and head[2:4] == _PING_SIGNATURE):
         return Kind.RAW
-    raise InputError(
+    raise UnknownKind(
         f"{source.name} has nothing that looks like a packet, hexadecimal text or a capture.",
-        "name the kind of file with --as raw, --as hex or --as pcap.",
+        "say which kind of file it is: raw, hex or pcap.",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import dpkt
 from dpkt import ethernet, ip, ip6, loopback, sll, sll2, tcp, udp
 
-from waypost.cli.decode.captures import Frame
+from waypost.captures.containers import Frame
 
 TCP: Final = 6
 UDP: Final = 17

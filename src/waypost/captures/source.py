@@ -1,0 +1,74 @@
+"""One input: a file or a pipe, read once from front to back and never whole."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from waypost.errors import WaypostError
+
+HEAD: Final = 4096
+CHUNK: Final = 0x1_0000
+
+
+class InputError(WaypostError):
+    """An input that cannot be read or understood: a sentence, and a hint what to do."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence, hint)
+        self.sentence = sentence
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.sentence} Hint: {self.hint}"
+
+
+class UnknownKind(InputError):
+    """An input that is not of the kind that was named, or of none."""
+
+
+class Source:
+    """The bytes of one input. `head` shows how it begins without taking anything; `advanced` hears of every read."""
+
+    def __init__(self, name: str, file: BinaryIO, advanced: Callable[[int], None]) -> None:
+        self.name = name
+        self._file = file
+        self._advanced = advanced
+        self.head = self._read(HEAD)
+        if not self.head:
+            raise InputError(f"{name} has no bytes.", "check the program that should have written them.")
+        self._left = self.head
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+
+    def read(self, size: int) -> bytes:
+        """`size` bytes, fewer only at the end."""
+        data, self._left = self._left[:size], self._left[size:]
+        if len(data) < size:
+            data += self._read(size - len(data))
+        self._advanced(len(data))
+        return data
+
+    def chunks(self) -> Iterator[bytes]:
+        while data := self.read(CHUNK):
+            yield data
+
+
+@contextmanager
+def open_file(name: str, advanced: Callable[[int], None]) -> Iterator[Source]:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(name).open("rb"))
+        except OSError as error:
+            raise _unreadable(name, error) from None
+        yield Source(name, file, advanced)
+
+
+def _unreadable(name: str, error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{name} does not exist.", "check the name.")
+    return InputError(f"{name} cannot be read: {error.strerror or error}.", "name a file that you may read.")
