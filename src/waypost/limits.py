@@ -181,3 +181,24 @@ MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER
 # waypost.msmq: calls that are under way on one connection before another is made, and reads of one host at a time.
 MAX_READER_CALLS: Final = 128
 MAX_READS_AT_ONCE: Final = 10_000
+
+# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims and
+# queries that are remembered though nothing is held under them; stages that wait for their commit; messages of one part
+# of a claim and of one stage; batches of a query that are known to be committed; seconds of a lease.
+MAX_BULK_NAME: Final = 255
+MAX_BULK_MESSAGES: Final = 1_000_000
+MAX_CLAIMS: Final = 10_000
+MAX_QUERIES: Final = 10_000
+MAX_STAGES: Final = 100_000
+MAX_BATCHES: Final = 128
+MAX_BULK_LEASE_SECONDS: Final = 30 * 86_400
+
+# MS-NRBF has no bounds: libraries that are passed over, and bytes of a name that is told.
+MAX_NRBF_LIBRARIES: Final = 100
+MAX_NRBF_NAME: Final = 1024
+
+# The bulk interface: messages of one frame; messages that one request removes before others have their turn, some
+# fifty milliseconds; ranges of one plan.
+MAX_FRAME_MESSAGES: Final = 100_000
+MAX_BULK_REMOVED: Final = 5000
+MAX_PLAN_PARTS: Final = 1000

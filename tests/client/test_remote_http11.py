@@ -41,6 +41,33 @@ def test_a_response_with_a_length_ends_there(size: int) -> None:
     assert response == Response(200, "application/x-msgpack", b"hello", is_kept=True)
 
 
+@pytest.mark.parametrize("step", [1000, 70_000, 1 << 20])
+def test_a_long_body_is_received_into_its_place(step: int) -> None:
+    body = bytes(range(256)) * 1024
+    data = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    parser = ResponseParser()
+    assert parser.room() is None
+    at = 5000
+    assert parser.feed(data[:at]) is None
+    response = None
+    while response is None:
+        room = parser.room()
+        assert room is not None
+        assert len(room) == len(data) - at
+        came = data[at : at + step]
+        room[: len(came)] = came
+        at += len(came)
+        response = parser.fill(len(came))
+    assert response == Response(200, "application/x-msgpack", body, is_kept=True)
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 100", b"Content-Length: 99999999999", b"X: no length"])
+def test_no_room_is_made_for_a_body_that_is_short_or_cannot_be_believed(length: bytes) -> None:
+    parser = ResponseParser()
+    assert parser.feed(HEAD + length + b"\r\n\r\nstart") is None
+    assert parser.room() is None
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 1 << 20])
 def test_chunks_are_joined(size: int) -> None:
     response = parsed(chunked(b"hello ", b"world", b"\r\n" * 20), size=size)

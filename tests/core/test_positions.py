@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from waypost.core.positions import END, SEQUENCE_MASK, START, PositionList, PositionState, lookup_identifier
+from waypost.core.ranges import Arrivals
 
 AVAILABLE, LOCKED, PURGE_PENDING = PositionState.AVAILABLE, PositionState.LOCKED, PositionState.PURGE_PENDING
 
@@ -87,6 +88,18 @@ class Positions(RuleBasedStateMachine):
         newer = [p for p in available if p & SEQUENCE_MASK > since]
         assert self.positions.next_arrived(since) == min(newer, default=END)
         assert self.positions.next_any(place) == min((p for p in self.model if p > place), default=END)
+
+    @rule()
+    def look_at_all(self) -> None:
+        arrived = sorted(self.model, key=lambda lookup: lookup & SEQUENCE_MASK)
+        assert Arrivals(self.positions).take(0, SEQUENCE_MASK, len(arrived)) == arrived
+
+    @rule(count=st.integers(0, 120))
+    def claim(self, count: int) -> None:
+        arrived = sorted(self.available(), key=lambda lookup: lookup & SEQUENCE_MASK)
+        assert self.positions.first_arrived(count) == arrived[:count]
+        purged = [lookup for lookup, state in self.model.items() if state is PositionState.PURGE_PENDING]
+        assert sorted(self.positions.purged(list(self.model))) == sorted(purged)
 
     @invariant()
     def equal(self) -> None:

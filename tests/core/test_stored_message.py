@@ -24,6 +24,7 @@ from waypost.core.serialization import (
     size_in_bytes,
 )
 from waypost.core.stored_message import (
+    copied,
     is_transactional,
     mark_in_transaction,
     quiet_message,
@@ -83,10 +84,10 @@ def pickled(message: Message) -> Message:
 
 @given(packets)
 def test_copies_are_copies_of_the_message(packet: bytes) -> None:
-    for copied in (replace, copy.copy, copy.deepcopy, pickled):
+    for make in (replace, copy.copy, copy.deepcopy, pickled, copied):
         message = stored_message(packet)
         message.abort_count = 4
-        result = copied(message)
+        result = make(message)
         assert result == message == replace(decoded(packet), abort_count=4)
         assert result.packet == packet
         result.label = "changed"
@@ -326,3 +327,9 @@ def test_a_quiet_message_is_a_stored_message_that_asks_for_nothing(packet: bytes
     assert not quiet_message(packet).asks_for_attention
     for name in (*CARRIED, *LOCAL_ATTRIBUTES, "packet"):
         assert getattr(quiet_message(packet), name) == getattr(decoded(packet), name), name
+
+
+def test_a_copy_of_what_was_not_decoded_is_not_decoded_either() -> None:
+    for form in (stored_message, quiet_message):
+        message = form(packet_of(plain()))
+        assert type(copied(message)) is type(message) is not Message

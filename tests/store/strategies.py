@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
     CounterRecord,
@@ -70,3 +71,15 @@ TOTALS: SearchStrategy[TotalsRecord] = st.builds(TotalsRecord, U64, U64)
 IDENTIFIERS = st.lists(st.binary(min_size=28, max_size=28), max_size=3).map(b"".join)
 DUPLICATES: SearchStrategy[DuplicatesRecord] = st.builds(DuplicatesRecord, U32, IDENTIFIERS)
 COUNTERS: SearchStrategy[CounterRecord] = st.builds(CounterRecord, U64)
+SECONDS = st.floats(allow_nan=False, allow_infinity=False)
+SPANS = st.lists(
+    st.builds(lambda first, count: range(first, first + count), st.integers(0, 1 << 62), st.integers(1, 1000)),
+    max_size=3,
+)
+CLAIMS: SearchStrategy[ClaimRecord] = st.builds(ClaimRecord, SECONDS, U32, U64, U64, U64, SPANS)
+STAGES: SearchStrategy[StageRecord] = st.builds(
+    StageRecord, SECONDS, U64, TEXT, st.lists(st.builds(RunRecord, U64, st.booleans(), SPANS), max_size=3)
+)
+BATCHES: SearchStrategy[BatchesRecord] = st.builds(
+    BatchesRecord, U64, st.lists(U64, max_size=4, unique=True).map(sorted)
+)

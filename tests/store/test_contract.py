@@ -148,6 +148,33 @@ def test_keys_are_those_of_the_scan(filled: Store) -> None:
         assert list(filled.keys(M, start, stop)) == [key for key, _ in filled.scan(M, start, stop)]
 
 
+def test_values_are_those_of_the_keys_in_their_order(filled: Store) -> None:
+    for wanted in (b"", b"a", b"abcdefgh", b"hgfedcba", b"acegh", b"bbc", b"abdefcgh"):
+        keys = [bytes([letter]) for letter in wanted]
+        assert list(filled.values(M, keys)) == [filled.get(M, key) for key in keys]
+
+
+def test_values_end_before_a_key_that_is_absent(filled: Store) -> None:
+    for absent in (b"0", b"cc", b"z"):
+        assert list(filled.values(M, [b"a", b"b", absent, b"c", b"d"])) == [b"aaa", b"bbb"]
+        assert list(filled.values(M, [absent, b"a"])) == []
+    assert list(filled.values(M, [b"b", b"bb", b"d", b"e"])) == [b"bbb"]
+
+
+def test_many_values_come_as_well_with_gaps_between_their_keys(store: Store) -> None:
+    items = [(b"%05d" % number, b"%d" % number) for number in range(1000)]
+    store.commit(put(*items), 1)
+    for keys in (items, items[::2], items[::-1], items[:40] + items[41:90] + items[500:], [*items[9:60], *items[8:40]]):
+        assert list(store.values(M, [key for key, _ in keys])) == [value for _, value in keys]
+
+
+def test_values_end_when_they_have_many_bytes_but_never_empty(store: Store) -> None:
+    keys = [b"%02d" % number for number in range(40)]
+    store.commit(put(*((key, bytes(MAX_SCAN_BYTES // 2)) for key in keys)), 1)
+    assert 2 <= len(store.values(M, keys)) <= 17
+    assert len(store.values(M, keys[:1])) == 1
+
+
 def test_first_and_last_are_the_neighbours_of_a_key(filled: Store) -> None:
     assert filled.first(M, b"c") == ITEMS[2]
     assert filled.first(M, after(b"c")) == ITEMS[3]

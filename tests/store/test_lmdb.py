@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, current_thread, main_thread
 from time import sleep
 
+import lmdb
 import pytest
 
 from tests.store import writer
@@ -195,6 +196,19 @@ def test_a_key_that_lmdb_refuses_stops_the_store_and_loses_nothing(tmp_path: Pat
         store.close()
     with LmdbStore(tmp_path) as store:
         assert store.scan(M) == [(b"a", b"1")]
+
+
+def test_a_store_from_before_there_were_claims_and_stages_opens(tmp_path: Path) -> None:
+    with LmdbStore(tmp_path) as store:
+        store.commit(put((b"key", b"value")), 1)
+    with lmdb.open(str(tmp_path), max_dbs=len(Table) + 1) as env, env.begin(write=True) as transaction:
+        transaction.drop(env.open_db(b"bulk", transaction))
+        assert transaction.get(b"bulk") is None
+    with LmdbStore(tmp_path) as store:
+        assert store.get(M, b"key") == b"value"
+        assert store.scan(Table.BULK) == []
+        store.commit(put((b"key", b"value"), table=Table.BULK), 1)
+        assert store.get(Table.BULK, b"key") == b"value"
 
 
 def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from waypost.errors import (
     StoreReadOnly,
     StoreTooNew,
 )
-from waypost.store.lmdb import FORMAT_VERSION, LmdbStore
+from waypost.store.lmdb import LmdbStore
+from waypost.store.lmdb_reading import FORMAT_VERSION
 from waypost.store.port import Table
 
 M = Table.MESSAGES

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.store import strategies
 from waypost.errors import StoreDamaged, StoreTooNew
 from waypost.store import keys
+from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
 from waypost.store.codec import VERSION
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
@@ -40,6 +41,9 @@ RECORDS: list[type[Record]] = [
     TransactionRecord,
     DuplicatesRecord,
     CounterRecord,
+    ClaimRecord,
+    StageRecord,
+    BatchesRecord,
 ]
 ANY_RECORD = st.one_of(
     strategies.MESSAGES,
@@ -51,6 +55,9 @@ ANY_RECORD = st.one_of(
     strategies.TRANSACTIONS,
     strategies.DUPLICATES,
     strategies.COUNTERS,
+    strategies.CLAIMS,
+    strategies.STAGES,
+    strategies.BATCHES,
 )
 
 
@@ -110,6 +117,9 @@ def test_an_empty_value_is_damage(cls: type[Record]) -> None:
         CounterRecord(1),
         DuplicatesRecord(1, bytes(40)),
         SequenceRecord(1, 2),
+        ClaimRecord(1.0, spans=[range(1, 3)]),
+        StageRecord(1.0, 0, "q", [RunRecord(1, is_quiet=True, spans=[range(1, 3)])]),
+        BatchesRecord(1, [1, 2]),
     ],
 )
 def test_a_byte_too_many_or_too_few_is_damage(record: Record) -> None:
@@ -124,6 +134,31 @@ def test_a_count_beyond_the_data_is_refused_before_it_is_used() -> None:
     value[2:6] = b"\xff\xff\xff\xff"
     with pytest.raises(StoreDamaged):
         TransactionRecord.decode(bytes(value))
+
+
+@pytest.mark.parametrize("spans", [[range(1, 1)], [range(1, 2_000_000)], [range(1 << 63, (1 << 63) + 1)]])
+def test_spans_that_no_claim_can_have_are_damage(spans: list[range]) -> None:
+    with pytest.raises(StoreDamaged):
+        ClaimRecord.decode(ClaimRecord(1.0, spans=spans).encode())
+
+
+@given(strategies.U64, strategies.TEXT)
+def test_the_key_of_a_claim_tells_whose_it_is(queue_id: int, name: str) -> None:
+    key = keys.claim_key(queue_id, name)
+    assert keys.claim_of(key) == (queue_id, name)
+    assert (keys.stage_of(key), keys.query_of(key)) == (None, None)
+
+
+@given(strategies.GUID, strategies.TEXT)
+def test_the_keys_of_stages_and_batches_tell_what_they_are(identifier: bytes, query: str) -> None:
+    stage, batches = keys.stage_key(identifier), keys.batches_key(query)
+    assert (keys.claim_of(stage), keys.stage_of(stage), keys.query_of(stage)) == (None, identifier, None)
+    assert (keys.claim_of(batches), keys.stage_of(batches), keys.query_of(batches)) == (None, None, query)
+
+
+def test_a_key_that_is_no_text_is_damage() -> None:
+    with pytest.raises(StoreDamaged):
+        keys.query_of(b"\x02\xff")
 
 
 def test_a_message_keeps_its_packet_untouched_at_the_end() -> None:

@@ -183,6 +183,13 @@ class PositionEvents:
         queue.positions.release_all(lookup_ids)
         self.events += [MessagePositionAvailable(queue, lookup_id) for lookup_id in lookup_ids]
 
+    def arrived_unheard(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
+        """The same without events, if nobody waits for the messages of this queue and nobody transfers them."""
+        if self._expired or queue.waiting or isinstance(queue, OutgoingQueue):
+            self.arrived_all(queue, lookup_ids)
+        else:
+            queue.positions.release_all(lookup_ids)
+
     def available(self, queue: Queue, lookup_id: int) -> None:
         """MS-MQDMPR 3.1.7.2.2 for a position that was locked, or that is in the list as Available for the first time.
 
@@ -216,13 +223,17 @@ class PositionEvents:
 
     def _deleted_all(self, queue: Queue, messages: Sequence[Message], reason: MessageClass) -> None:
         """The same as `deleted` for several messages."""
+        self.remove_all(queue, messages)
+        self.events += [MessagePositionDeleted(queue, message, reason) for message in messages]
+
+    def remove_all(self, queue: Queue, messages: Sequence[Message]) -> None:
+        """The same as `remove` for several messages."""
         queue.positions.remove_all([message.lookup_identifier for message in messages])
         size = self.messages.delete_all(queue.number, messages)
         queue.total_bytes -= size
         self.total_bytes -= size
         if self._expired:
             self._expired.difference_update([(queue.number, message.lookup_identifier) for message in messages])
-        self.events += [MessagePositionDeleted(queue, message, reason) for message in messages]
 
     def deleted(
         self, queue: Queue, lookup_id: int, reason: MessageClass, message: Message | None = None

@@ -8,10 +8,12 @@ of numbers, and only those that are not Available have an entry of their own. Wh
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum, auto
-from itertools import islice
-from typing import Final
+from heapq import merge
+from itertools import filterfalse, islice
+from typing import Final, NamedTuple
 
 PRIORITIES: Final = 8
 SEQUENCE_BITS: Final = 56
@@ -21,8 +23,10 @@ SEQUENCE_MASK: Final = (1 << SEQUENCE_BITS) - 1
 START: Final = -1
 END: Final = PRIORITIES << SEQUENCE_BITS
 
-# An array is cleared of removed numbers when they are more than the others, and more than these few.
+# An array is cleared of removed numbers when they are more than the others, and more than these few. Whoever looks at
+# ranges of it has it cleared earlier: when one in so many was removed.
 _FEW: Final = 64
+_ONE_IN: Final = 64
 
 
 class PositionState(Enum):
@@ -40,6 +44,18 @@ _AVAILABLE: Final = PositionState.AVAILABLE
 def lookup_identifier(priority: int, sequential_id: int) -> int:
     """MS-MQDMPR 3.1.7.1.9, readings MQDMPR 3.A. `priority` is that of the packet, 0 for a transactional message."""
     return (PRIORITIES - 1 - priority) << SEQUENCE_BITS | sequential_id
+
+
+class Numbers(NamedTuple):
+    """The SequentialIDs of one priority, ascending: `ids` from `start` on, but for those of them that are in `gone`.
+
+    `base` makes LookupIdentifiers of them. Only of use until the list changes.
+    """
+
+    base: int
+    ids: "array[int]"
+    start: int
+    gone: AbstractSet[int]
 
 
 class PositionList:
@@ -73,6 +89,15 @@ class PositionList:
     def is_held(self, lookup_id: int) -> bool:
         """Whether it is in the list and not Available."""
         return lookup_id in self._states
+
+    @property
+    def held(self) -> KeysView[int]:
+        """The positions that are not Available."""
+        return self._states.keys()
+
+    def numbers(self) -> list[Numbers]:
+        """All positions by their SequentialIDs, for each priority that there is."""
+        return [band.numbers(number << SEQUENCE_BITS) for number, band in enumerate(self._bands) if band.count]
 
     def insert(self, lookup_id: int, state: PositionState) -> None:
         """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
@@ -112,21 +137,22 @@ class PositionList:
             self._states.update(dict.fromkeys(lookup_ids, state))
             band.occupy_all(sequential_ids)
 
-    def lock_all(self, lookup_ids: Iterable[int]) -> None:
+    def lock_all(self, lookup_ids: Sequence[int]) -> None:
         """Lock positions that are Available."""
-        for lookup_id in lookup_ids:
-            self._states[lookup_id] = PositionState.LOCKED
-            self._bands[lookup_id >> SEQUENCE_BITS].occupy(lookup_id & SEQUENCE_MASK)
+        self._states.update(dict.fromkeys(lookup_ids, PositionState.LOCKED))
+        for band, sequential_ids in self._by_band(lookup_ids):
+            band.occupy_all(sequential_ids)
 
-    def release_all(self, lookup_ids: Iterable[int]) -> None:
+    def release_all(self, lookup_ids: Sequence[int]) -> None:
         """Make positions Available that are in the list."""
         if self._shown:
             for lookup_id in lookup_ids:
                 self.set_state(lookup_id, _AVAILABLE)
             return
-        for lookup_id in lookup_ids:
-            if self._states.pop(lookup_id, None) is not None:
-                self._bands[lookup_id >> SEQUENCE_BITS].release(lookup_id & SEQUENCE_MASK)
+        pop = self._states.pop
+        held = [lookup_id for lookup_id in lookup_ids if pop(lookup_id, None) is not None]
+        for band, sequential_ids in self._by_band(held):
+            band.release_all(sequential_ids)
 
     def remove(self, lookup_id: int) -> None:
         """Take a position out of the list: it is Deleted from now on."""
@@ -178,6 +204,19 @@ class PositionList:
                 found += [base | sequential_id for sequential_id in islice(band.free(), count - len(found))]
         return found
 
+    def first_arrived(self, count: int) -> list[int]:
+        """The `count` Available positions that arrived first, in the order of arrival."""
+        count = min(count, len(self))
+        bands = [
+            map((number << SEQUENCE_BITS).__or__, band.free()) for number, band in enumerate(self._bands) if band.count
+        ]
+        return list(islice(bands[0] if len(bands) == 1 else merge(*bands, key=SEQUENCE_MASK.__and__), count))
+
+    def purged(self, lookup_ids: Iterable[int]) -> list[int]:
+        """Those of these positions that are PurgePending."""
+        state = self._states.get
+        return [lookup_id for lookup_id in lookup_ids if state(lookup_id) is PositionState.PURGE_PENDING]
+
     def previous_available(self, before: int) -> int:
         """MS-MQDMPR 3.1.7.3.2 backwards: the last Available position before `before`, or START."""
         number = min(before, END - 1) >> SEQUENCE_BITS
@@ -220,6 +259,15 @@ class PositionList:
             found = self._bands[number].next(-1)
         return number << SEQUENCE_BITS | found
 
+    def _by_band(self, lookup_ids: Sequence[int]) -> Iterator[tuple["_Band", list[int]]]:
+        """The SequentialIDs of each priority among these."""
+        numbers = {lookup_id >> SEQUENCE_BITS for lookup_id in lookup_ids}
+        for number in numbers:
+            yield (
+                self._bands[number],
+                [lookup_id & SEQUENCE_MASK for lookup_id in lookup_ids if lookup_id >> SEQUENCE_BITS == number],
+            )
+
     def _hide(self, lookup_id: int) -> None:
         if self.is_shown(lookup_id):
             del self._shown[bisect_left(self._shown, lookup_id)]
@@ -248,6 +296,11 @@ class _Band:
 
     def __iter__(self) -> Iterator[int]:
         return (number for number in self._ids[self._head :] if number not in self._gone)
+
+    def numbers(self, base: int) -> Numbers:
+        if len(self._gone) > max(self.count // _ONE_IN, _FEW):
+            self._clear()
+        return Numbers(base, self._ids, self._head, self._gone)
 
     def restore(self, ids: "array[int]") -> None:
         self._ids = ids
@@ -281,9 +334,14 @@ class _Band:
                 self._gone.remove(self._ids[self._head])
                 self._head += 1
         if self._head + len(self._gone) > max(len(self._ids) // 2, _FEW):
-            self._ids = array("Q", self)
-            self._head = self._free = 0
-            self._gone.clear()
+            self._clear()
+
+    def _clear(self) -> None:
+        """Let no removed number be in the array."""
+        ids = self._ids[self._head :]
+        self._ids = array("Q", filterfalse(self._gone.__contains__, ids)) if self._gone else ids
+        self._head = self._free = 0
+        self._gone.clear()
 
     def occupy(self, sequential_id: int) -> None:
         self._busy.add(sequential_id)
@@ -295,6 +353,10 @@ class _Band:
         self._busy.discard(sequential_id)
         if self._free >= len(self._ids) or self._ids[self._free] > sequential_id:
             self._free = bisect_left(self._ids, sequential_id, self._head)
+
+    def release_all(self, sequential_ids: Sequence[int]) -> None:
+        self._busy.difference_update(sequential_ids)
+        self.release(min(sequential_ids))
 
     def next_free(self, after: int) -> int:
         """The first Available number above `after`, or -1."""

@@ -14,6 +14,7 @@ from waypost.core.creating import Creating, DefaultSecurity
 from waypost.core.dispatch import Dispatch
 from waypost.core.final_acks import FinalAcks
 from waypost.core.handles import Handles
+from waypost.core.lasting_transactions import LastingTransactions
 from waypost.core.opening import Expand, Opening
 from waypost.core.outgoing import OutgoingQueues, Transport
 from waypost.core.ports import Directory, Event, MessageTable, QueueManagerChanged
@@ -94,6 +95,7 @@ class QueueManager:
         self.positions: Final = PositionEvents(messages)
         self.positions.quota = self.attributes.queue_manager_quota
         self.transactions: Final = Transactions(self.positions)
+        self.lasting: Final = LastingTransactions(self.positions, self.transactions)
         self.reading: Final = Reading(self.positions, self.transactions)
         self.writing: Final = Writing(self.positions, self.transactions)
         self.dispatch: Final = Dispatch()

@@ -6,7 +6,7 @@ Other messages pay nothing for this: with a `__getattr__` in Message, a function
 """
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from struct import Struct
 from typing import Any, Final
 
@@ -83,6 +83,17 @@ def stored_message(packet: bytes) -> Message:
     message.packet = packet
     message.__class__ = _StoredMessage
     return message
+
+
+def copied(message: Message) -> Message:
+    """Another message with the same attributes. One that was not decoded stays so."""
+    if not isinstance(message, _StoredMessage):
+        return replace(message)
+    copy = stored_message(message.packet)
+    for name in LOCAL_ATTRIBUTES:
+        setattr(copy, name, getattr(message, name))
+    copy.__class__ = message.__class__
+    return copy
 
 
 def mark_in_transaction(message: Message, *, is_first: bool, is_last: bool) -> None:

@@ -1,7 +1,9 @@
 """Transactions and their operations: MS-MQDMPR 3.1.1.13 and 3.1.1.14."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import chain
 
 from waypost.core.message import Message
 from waypost.core.queues import Queue
@@ -54,3 +56,40 @@ class Transaction:
     def is_kept(self) -> bool:
         """Whether it outlives the process: only the coordinator of an external transaction knows its outcome."""
         return self.is_prepared and not self.single_phase
+
+
+@dataclass(slots=True)
+class Run:
+    """Operations of one type on one queue, an Enqueue or a Dequeue, by the thousand: there is no object for each.
+
+    `spans` are LookupIdentifiers in the order of arrival. A quiet Run is one of messages that ask for no attention.
+    """
+
+    operation_type: OperationType
+    queue: Queue
+    spans: list[range]
+    is_quiet: bool = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self.spans))
+
+    def __contains__(self, lookup_id: int) -> bool:
+        return any(lookup_id in span for span in self.spans)
+
+    def lookup_ids(self) -> list[int]:
+        return list(chain.from_iterable(self.spans))
+
+
+def spans_of(lookup_ids: Sequence[int]) -> list[range]:
+    """The same numbers in the same order, those that follow each other joined."""
+    spans: list[range] = []
+    first = end = -1
+    for lookup_id in lookup_ids:
+        if lookup_id != end:
+            if first >= 0:
+                spans.append(range(first, end))
+            first = lookup_id
+        end = lookup_id + 1
+    if first >= 0:
+        spans.append(range(first, end))
+    return spans

@@ -20,8 +20,8 @@ from waypost.core.ports import PurgePendingChanged, TransactionEnded, Transactio
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue, Queue
-from waypost.core.stored_message import mark_in_transaction
-from waypost.core.transaction_records import OperationType, Transaction, TransactionalOperation
+from waypost.core.stored_message import copied, mark_in_transaction
+from waypost.core.transaction_records import OperationType, Run, Transaction, TransactionalOperation
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
@@ -38,11 +38,13 @@ NumberSends = Callable[[OutgoingQueue, Sequence[Message]], None]
 class Transactions:
     """TransactionCollection and the events on it."""
 
-    __slots__ = ("_positions", "collection", "last_number", "number_sends")
+    __slots__ = ("_positions", "collection", "last_number", "lasting", "number_sends")
 
     def __init__(self, positions: PositionEvents) -> None:
         self._positions: Final = positions
         self.collection: dict[bytes, Transaction] = {}
+        # What waypost.core.lasting_transactions keeps. No coordinator and no application ends one by its identifier.
+        self.lasting: dict[bytes, list[Run]] = {}
         # It counts on when the 20 bits are used up, so that it only grows.
         self.last_number = 0
         # Whoever transfers messages takes this place.
@@ -96,12 +98,17 @@ class Transactions:
 
     def sends_to(self, queue: Queue) -> set[int]:
         """The LookupIdentifiers of what transactions without an outcome have sent to this queue."""
-        return {
+        found = {
             operation.lookup_id
             for transaction in self.collection.values()
             for operation in transaction.operations.values()
             if operation.queue is queue and operation.operation_type is OperationType.ENQUEUE
         }
+        for runs in self.lasting.values():
+            for run in runs:
+                if run.queue is queue and run.operation_type is OperationType.ENQUEUE:
+                    found.update(*run.spans)
+        return found
 
     def holds(self, identifier: bytes, queue: Queue, lookup_id: int) -> bool:
         """Whether the transaction has received this message."""
@@ -115,6 +122,11 @@ class Transactions:
             operation = transaction.operations.get((queue.number, lookup_id))
             if operation is not None:
                 return transaction, operation
+        for identifier, runs in self.lasting.items():
+            for run in runs:
+                if run.queue is queue and lookup_id in run:
+                    operation = TransactionalOperation(run.operation_type, queue, lookup_id)
+                    return Transaction(identifier, is_prepared=True), operation
         return None
 
     def take_back(self, identifier: bytes, queue: Queue, lookup_id: int) -> None:
@@ -130,7 +142,7 @@ class Transactions:
         transaction.single_phase = single_phase
         if not transaction.is_prepared:
             transaction.is_prepared = True
-            self._mark(_sends(transaction))
+            self.mark(sends_of(transaction))
             if transaction.is_kept:
                 self._keep(transaction)
         return HResult.MQ_OK
@@ -140,13 +152,15 @@ class Transactions:
         transaction = self.collection.pop(identifier, None)
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        kept, sends = transaction.is_kept, _sends(transaction)
+        kept, sends = transaction.is_kept, sends_of(transaction)
         if not transaction.is_prepared:
-            self._mark(sends)
+            self.mark(sends)
         self._forget(transaction)
         for queue, operations in sends.items():
             if isinstance(queue, OutgoingQueue):
-                self._send_out(queue, operations, is_kept=kept)
+                lookup_ids = self.send_out(queue, [operation.lookup_id for operation in operations], is_kept=kept)
+                for operation, lookup_id in zip(operations, lookup_ids, strict=True):
+                    operation.lookup_id = lookup_id
         self._positions.expire(wall)
         for (number, operation_type), run in groupby(transaction.operations.values(), _simple_type):
             # A queue that was deleted meanwhile took its positions along.
@@ -186,18 +200,21 @@ class Transactions:
         if transaction.is_kept:
             self._positions.events.append(TransactionEnded(transaction.identifier))
 
-    def _send_out(self, queue: OutgoingQueue, sends: list[TransactionalOperation], *, is_kept: bool) -> None:
-        """Put what is sent to another computer behind all that was committed before, and have it numbered."""
+    def send_out(self, queue: OutgoingQueue, lookup_ids: Sequence[int], *, is_kept: bool) -> Sequence[int]:
+        """Put what is sent to another computer behind all that was committed before, and have it numbered.
+
+        Returns the LookupIdentifiers that the messages have from then on.
+        """
         positions = self._positions
-        messages = positions.messages.get_all(queue.number, [operation.lookup_id for operation in sends])
-        is_overtaken = sends[0].lookup_id < queue.last_committed
+        messages = positions.messages.get_all(queue.number, lookup_ids)
+        is_overtaken = lookup_ids[0] < queue.last_committed
         if is_kept or is_overtaken:
             # Others may have seen what a prepared transaction has stored.
-            messages = [replace(message) for message in messages]
+            messages = [copied(message) for message in messages]
         if is_overtaken:
-            for operation, message in zip(sends, messages, strict=True):
-                positions.remove(queue, operation.lookup_id)
-                operation.lookup_id = positions.identify(message)
+            for lookup_id in lookup_ids:
+                positions.remove(queue, lookup_id)
+            lookup_ids = [positions.identify(message) for message in messages]
         self.number_sends(queue, messages)
         if is_overtaken:
             for message in messages:
@@ -208,9 +225,11 @@ class Transactions:
             write = positions.messages.update if is_kept else positions.messages.hold
             for message in messages:
                 write(queue.number, message)
-        queue.last_committed = sends[-1].lookup_id
+        queue.last_committed = lookup_ids[-1]
+        return lookup_ids
 
-    def _mark(self, sends: dict[Queue, list[TransactionalOperation]]) -> None:
+    def mark(self, sends: dict[Queue, list[TransactionalOperation]]) -> None:
+        """Let the first and the last message that a transaction sends to a queue say so."""
         for operations in sends.values():
             for operation in (operations[0], operations[-1]):
                 # Held for this transaction, so nobody else has seen it.
@@ -260,7 +279,7 @@ def _nobody_transfers(_queue: OutgoingQueue, _messages: Sequence[Message]) -> No
     """As long as messages stay where they are, they need no numbers."""
 
 
-def _sends(transaction: Transaction) -> dict[Queue, list[TransactionalOperation]]:
+def sends_of(transaction: Transaction) -> dict[Queue, list[TransactionalOperation]]:
     """What the transaction sends to each queue, in list order."""
     sends: dict[Queue, list[TransactionalOperation]] = {}
     for operation in transaction.operations.values():

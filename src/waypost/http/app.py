@@ -12,13 +12,27 @@ import waypost
 from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
-from waypost.http import events, handles, health, metrics, problems, queues, reading, sending, status
+from waypost.http import (
+    bulk,
+    bulk_writing,
+    events,
+    handles,
+    health,
+    metrics,
+    problems,
+    queues,
+    reading,
+    sending,
+    status,
+)
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
 from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
+from waypost.node.bulk import BulkReading
+from waypost.node.bulk_writing import BulkWriting
 
 _ROUTES: Final = (
     status.page,
@@ -51,6 +65,20 @@ _ROUTES: Final = (
     handles.commit_transaction,
     handles.abort_transaction,
     handles.commit_transactions,
+    bulk.bulk_queues,
+    bulk.show_bulk_queue,
+    bulk.plan,
+    bulk.read,
+    bulk.seq_at,
+    bulk.remove,
+    bulk_writing.new_claim,
+    bulk_writing.list_claims,
+    bulk_writing.read_claim,
+    bulk_writing.return_claim,
+    bulk_writing.stage,
+    bulk_writing.drop_stages,
+    bulk_writing.commit,
+    bulk_writing.committed_batches,
     metrics.metrics,
     health.live,
     health.ready,
@@ -88,6 +116,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
     """
     service = Service(manager, settings, connect)
     numbers = metrics.Metrics(service)
+    bulk_reading, writing = BulkReading(service.node), BulkWriting(service.node)
 
     def refine(error: WaypostError) -> WaypostError:
         if service.is_stopping and isinstance(error, OperationCancelled | HostError):
@@ -103,6 +132,8 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "numbers": Provide(lambda: numbers, sync_to_thread=False),
+            "bulk": Provide(lambda: bulk_reading, sync_to_thread=False),
+            "writing": Provide(lambda: writing, sync_to_thread=False),
         },
         exception_handlers={
             WaypostError: refuse,

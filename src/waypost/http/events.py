@@ -18,10 +18,11 @@ from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
 from waypost.http.media import ApiRequest
-from waypost.http.operations import Follower, find_queue
+from waypost.http.operations import Follower
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.routing import get
 from waypost.http.service import Service
+from waypost.node.bulk import find_queue
 
 # How often a queue is looked at: eight searches in sorted numbers.
 _LOOK_SECONDS: Final = 0.1

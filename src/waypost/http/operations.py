@@ -10,21 +10,13 @@ from typing import Final
 from waypost.core.message import Message
 from waypost.core.positions import END, PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, START, PositionState
 from waypost.core.queues import Queue
-from waypost.errors import QueueNotFound
 from waypost.node.application import Call
+from waypost.node.bulk import find_queue
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
 
 # Messages that were there, and not yet to be seen, which one follower remembers.
 _MAX_HELD: Final = 10_000
-
-
-def find_queue(node: Node, name: FormatName) -> Queue:
-    """The queue of this computer, or the outgoing queue. Raises QueueNotFound."""
-    queue = node.manager.find_queue(name) or node.manager.collection.outgoing.get(name)
-    if queue is None or queue.is_internal:
-        raise QueueNotFound(f"{name} is no queue of this computer")
-    return queue
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ async def _send_alike(queue: Queue, data: Send, transaction: Transaction | None)
 
 async def _send_each(queue: Queue, data: Send, transaction: Transaction | None) -> list[Message]:
     """All of them in one turn of the loop, so that they share one flush."""
-    messages = [_properties(each) for each in data.messages]
+    messages = [properties_of(each) for each in data.messages]
     outcomes = await asyncio.gather(
         *(queue.send(body, transaction=transaction, **properties) for body, properties in messages),
         return_exceptions=True,
@@ -64,7 +64,8 @@ async def _send_each(queue: Queue, data: Send, transaction: Transaction | None) 
     return sent
 
 
-def _properties(message: NewMessage) -> tuple[Body, dict[str, Any]]:
+def properties_of(message: NewMessage) -> tuple[Body, dict[str, Any]]:
+    """The body, and the keyword arguments of `Queue.send`."""
     properties = given(message)
     bodies = [properties.pop(name) for name in _BODIES if name in properties]
     if len(bodies) > 1:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.message import Message
-from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
 from waypost.hresult import HResult
-from waypost.node.failures import failure, not_enqueued, refused
-from waypost.node.sending import messages_like, new_message
-from waypost.wire.format_names import FormatName, PublicFormatName
+from waypost.node.failures import failure, not_enqueued
+from waypost.node.sending import messages_like, new_message, prepare_message, queue_of
+from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class Application:
             descriptor = self._descriptor(handle)
             if not descriptor.access_type.can_receive:
                 raise AccessDenied("the queue was not opened for receiving")
-            purge = self._node.manager.writing.begin_purge(_queue(descriptor))
+            purge = self._node.manager.writing.begin_purge(queue_of(descriptor))
             self._node.purge(purge, lambda: self._node.reply(call.request))
 
     def send(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> None:
@@ -150,7 +149,7 @@ class Application:
         messages = messages_like(like, bodies, node.manager)
         with node.operation(call.now):
             enqueue = node.manager.writing.enqueue_messages
-            status = enqueue(_queue(descriptor), messages, like, transaction, call.now)
+            status = enqueue(queue_of(descriptor), messages, like, transaction, call.now)
             if status is not EnqueueStatus.ACCEPTED:
                 raise not_enqueued(descriptor, status)
             node.reply(call.request, messages)
@@ -296,35 +295,10 @@ class Application:
 
     def _prepare(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> OpenQueueDescriptor:
         """Give a message what its sending decides, and make sure that its queues accept it."""
-        node = self._node
         descriptor = self._descriptor(handle)
         if descriptor.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
-        message.packet = b""
-        message.transaction_identifier = None
-        # MS-MQDMPR 3.1.1.12: only transfer assigns these.
-        message.transaction_status_queue_format_name = None
-        message.soap_envelope = message.soap_body = message.soap_header = ""
-        message.soap_compound_message = b""
-        message.destination_queue_format_name = descriptor.format_name
-        if type(descriptor.format_name) is PublicFormatName:
-            host = node.directory.queue_manager_of(descriptor.format_name)
-            message.destination_queue_manager_identifier = host
-        message.sent_time = int(call.now.wall)
-        # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
-        message.time_to_reach_queue = min(message.time_to_reach_queue, node.default_time_to_reach_queue)
-        # Nobody has signed it.
-        message.authentication_level = AuthenticationLevel.NONE
-        if transaction is not None:
-            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
-            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-            message.transaction_identifier = node.manager.transactions.number(transaction)
-        elif message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
-            node.check_store()
-        for each in descriptor.multiple or (descriptor,):
-            refusal = node.delivery.refusal(_queue(each), message)
-            if refusal is not None:
-                raise refused(each, refusal)
+        prepare_message(self._node, descriptor, message, transaction, call.now)
         return descriptor
 
     def _answer(self, call: Call, read: Read | Waiting, form: Callable[[Message], object] = _as_it_is) -> None:
@@ -345,12 +319,6 @@ class Application:
 
 def _nothing() -> None:
     """When a part of a queue is empty."""
-
-
-def _queue(descriptor: OpenQueueDescriptor) -> Queue:
-    if descriptor.queue is None:
-        raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-    return descriptor.queue
 
 
 def _cursor(descriptor: OpenQueueDescriptor, number: int) -> Cursor:

@@ -172,7 +172,7 @@ def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) 
             f"It was sent at {at(message.sent_time)}, which is in the future here: the clocks of the two computers "
             "differ, and its times to live count wrong."
         )
-    _add_hold(explanation, node, place)
+    _add_hold(explanation, node, place, now)
     _add_times(explanation, place, now)
     if message.abort_count:
         say(f"{counted(message.abort_count, 'transaction')} received it and aborted.")
@@ -223,7 +223,7 @@ def _class(number: int) -> str:
         return f"{number:#06x}"
 
 
-def _add_hold(explanation: Explanation, node: Node, place: _Place) -> None:
+def _add_hold(explanation: Explanation, node: Node, place: _Place, now: Now) -> None:
     lookup_id = place.message.lookup_identifier
     state = place.queue.positions.state(lookup_id)
     explanation.facts["position"] = state.name.lower()
@@ -238,7 +238,27 @@ def _add_hold(explanation: Explanation, node: Node, place: _Place) -> None:
             say(_hold(transaction, operation.operation_type))
             explanation.facts["transaction"] = guid_text(transaction.identifier)
             return
+    lasting = _lasting_hold(node, place.queue, lookup_id, now)
+    if lasting:
+        say(lasting)
+        return
     say("A reader has locked it, and has not said yet whether to delete it or to give it back.")
+
+
+def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
+    """Which claim or stage holds the message; nothing if there is none."""
+    found = node.manager.transactions.operation_on(queue, lookup_id)
+    if found is None:
+        return ""
+    identifier = found[0].identifier
+    holder = node.claims.holder(identifier, now)
+    if holder is not None:
+        claim, left = holder
+        return f"The claim {claim} holds it, and gives it back if nobody uses that for {span(left)}."
+    batch = node.stages.batch_of(identifier)
+    if batch is None:
+        return ""
+    return f"It is staged for batch {batch[1]} of the query {batch[0]}: nobody sees it until that is committed."
 
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:
@@ -278,6 +298,7 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
         for transaction in node.manager.transactions.collection.values()
         for operation in transaction.operations.values()
     )
+    held += sum(len(run) for runs in node.manager.lasting.collection.values() for run in runs if run.queue is queue)
     facts["held_by_transactions"] = held
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
@@ -290,7 +311,7 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
 def _contents(queue: Queue, held: int) -> str:
     subject = called(queue)
     sentence = f"{subject[0].upper()}{subject[1:]} holds {counted(len(queue.positions), 'message')}"
-    return f"{sentence}, {held} of them held by transactions." if held else f"{sentence}."
+    return f"{sentence}, {held} of them held by transactions, claims or stages." if held else f"{sentence}."
 
 
 def _add_readers(explanation: Explanation, queue: Queue) -> None:

@@ -34,7 +34,8 @@ from waypost.core.queues import OutgoingQueue
 from waypost.core.writing import Purge
 from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
 from waypost.limits import PURGE_PART
-from waypost.node import manager_store, queue_store, transaction_store
+from waypost.node import bulk_store, manager_store, queue_store, transaction_store
+from waypost.node.claims import Claims
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
 from waypost.node.failures import failure
@@ -43,6 +44,7 @@ from waypost.node.recovery import Settings, recover
 from waypost.node.remote import RemoteReading
 from waypost.node.reserves import Reserve
 from waypost.node.sequences import Sequences
+from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.store.keys import Counter
@@ -67,6 +69,7 @@ class Node:
         "_ready",
         "_reserves",
         "_waits",
+        "claims",
         "default_time_to_reach_queue",
         "delivery",
         "directory",
@@ -77,6 +80,7 @@ class Node:
         "network",
         "remote",
         "sequences",
+        "stages",
         "transactional_acks",
         "trouble",
     )
@@ -106,9 +110,13 @@ class Node:
         self.begin()
         self.directory: Final = NodeDirectory(reader, settings.directory, new_guid, lambda: self._operation.now)
         self._is_integrated: Final = self.directory.is_integrated
+        kept = bulk_store.read(reader)
         self.manager: Final = recover(
-            reader, self.messages, settings, now, new_guid=new_guid, directory=self.directory
-        )  # fmt: skip
+            reader, self.messages, settings, now, new_guid=new_guid, directory=self.directory, kept=kept
+        )
+        # What is kept for one reader, and what is seen by nobody yet.
+        self.claims: Final = Claims(self, kept.claims, now)
+        self.stages: Final = Stages(self, kept, new_guid, now)
         # TimeToReachQueue of a message that comes without one, and the longest there is (MS-MQDMPR 3.1.1.12); seconds.
         self.default_time_to_reach_queue: Final = (
             self.directory.default_time_to_reach_queue if settings.long_live_time is None else settings.long_live_time
@@ -154,6 +162,8 @@ class Node:
         with self.operation(now):
             self.manager.tick(now)
             self.directory.events.tick(now)
+            self.claims.tick(now)
+            self.stages.tick(now)
             if self._purges:
                 self._continue_purge()
             if self.network is not None:
@@ -168,10 +178,12 @@ class Node:
         if self._purges:
             return now.monotonic
         deadline = self.manager.next_deadline(now)
-        if self.network is None and self.remote is None and not self._is_integrated:
+        leases = self.claims.next_deadline(), self.stages.next_deadline()
+        if self.network is None and self.remote is None and not self._is_integrated and leases == (None, None):
             return deadline
         deadlines = (
             deadline,
+            *leases,
             self.directory.events.next_deadline if self._is_integrated else None,
             self.network.next_deadline() if self.network is not None else None,
             self.remote.next_deadline() if self.remote is not None else None,
@@ -337,6 +349,7 @@ class Node:
                 manager_store.write_queue_numbers(self.messages.batch, self.manager)
             case QueueDeleted(queue):
                 self.sequences.forget(queue)
+                self.claims.forget(queue)
                 if self.network is not None:
                     self.network.forget(queue)
                 queue_store.delete(self.messages.batch, queue)

@@ -1,9 +1,9 @@
 """The start of a queue manager on its store: MS-MQDMPR 3.1.3, and what persistent and volatile attributes mean.
 
 An empty store becomes a new queue manager. Else queues, recoverable messages in their places, prepared external
-transactions and counters come back as they were; a message that an unfinished transaction or two-phase read held is
-Available again, because nothing of that was written; one that was purged meanwhile goes. Express messages, handles,
-cursors and waits are gone. What the start itself changes is in the batch that is being made.
+transactions, what is claimed or staged, and counters come back as they were; a message that an unfinished transaction
+or two-phase read held is Available again, because nothing of that was written; one that was purged meanwhile goes.
+Express messages, handles, cursors and waits are gone. What the start itself changes is in the batch that is being made.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,8 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.system import Identity, QueueManagerAttributes
 from waypost.errors import DecodeError, StoreDamaged
 from waypost.guid import NULL_GUID
-from waypost.node import manager_store, queue_store, scans, transaction_store
+from waypost.node import bulk_store, manager_store, queue_store, scans, transaction_store
+from waypost.node.bulk_store import Kept
 from waypost.node.directory import DirectoryMode, NodeDirectory
 from waypost.node.message_records import message_of
 from waypost.node.queue_security import queue_security
@@ -67,7 +68,9 @@ def recover(
     *,
     new_guid: Callable[[], bytes],
     directory: NodeDirectory,
+    kept: Kept,
 ) -> QueueManager:
+    """`kept` is what is claimed and staged."""
     record = manager_store.read(reader) or _provision(new_guid, now)
     identity = Identity(
         record.identifier,
@@ -95,6 +98,7 @@ def recover(
             _restore_unfinished(reader, manager, queue)
     purged = dict(_restore_positions(reader, messages, manager))
     unfinished = _restore_transactions(reader, manager)
+    bulk_store.restore(kept, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
     manager.last_ordinal = stored_end(reader, Counter.MESSAGE_ID_ORDINAL)
     manager.transactions.last_number = stored_end(reader, Counter.TRANSACTION_NUMBER)

@@ -4,15 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from waypost.clock import Now
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.plain_packets import plain_packets
+from waypost.core.queues import OpenQueueDescriptor, Queue
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.guid import NULL_GUID
+from waypost.hresult import HResult
+from waypost.node.failures import failure, refused
+from waypost.wire.format_names import PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
 if TYPE_CHECKING:
     from waypost.core.queue_manager import QueueManager
+    from waypost.node.node import Node
 
 
 def new_message(message: Message) -> Message:
@@ -35,6 +42,44 @@ def new_message(message: Message) -> Message:
         transactional_message_sequence_identifier=None,
         packet=b"",
     )
+
+
+def prepare_message(
+    node: "Node", descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
+) -> None:
+    """Give a message what its sending decides, and make sure that its queues accept it."""
+    message.packet = b""
+    message.transaction_identifier = None
+    # MS-MQDMPR 3.1.1.12: only transfer assigns these.
+    message.transaction_status_queue_format_name = None
+    message.soap_envelope = message.soap_body = message.soap_header = ""
+    message.soap_compound_message = b""
+    message.destination_queue_format_name = descriptor.format_name
+    if type(descriptor.format_name) is PublicFormatName:
+        host = node.directory.queue_manager_of(descriptor.format_name)
+        message.destination_queue_manager_identifier = host
+    message.sent_time = int(now.wall)
+    # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
+    message.time_to_reach_queue = min(message.time_to_reach_queue, node.default_time_to_reach_queue)
+    # Nobody has signed it.
+    message.authentication_level = AuthenticationLevel.NONE
+    if transaction is not None:
+        # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
+        message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+        message.transaction_identifier = node.manager.transactions.number(transaction)
+    elif message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
+        node.check_store()
+    for each in descriptor.multiple or (descriptor,):
+        refusal = node.delivery.refusal(queue_of(each), message)
+        if refusal is not None:
+            raise refused(each, refusal)
+
+
+def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
+    """The queue of a handle on one. Raises QueueNotAvailable if it is gone."""
+    if descriptor.queue is None:
+        raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+    return descriptor.queue
 
 
 def messages_like(like: Message, bodies: Sequence[bytes], manager: "QueueManager") -> list[Message]:

@@ -6,13 +6,14 @@ waiting messages cost what their positions cost. The totals of a queue are writt
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.serialization import packet_of
 from waypost.errors import StoreDamaged
+from waypost.limits import MAX_SCAN_BYTES
 from waypost.node.message_records import head_of, message_of, value_of
 from waypost.store import keys
 from waypost.store.keys import message_key
@@ -26,6 +27,8 @@ _PUT: Final = Action.PUT
 _DELETE: Final = Action.DELETE
 _MESSAGES: Final = Table.MESSAGES
 _RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
+# Records that are read together: so few that their bytes are still in the cache when they are taken apart.
+_PART: Final = 128
 
 
 class StoredMessages:
@@ -154,6 +157,46 @@ class StoredMessages:
             value = get(_MESSAGES, message_key(queue, lookup_id))
             messages.append(self.get(queue, lookup_id) if value is None else message_of(value, lookup_id))
         return messages
+
+    def records(self, queue: int, lookup_ids: Sequence[int]) -> Iterator[Sequence[bytes]]:
+        """The MessageRecords of these messages, in this order and in parts that are not large.
+
+        Messages that are in memory get one for the occasion.
+        """
+        at = 0
+        while at < len(lookup_ids):
+            part = self._some_records(queue, lookup_ids[at : at + _PART])
+            yield part
+            at += len(part)
+
+    def _some_records(self, queue: int, lookup_ids: Sequence[int]) -> Sequence[bytes]:
+        """Those of the first of these messages, one at least; they end soon after they have MAX_SCAN_BYTES."""
+        volatile, pending = self._volatile, self._pending
+        held: set[int] = set()
+        if volatile or pending:
+            held = {each for each in lookup_ids if (queue, each) in volatile or (queue, each) in pending}
+        stored = [each for each in lookup_ids if each not in held] if held else lookup_ids
+        values = self._reader.values(_MESSAGES, keys.message_keys(queue, stored))
+        if held:
+            values = self._with_held(queue, lookup_ids, held, values)
+        if not values:
+            raise StoreDamaged(f"the store lacks message {lookup_ids[0]} of queue {queue}")
+        return values
+
+    def _with_held(
+        self, queue: int, lookup_ids: Sequence[int], held: set[int], values: Sequence[bytes]
+    ) -> list[bytes]:  # fmt: skip
+        """Put the records of messages that are in memory between those of the others, as far as there are others."""
+        found: list[bytes] = []
+        size = 0
+        stored = iter(values)
+        for lookup_id in lookup_ids:
+            value = value_of(self.get(queue, lookup_id)) if lookup_id in held else next(stored, None)
+            if value is None or size >= MAX_SCAN_BYTES:
+                break
+            found.append(value)
+            size += len(value)
+        return found
 
     def delete(self, queue: int, message: Message) -> None:
         lookup_id = message.lookup_identifier

@@ -4,15 +4,21 @@ Numbers are big-endian, so that keys order as numbers do: a queue is a range of 
 MQDMPR 3.A).
 """
 
+from collections.abc import Iterable
 from enum import Enum
+from itertools import repeat
 from struct import Struct
 from typing import Final
 
+from waypost.store.codec import decode_text, encode_text
+
 _QUEUE_KEY: Final = Struct(">Q")
 _MESSAGE_KEY: Final = Struct(">QQ")
+# Also of a claim: what kind of key it is, and a queue id.
 _SEQUENCE_KEY: Final = Struct(">BQ")
 _INCOMING, _OUTGOING = 0, 1
 _TOTALS: Final = b"queue:"
+_CLAIM, _STAGE, _BATCHES = 0, 1, 2
 
 
 class Counter(Enum):
@@ -32,6 +38,11 @@ QUEUE_MANAGER_KEY: Final = b"queue_manager"
 
 def message_key(queue_id: int, lookup_id: int) -> bytes:
     return _MESSAGE_KEY.pack(queue_id, lookup_id)
+
+
+def message_keys(queue_id: int, lookup_ids: Iterable[int]) -> list[bytes]:
+    """The same for many messages of a queue."""
+    return list(map(_MESSAGE_KEY.pack, repeat(queue_id), lookup_ids))
 
 
 def lookup_id_of(key: bytes) -> int:
@@ -95,3 +106,31 @@ def object_type_of(key: bytes) -> int:
 
 def object_identifier_of(key: bytes) -> bytes:
     return key[1:]
+
+
+def claim_key(queue_id: int, claim: str) -> bytes:
+    """The claims on a queue stand together."""
+    return _SEQUENCE_KEY.pack(_CLAIM, queue_id) + encode_text(claim)
+
+
+def stage_key(identifier: bytes) -> bytes:
+    return bytes([_STAGE]) + identifier
+
+
+def batches_key(query: str) -> bytes:
+    return bytes([_BATCHES]) + encode_text(query)
+
+
+def claim_of(key: bytes) -> tuple[int, str] | None:
+    """The queue id and the text in the key of a claim; None for another key of BULK."""
+    return (int.from_bytes(key[1:9], "big"), decode_text(key[9:], "claim")) if key[0] == _CLAIM else None
+
+
+def stage_of(key: bytes) -> bytes | None:
+    """The GUID in the key of a stage; None for another key of BULK."""
+    return key[1:] if key[0] == _STAGE else None
+
+
+def query_of(key: bytes) -> str | None:
+    """The query in the key of its batches; None for another key of BULK."""
+    return decode_text(key[1:], "batches") if key[0] == _BATCHES else None

@@ -20,27 +20,18 @@ from contextlib import ExitStack, contextmanager
 from math import inf
 from pathlib import Path
 from queue import SimpleQueue
-from shutil import disk_usage
-from struct import Struct
 from threading import Condition, Thread
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Final, Self
 
 import lmdb
 from lmdb.verify import VerifyError, verify
 
-from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from waypost.errors import StoreDamaged, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
 from waypost.store.folder import DATA, READERS, flush_folder, lock_folder, write_holder
-from waypost.store.port import Batch, Item, Store, Table
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-FORMAT_VERSION: Final = 1
-
-_MARK: Final = b"store"
-_FORMAT: Final = Struct("<I")
+from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, check_format, name_of, not_a_store, store_error
+from waypost.store.port import Batch, Store, Table
 
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
@@ -48,15 +39,9 @@ _RETRY_SECONDS: Final = 0.25
 # The owner does not wait longer than this for a flush, if it can be known, and not for more bytes.
 _QUICK_SECONDS: Final = 0.002
 _SMALL: Final = 1 << 16
-# A disk with less room than this counts as full.
-_LITTLE: Final = 1 << 20
-
-_FULL: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
-_READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-_DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError)
 
 
-class LmdbStore(Store):
+class LmdbStore(LmdbReader, Store):
     """See waypost.store.port.Store. A context manager that closes."""
 
     def __init__(
@@ -82,7 +67,7 @@ class LmdbStore(Store):
                 self._read_from(self._env.begin())
                 undo.pop_all()
         except (OSError, lmdb.Error) as error:
-            raise _store_error(error, self._folder) from error
+            raise store_error(error, self._folder) from error
         self._unreported = 0
         # What it took to write something small the last time.
         self._flush_seconds = inf
@@ -176,28 +161,6 @@ class LmdbStore(Store):
             raise failure
         return tokens
 
-    def get(self, table: Table, key: bytes) -> bytes | None:
-        return self._read(self._snapshot.get, key, None, self._tables[table])
-
-    def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(cursors.scan, self._cursors[table], start, stop, limit)
-
-    def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(cursors.scan_back, self._cursors[table], start, stop, limit)
-
-    def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
-        return self._read(cursors.keys, self._cursors[table], start, stop, limit)
-
-    def _read(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return read(*args, **kwargs)
-        except lmdb.Error as error:
-            raise _store_error(error, self._folder) from error
-
-    def _read_from(self, snapshot: "lmdb.Transaction[bytes]") -> None:
-        self._snapshot = snapshot
-        self._cursors = [snapshot.cursor(table) for table in self._tables]
-
     def _serve(self, is_over: Callable[[], object]) -> None:
         """Wait until `is_over` or the commit thread has stopped, and grow the map meanwhile."""
         with self._changed:
@@ -217,7 +180,7 @@ class LmdbStore(Store):
             self._env.set_mapsize(self._wanted_map)
             self._read_from(self._env.begin())
         except lmdb.Error as error:
-            self._failure = _store_error(error, self._folder)
+            self._failure = store_error(error, self._folder)
         self._wanted_map = 0
         self._changed.notify_all()
 
@@ -230,7 +193,7 @@ class LmdbStore(Store):
                 self._write(group)
             failure = None
         except lmdb.Error as error:
-            failure = _store_error(error, self._folder)
+            failure = store_error(error, self._folder)
         except StoreError as error:
             failure = error
         finally:
@@ -260,9 +223,9 @@ class LmdbStore(Store):
             except lmdb.MapFullError as error:
                 if self._ask_for_map():
                     continue
-                trouble = _store_error(error, self._folder)
+                trouble = store_error(error, self._folder)
             except lmdb.Error as error:
-                trouble = _store_error(error, self._folder)
+                trouble = store_error(error, self._folder)
                 if not isinstance(trouble, StoreFull) and error.code != errno.EIO:
                     raise
             self._wait_for_room(trouble)
@@ -344,37 +307,14 @@ def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":
     with env.begin(write=True) as transaction:
         is_new = transaction.stat()["entries"] == 0
         try:
-            mark = env.open_db(_MARK, transaction, create=is_new)
+            mark = env.open_db(MARK, transaction, create=is_new)
         except lmdb.NotFoundError:
-            raise NotAStore(f"{folder} holds an LMDB database that is not a store of Waypost") from None
+            raise not_a_store(folder) from None
         if is_new:
-            transaction.put(b"format", _FORMAT.pack(FORMAT_VERSION), db=mark)
-        found = transaction.get(b"format", db=mark)
-        if found is None or len(found) != _FORMAT.size:
-            raise StoreDamaged(f"{folder} does not say which format it has")
-        (version,) = _FORMAT.unpack(found)
-        if version > FORMAT_VERSION:
-            raise StoreTooNew(f"{folder} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}")
-        tables = [env.open_db(table.name.lower().encode("ascii"), transaction) for table in Table]
+            transaction.put(b"format", FORMAT, db=mark)
+        check_format(transaction.get(b"format", db=mark), folder)
+        tables = [env.open_db(name_of(table), transaction) for table in Table]
     if is_new and sys.platform != "win32":
         for each in (folder, folder.parent):
             flush_folder(each)
     return tables
-
-
-def _store_error(error: Exception, folder: Path) -> StoreError:
-    """What an error of LMDB or the operating system means to the one who opened the folder."""
-    code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
-    reason = (error.strerror if isinstance(error, OSError) else None) or error
-    if isinstance(error, lmdb.MapFullError):
-        return StoreFull(f"{folder} has reached the size it may have")
-    # LMDB says EIO when only a part of the data found room.
-    if code in _FULL or (code == errno.EIO and disk_usage(folder).free < _LITTLE):
-        return StoreFull(f"{folder}: the disk is full")
-    if code in _READ_ONLY or isinstance(error, lmdb.ReadonlyError):
-        return StoreReadOnly(f"{folder} cannot be written to: {reason}")
-    if isinstance(error, lmdb.VersionMismatchError):
-        return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
-    if isinstance(error, _DAMAGE):
-        return StoreDamaged(f"{folder} is damaged: {error}")
-    return StoreError(f"{folder} cannot be used: {reason}")

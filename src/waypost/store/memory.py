@@ -7,6 +7,7 @@ be completed.
 
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Sequence
 
 from waypost.errors import StoreError, StoreFull
 from waypost.limits import MAX_SCAN_BYTES
@@ -73,6 +74,11 @@ class MemoryStore(Store):
     def get(self, table: Table, key: bytes) -> bytes | None:
         return self._tables[table].values.get(key)
 
+    def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
+        values = self._tables[table].values
+        is_absent = next((at for at, key in enumerate(keys) if key not in values), len(keys))
+        return [value for _, value in self._page(table, keys[:is_absent])]
+
     def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
         return self._page(table, self.keys(table, start, stop, limit))
 
@@ -83,7 +89,7 @@ class MemoryStore(Store):
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
         return self._tables[table].within(start, stop)[:limit]
 
-    def _page(self, table: Table, keys: list[bytes]) -> list[Item]:
+    def _page(self, table: Table, keys: Sequence[bytes]) -> list[Item]:
         found: list[Item] = []
         size = 0
         for key in keys:

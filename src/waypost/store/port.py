@@ -39,6 +39,7 @@ class Table(IntEnum):
     COUNTERS = 5
     POSITIONS = 6
     DIRECTORY = 7
+    BULK = 8
 
 
 class Action(IntEnum):
@@ -80,6 +81,13 @@ class Reader(Protocol):
     """Ordered reads of what `poll` has reported."""
 
     def get(self, table: Table, key: bytes) -> bytes | None: ...
+
+    def values(self, table: Table, keys: Sequence[bytes]) -> Sequence[bytes]:
+        """The values of these keys, in this order.
+
+        It ends early behind the value that brings it to MAX_SCAN_BYTES or some values later, and before a key that is
+        absent, so only an empty result says that the first key is.
+        """
 
     def first(self, table: Table, start: bytes = b"", stop: bytes | None = None) -> Item | None:
         """The first key of the range with its value."""

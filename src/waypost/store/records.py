@@ -13,6 +13,7 @@
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
 | DIRECTORY    | object type u8, GUID                                   | an object of waypost.directory |
+| BULK         | see waypost.store.bulk_records                         | what is claimed and staged |
 
 waypost.store.keys makes the keys. The queue id is the store's own number for a queue of any kind (also a subqueue, a
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are
@@ -23,8 +24,10 @@ StoreDamaged for all bytes that `encode()` cannot have made; what it gives encod
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import itemgetter
 from struct import Struct
 from typing import Final
 
@@ -110,6 +113,31 @@ def decode_message(value: bytes) -> tuple[int, int, int, int, int, int, MessageD
         return flags, level, arrived, aborts, moves, moved, None, value[_MESSAGE_SIZE:]
     details, at = MessageDetails.decode(value, _MESSAGE_SIZE)
     return flags & ~_HAS_DETAILS, level, arrived, aborts, moves, moved, details, value[at:]
+
+
+_head: Final = itemgetter(slice(_MESSAGE_SIZE))
+_rest: Final = itemgetter(slice(_MESSAGE_SIZE, None))
+
+
+def split_messages(values: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
+    """The fields before the packets of MessageRecords, 19 bytes each as if none had details, and the packets.
+
+    The same errors. Whoever reads in bulk wants nothing of a single message, so nothing is done for each.
+    """
+    heads, packets = b"".join(map(_head, values)), list(map(_rest, values))
+    versions, flags = heads[::_MESSAGE_SIZE], heads[1::_MESSAGE_SIZE]
+    if len(heads) != len(values) * _MESSAGE_SIZE or versions != bytes([VERSION]) * len(values):
+        # One of them is damaged or too new, and says so.
+        for value in values:
+            decode_message(value)
+    if flags and max(flags) >= _HAS_DETAILS:
+        clear = bytearray(heads)
+        for at, value in enumerate(values):
+            if flags[at] & _HAS_DETAILS:
+                clear[at * _MESSAGE_SIZE + 1] &= ~_HAS_DETAILS
+                packets[at] = decode_message(value)[-1]
+        heads = bytes(clear)
+    return heads, packets
 
 
 @dataclass(slots=True)

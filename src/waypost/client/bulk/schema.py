@@ -23,7 +23,9 @@ request that names the old one is refused with QueueDeleted.
 
 Stability. A number is given when a message is sent, but it is seen when its transaction commits, and one that a reader
 has locked may come back. `stable` is the greatest number below which nothing of that kind stands, so that what was read
-up to there is complete for good; `committed` disregards what readers have locked.
+up to there is complete for good; `committed` disregards what readers have locked. Where nothing stands in the way, both
+are the last number that was given to a message of any queue, so that they may be beyond `last`. A message that is moved
+keeps its number, and may come to a queue below both.
 
 Claims. NewClaim(claim, after) says that everything in the parts up to number `after` was processed, which takes those
 messages out of the queue for good, and asks for part `after` + 1: the same as before if there is one, or else the next
@@ -48,7 +50,8 @@ DEFAULT_READ_BYTES: Final = 4 << 20
 REMEMBERED_BATCHES: Final = 128
 
 Locked = Literal["wait", "skip"]
-Seq = Annotated[int, Meta(ge=0)]
+# An arrival number has 56 bits.
+Seq = Annotated[int, Meta(ge=0, le=(1 << 56) - 1)]
 
 
 class BulkQueue(Struct, kw_only=True):
@@ -139,7 +142,8 @@ class Removed(Struct):
 class NewClaim(Request):
     claim: str
     after: Seq = 0
-    max_messages: Count = DEFAULT_READ
+    # 0 to say what was processed, and to claim nothing.
+    max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
     max_bytes: Count | UnsetType = UNSET
     lease_s: Seconds = 3600
     # 0 to let messages come back for ever.

@@ -194,8 +194,14 @@ class _Link:
         parser = ResponseParser()
         response = None
         while response is None:
+            room = parser.room()
+            data = b""
             try:
-                data = self._socket.recv(min(parser.missing, _LONG) if parser.missing > _SHORT else _SHORT)
+                if room is None:
+                    data = self._socket.recv(min(parser.missing, _LONG) if parser.missing > _SHORT else _SHORT)
+                elif count := self._socket.recv_into(room):
+                    response = parser.fill(count)
+                    continue
             except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
                 raise Lost(f"it did not come within {timeout:g} seconds") from None
             except (OSError, ValueError) as error:

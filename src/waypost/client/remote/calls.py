@@ -318,7 +318,7 @@ class RemoteCalls:
             raise InvalidHandle("the queue is not open")
         return opened
 
-    def _accepted(self, opened: OpenQueue, response: Response, unit: Unit | None = None) -> bytes:
+    def _accepted(self, opened: OpenQueue, response: Response, unit: Unit | None = None) -> bytes | bytearray:
         if unit is not None:
             unit.is_begun = True
         try:

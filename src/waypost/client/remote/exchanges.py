@@ -66,7 +66,7 @@ def path_part(text: str) -> str:
     return quote(text, safe="")
 
 
-def accepted(response: Response) -> bytes:
+def accepted(response: Response) -> bytes | bytearray:
     """The content of an answer; raises the error that the daemon had."""
     if 200 <= response.status < 300:
         return response.body
@@ -84,7 +84,7 @@ class Decoder:
     def __call__(self, response: Response) -> Any:
         return self.of(accepted(response))
 
-    def of(self, content: bytes) -> Any:
+    def of(self, content: bytes | bytearray) -> Any:
         try:
             return self._decode(content)
         except (msgspec.MsgspecError, RecursionError) as error:

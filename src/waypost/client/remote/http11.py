@@ -1,7 +1,8 @@
 """HTTP/1.1 as a client needs it, without I/O: the bytes of a request, and a parser for its response (RFC 9112).
 
 A parser reads one response at a time; what a server sends beyond it breaks the connection. Whatever the bytes are, the
-parser makes a Response of them or raises DecodeError; it keeps no more than what has come.
+parser makes a Response of them or raises DecodeError; it keeps no more than what has come, and the room for a body that
+is announced and not too long.
 """
 
 import re
@@ -17,13 +18,16 @@ _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |$)")
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 _CHUNK_SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?")
 _MAX_CHUNK_LINE: Final = 4096
+# The bodies that are received into their place: what is shorter is there with the head, or soon.
+_LONG: Final = 1 << 16
+_TOO_LONG: Final = 1 << 24
 
 
 @dataclass(slots=True, frozen=True)
 class Response:
     status: int
     content_type: str
-    body: bytes
+    body: bytes | bytearray
     # Whether the connection can carry another request.
     is_kept: bool
 
@@ -39,7 +43,7 @@ def request_bytes(method: str, target: str, headers: bytes, body: bytes) -> byte
 class ResponseParser:
     """Give it what comes with `feed`, and it gives the response when it is whole."""
 
-    __slots__ = ("_chunks", "_content_type", "_data", "_is_chunked", "_is_kept", "_missing", "_status")
+    __slots__ = ("_body", "_chunks", "_content_type", "_data", "_is_chunked", "_is_kept", "_missing", "_status")
 
     def __init__(self) -> None:
         self._data = b""
@@ -51,6 +55,8 @@ class ResponseParser:
         # Bytes of the body; None if it ends with the connection.
         self._missing: int | None = 0
         self._chunks: list[bytes] = []
+        # The whole body, once there is room for it.
+        self._body = bytearray()
 
     @property
     def missing(self) -> int:
@@ -76,6 +82,24 @@ class ResponseParser:
         if self._is_chunked:
             return self._feed_chunks(data)
         return self._feed_body(data)
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a long body can be received right away, and `fill` be told instead of `feed`."""
+        if not self._status or self._is_chunked or self._missing is None:
+            return None
+        if not self._body:
+            if not _LONG <= self._missing <= _TOO_LONG:
+                return None
+            came = b"".join(self._chunks)
+            self._body = bytearray(len(came) + self._missing)
+            self._body[: len(came)] = came
+        return memoryview(self._body)[-self._missing :]
+
+    def fill(self, count: int) -> Response | None:
+        """So many bytes have come into the room."""
+        assert self._missing is not None
+        self._missing -= count
+        return None if self._missing else Response(self._status, self._content_type, self._body, self._is_kept)
 
     def end(self) -> Response | None:
         """The connection has ended: that may be the end of the body."""

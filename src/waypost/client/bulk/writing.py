@@ -1,0 +1,106 @@
+"""Claims and stages of a daemon, as its clients ask for them: see waypost.client.bulk.schema for what they mean."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from types import NoneType
+from typing import TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+
+from waypost.client.bulk.frame import Frame
+from waypost.client.bulk.schema import (
+    Batches,
+    Claimed,
+    ClaimObject,
+    Claims,
+    Commit,
+    Committed,
+    DropStages,
+    NewClaim,
+    ReadClaim,
+    ReturnClaim,
+    Returned,
+    Stage,
+    Staged,
+    StagedMessages,
+)
+from waypost.client.remote.exchanges import path_part
+from waypost.guid import guid_text
+
+A = TypeVar("A")
+
+
+class BulkWriting(ABC):
+    """What a client of the bulk interface can claim, stage and commit."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def call(self, method: str, path: str, content: Struct | None, answer: type[A]) -> A:
+        """Ask for anything that is answered by a structure, or by nothing: then `answer` is NoneType."""
+
+    @abstractmethod
+    def frame(self, path: str, content: Struct) -> Frame:
+        """Ask for anything that is answered by a frame."""
+
+    def claim(self, name: str, wish: NewClaim) -> Claimed:
+        """Say which parts are processed, and get the next one; its number is that of the answer, whichever it is.
+
+        Raises TransactionSequence if the part that was processed is not claimed any more: its messages are for others.
+        """
+        return self.call("POST", _path(name), wish, Claimed)
+
+    def settle(self, name: str, claim: str, after: int, *, epoch: str = "") -> None:
+        """Take the parts up to number `after` out of the queue for good, and claim nothing more.
+
+        If there is a part behind them already, it stays claimed.
+        """
+        self.claim(name, NewClaim(claim=claim, after=after, max_messages=0, epoch=epoch))
+
+    def read_claim(self, name: str, wanted: ReadClaim) -> Frame:
+        return self.frame(_path(name, "read"), wanted)
+
+    def read_claim_all(self, name: str, wanted: ReadClaim) -> Iterator[Frame]:
+        """All of the places, in frames that have one message at least."""
+        while True:
+            frame = self.read_claim(name, wanted)
+            if frame.count:
+                yield frame
+            if frame.is_last:
+                return
+            wanted = msgspec.structs.replace(wanted, start=frame.end, epoch=guid_text(frame.epoch))
+
+    def return_claim(self, name: str, claim: str) -> int:
+        """Give back what is claimed; how many messages that were."""
+        return self.call("POST", _path(name, "return"), ReturnClaim(claim=claim), Returned).count
+
+    def claims(self, name: str) -> list[ClaimObject]:
+        """The parts of the queue that readers have."""
+        return self.call("GET", _path(name), None, Claims).claims
+
+    def stage(self, query: str, batch: int, groups: Iterable[StagedMessages], *, lease_s: float = 3600) -> str:
+        """Write messages that nobody sees yet; the id of the stage.
+
+        A request whose answer was lost leaves a stage behind that nobody knows, and that is gone after its lease.
+        """
+        staged = Stage(query=query, batch=batch, groups=list(groups), lease_s=lease_s)
+        return self.call("POST", "/stages", staged, Staged).stage
+
+    def drop(self, stages: Sequence[str]) -> None:
+        """Let nothing be left of stages, whether they are there or not."""
+        self.call("POST", "/stages/drop", DropStages(stages=list(stages)), NoneType)
+
+    def commit(self, query: str, batch: int, stages: Sequence[str]) -> Committed:
+        """Make stages seen in one moment, unless the batch was committed before."""
+        return self.call("POST", "/commits", Commit(query=query, batch=batch, stages=list(stages)), Committed)
+
+    def batches(self, query: str) -> list[int]:
+        """The last batches of the query that were committed, ascending."""
+        return self.call("GET", f"/commits?{urlencode({'query': query})}", None, Batches).batches
+
+
+def _path(name: str, action: str = "") -> str:
+    path = f"/queues/{path_part(name)}/claims"
+    return f"{path}/{action}" if action else path

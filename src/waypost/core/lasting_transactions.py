@@ -1,0 +1,146 @@
+"""Transactions that outlive the process and wait for nobody but this queue manager: what is staged, what is claimed.
+
+A stage is a transaction that sends and is prepared at once (MS-MQDMPR 3.1.4.3): its messages are in the store, in their
+places and Locked. A claim is one that receives. Either has thousands of operations, so they are Runs, and everything
+is done with all messages of a Run together. The outcome is that of MS-MQDMPR 3.1.4.4 and 3.1.4.5, for several of them
+in one moment. Whoever keeps the Runs in the store writes them with the batch that the messages are in.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+from waypost.core.message import Message
+from waypost.core.ports import PurgePendingChanged
+from waypost.core.position_events import PositionEvents
+from waypost.core.positions import END
+from waypost.core.queues import OutgoingQueue, Queue
+from waypost.core.stored_message import copied
+from waypost.core.transaction_records import OperationType, Run, TransactionalOperation, spans_of
+from waypost.core.transactions import Transactions, move, sends_of
+from waypost.wire.message_class import MessageClass
+
+# Where messages of a queue go that were given back too often; None if they stay.
+PoisonQueue = Callable[[Queue], Queue | None]
+
+
+class LastingTransactions:
+    """Those of one queue manager, by their identifiers, which are no others' than theirs."""
+
+    __slots__ = ("_positions", "_transactions", "collection")
+
+    def __init__(self, positions: PositionEvents, transactions: Transactions) -> None:
+        self._positions: Final = positions
+        self._transactions: Final = transactions
+        self.collection: Final = transactions.lasting
+
+    def keep(self, identifier: bytes) -> list[Run]:
+        """Make one of a transaction that has only sent, in this very moment: its messages are in the store from now."""
+        transaction = self._transactions.collection.pop(identifier)
+        self._transactions.mark(sends_of(transaction))
+        runs = []
+        for (queue, is_quiet), operations in groupby(transaction.operations.values(), _alike):
+            lookup_ids = [operation.lookup_id for operation in operations]
+            self._positions.messages.publish_all(queue.number, lookup_ids)
+            runs.append(Run(OperationType.ENQUEUE, queue, spans_of(lookup_ids), is_quiet))
+        self.collection[identifier] = runs
+        return runs
+
+    def claim(self, identifier: bytes, queue: Queue, lookup_ids: Sequence[int]) -> tuple[Run, list[Message]]:
+        """Keep Available messages of a queue from others. Returns them too."""
+        messages = self._positions.lock_all(queue, lookup_ids)
+        run = Run(OperationType.DEQUEUE, queue, spans_of(lookup_ids))
+        self.collection[identifier] = [run]
+        return run, messages
+
+    def restore(self, identifier: bytes, runs: list[Run]) -> None:
+        """One that outlived the process. Express messages have not: they are in no Run any more."""
+        for run in runs:
+            there = [lookup_id for lookup_id in run.lookup_ids() if lookup_id in run.queue.positions]
+            if run.operation_type is OperationType.DEQUEUE:
+                self._positions.lock_all(run.queue, there)
+            else:
+                run.queue.positions.lock_all(there)
+            if len(there) < len(run):
+                run.spans = spans_of(there)
+        self.collection[identifier] = runs
+
+    def restored(self) -> None:
+        """All are back: what is staged for another computer is not committed, and others need not come behind it."""
+        for queue in {run.queue for runs in self.collection.values() for run in runs}:
+            if isinstance(queue, OutgoingQueue):
+                queue.last_committed = max(queue.positions.previous_available(END), 0)
+
+    def commit(self, identifiers: Iterable[bytes], wall: float) -> None:
+        """Commit all of these, in this order. What they have sent is seen in one moment."""
+        runs = [run for identifier in identifiers for run in self.collection.pop(identifier)]
+        # A queue that was deleted meanwhile took its messages along.
+        runs = [run for run in runs if run.spans and not run.queue.is_deleted]
+        for run in runs:
+            if isinstance(run.queue, OutgoingQueue):
+                run.spans = spans_of(self._transactions.send_out(run.queue, run.lookup_ids(), is_kept=True))
+        self._positions.expire(wall)
+        for run in runs:
+            if run.operation_type is OperationType.ENQUEUE:
+                self._arrived(run)
+            else:
+                messages = self._positions.messages.get_all(run.queue.number, run.lookup_ids())
+                self._positions.received_all(run.queue, messages)
+
+    def drop(self, identifier: bytes) -> None:
+        """Abort one that has sent: nothing of it was ever there."""
+        for run in self.collection.pop(identifier):
+            if not run.queue.is_deleted:
+                messages = self._positions.messages.get_all(run.queue.number, run.lookup_ids())
+                self._positions.remove_all(run.queue, messages)
+
+    def give_back(self, identifier: bytes, max_aborts: int, poison_queue: PoisonQueue, wall: float) -> int:
+        """Abort one that has received. A message that has come back `max_aborts` times is moved away, unless that is 0.
+
+        Returns how many messages were given back or moved.
+        """
+        count = 0
+        for run in self.collection.pop(identifier):
+            if run.queue.is_deleted:
+                continue
+            count += len(run)
+            lookup_ids = run.lookup_ids()
+            purged = set(run.queue.positions.purged(lookup_ids))
+            poison = self._attempts_failed(run.queue, lookup_ids, max_aborts)
+            target = poison_queue(run.queue) if poison else None
+            for lookup_id in lookup_ids:
+                if lookup_id in purged:
+                    self._positions.deleted(run.queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+                elif target is not None and lookup_id in poison:
+                    move(self._positions, run.queue, lookup_id, target, wall)
+                else:
+                    self._positions.available(run.queue, lookup_id)
+        return count
+
+    def _attempts_failed(self, queue: Queue, lookup_ids: Sequence[int], max_aborts: int) -> set[int]:
+        """Note with Locked messages that their reading came to nothing. Returns those to which it happened too often.
+
+        readings MQDMPR 3.Z, MQRR 3.28.
+        """
+        poison = set()
+        for message in map(copied, self._positions.messages.get_all(queue.number, lookup_ids)):
+            message.abort_count += 1
+            self._positions.messages.update(queue.number, message)
+            if 0 < max_aborts <= message.abort_count:
+                poison.add(message.lookup_identifier)
+        return poison
+
+    def _arrived(self, run: Run) -> None:
+        queue, lookup_ids = run.queue, run.lookup_ids()
+        # They were not in the queue yet when that was purged.
+        purged = queue.positions.purged(lookup_ids)
+        self._positions.events += [PurgePendingChanged(queue, lookup_id) for lookup_id in purged]
+        if run.is_quiet:
+            self._positions.arrived_unheard(queue, lookup_ids)
+            return
+        for message in self._positions.messages.get_all(queue.number, lookup_ids):
+            self._positions.arrived(queue, message)
+
+
+def _alike(operation: TransactionalOperation) -> tuple[Queue, bool]:
+    return operation.queue, operation.is_quiet

@@ -1,0 +1,167 @@
+"""/api/bulk: claims of messages, and stages of messages that are seen when their batch is committed.
+
+The structures are those of waypost.client.bulk.schema, which says what they mean.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, TypeAlias
+
+from litestar import Response
+from litestar.di import NamedDependency
+from litestar.params import JSONBody, QueryParameter
+from msgspec import UNSET
+
+from waypost.client.bodies import encode_bodies, encode_body
+from waypost.client.bulk import schema
+from waypost.client.bulk.frame import MEDIA_TYPE
+from waypost.client.bulk.local import parse_epoch
+from waypost.client.bulk.schema import Batches, Claimed, ClaimObject, Claims, Committed, Returned, Staged
+from waypost.client.excerpt import excerpt
+from waypost.client.names import check_can_be_sent_to
+from waypost.client.remote.schema import NewMessage, given
+from waypost.client.sending import message_attributes
+from waypost.core.message import Message
+from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
+from waypost.guid import guid_text, parse_guid
+from waypost.http.bulk import frame_response
+from waypost.http.parameters import Name, Served, decoded
+from waypost.http.routing import get, post
+from waypost.http.sending import properties_of
+from waypost.http.service import Service
+from waypost.node import claims, stages
+from waypost.node.bulk import Rows, Target
+from waypost.node.bulk_writing import BulkWriting
+
+Writing: TypeAlias = NamedDependency[BulkWriting]
+Query = Annotated[str, QueryParameter(name="query", description="Whose batches they are.")]
+
+
+@post("/api/bulk/queues/{name:str}/claims", status_code=200)
+async def new_claim(name: Name, data: JSONBody[schema.NewClaim], service: Served, writing: Writing) -> Claimed:
+    """Say which parts of a claim are processed, which takes them out of the queue, and ask for the next part.
+
+    The same question has the same answer until the next one is asked.
+    """
+    wish = claims.NewClaim(
+        data.claim,
+        data.after,
+        data.max_messages,
+        None if data.max_bytes is UNSET else data.max_bytes,
+        data.lease_s,
+        data.max_aborts,
+    )
+    with _hint("a reader that cannot go on begins another claim, from what is in the queue"):
+        epoch, found = await service.shell.do(writing.claim, _target(service, name, data.epoch), wish)
+    return Claimed(number=found.number, count=found.count, bytes=found.size, epoch=guid_text(epoch))
+
+
+@get("/api/bulk/queues/{name:str}/claims")
+async def list_claims(name: Name, service: Served, writing: Writing) -> Claims:
+    """The parts of the queue that readers have."""
+    held: list[claims.Held] = await service.shell.do(writing.claims, _target(service, name))
+    return Claims(
+        [
+            ClaimObject(claim=each.claim, number=each.number, count=each.count, lease_left_s=each.lease_left_s)
+            for each in held
+        ]
+    )
+
+
+@post("/api/bulk/queues/{name:str}/claims/read", status_code=200, media_type=MEDIA_TYPE)
+async def read_claim(
+    name: Name, data: JSONBody[schema.ReadClaim], service: Served, writing: Writing
+) -> Response[bytes]:
+    """Messages of a part in one binary frame, by their places in the order of arrival."""
+    target, places = _target(service, name, data.epoch), range(data.start, data.stop)
+    with _hint("a reader that cannot go on begins another claim, from what is in the queue"):
+        rows: Rows = await service.shell.do(
+            writing.read_claim, target, (data.claim, data.number), places, data.max_bytes
+        )
+    return frame_response(rows)
+
+
+@post("/api/bulk/queues/{name:str}/claims/return", status_code=200)
+async def return_claim(
+    name: Name, data: JSONBody[schema.ReturnClaim], service: Served, writing: Writing
+) -> Returned:  # fmt: skip
+    """Give back what is claimed, as the end of the lease does."""
+    return Returned(await service.shell.do(writing.return_claim, _target(service, name), data.claim))
+
+
+@post("/api/bulk/stages", status_code=200)
+async def stage(data: JSONBody[schema.Stage], service: Served, writing: Writing) -> Staged:
+    """Write messages to disk that nobody sees before their batch is committed."""
+    groups = [_group(service, each) for each in data.groups]
+    found: bytes = await service.shell.do(writing.stage, (data.query, data.batch), groups, data.lease_s)
+    return Staged(guid_text(found), sum(len(each.bodies) + len(each.messages) for each in data.groups))
+
+
+@post("/api/bulk/stages/drop", status_code=204)
+async def drop_stages(data: JSONBody[schema.DropStages], service: Served, writing: Writing) -> None:
+    """Let nothing be left of these stages. Those that are gone already stay gone."""
+    await service.shell.do(writing.drop, _identifiers(data.stages))
+
+
+@post("/api/bulk/commits", status_code=200)
+async def commit(data: JSONBody[schema.Commit], service: Served, writing: Writing) -> Committed:
+    """Make what is staged seen in one moment, once: a batch that was committed before changes nothing."""
+    with _hint("GET /api/bulk/commits tells which batches were committed; others have to be staged again"):
+        found: stages.Committed = await service.shell.do(
+            writing.commit, (data.query, data.batch), _identifiers(data.stages)
+        )
+    return Committed(found.count, found.is_repeated)
+
+
+@get("/api/bulk/commits")
+async def committed_batches(of: Query, service: Served, writing: Writing) -> Batches:
+    """The last batches of a query that were committed."""
+    return Batches(await service.shell.do(writing.batches, of))
+
+
+def _target(service: Service, name: str, epoch: str = "") -> Target:
+    return Target(service.name(decoded(name)), parse_epoch(epoch))
+
+
+def _group(service: Service, data: schema.StagedMessages) -> stages.Group:
+    name = service.name(data.queue)
+    check_can_be_sent_to(name)
+    if bool(data.bodies) != (data.like is not UNSET):
+        raise InvalidParameter("`like` is what `bodies` share: give both, or `messages` alone")
+    messages = [_message(service, each) for each in data.messages]
+    if data.like is UNSET:
+        return stages.Group(name, messages=messages)
+    like = _plain_message(service, given(data.like))
+    bodies, like.body_type = encode_bodies(data.bodies, None if data.like.body_type is UNSET else data.like.body_type)
+    return stages.Group(name, like, bodies, messages)
+
+
+def _message(service: Service, data: NewMessage) -> Message:
+    body, properties = properties_of(data)
+    message = _plain_message(service, properties)
+    message.body, message.body_type = encode_body(body, properties.get("body_type"))
+    return message
+
+
+def _plain_message(service: Service, properties: dict[str, object]) -> Message:
+    """A message without its body."""
+    rest = dict(properties)
+    common = rest.pop("label"), rest.pop("priority"), rest.pop("recoverable")
+    return Message(**message_attributes(*common, rest, computer=service.manager.name))  # type: ignore[arg-type]
+
+
+def _identifiers(texts: Sequence[str]) -> list[bytes]:
+    try:
+        return [parse_guid(text) for text in texts]
+    except DecodeError as error:
+        raise InvalidParameter(f"a stage is the GUID that its staging was answered with: {excerpt(error)}") from None
+
+
+@contextmanager
+def _hint(hint: str) -> Iterator[None]:
+    """What to do when things have gone on without the client."""
+    try:
+        yield
+    except TransactionSequence as error:
+        error.add_note(hint)
+        raise

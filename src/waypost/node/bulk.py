@@ -1,0 +1,313 @@
+"""Queues read by ranges of arrival numbers, thousands of messages at once: what is planned, read and removed.
+
+waypost.client.bulk.schema says what the words mean. An answer waits until everything is durable that was done before:
+not only what it shows, but also what is missing in it, because a crash could bring that back behind the reader, who has
+gone on (ADR 19).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate, takewhile
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.positions import SEQUENCE_MASK
+from waypost.core.queues import OutgoingQueue, Queue
+from waypost.core.ranges import Arrivals
+from waypost.errors import QueueDeleted, QueueNotFound, SharingViolation
+from waypost.guid import NULL_GUID
+from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
+from waypost.node.application import Call
+from waypost.node.node import Node
+from waypost.store.records import split_messages
+from waypost.wire.format_names import FormatName
+
+_SOME: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A queue of this computer or an outgoing queue. `epoch` is the one that it has to have, or nothing."""
+
+    name: FormatName
+    epoch: bytes = b""
+    is_outgoing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The messages in (after, up_to], as far as the limits allow; None is no limit.
+
+    Without `up_to` it ends where something is held that is not to be skipped.
+    """
+
+    after: int = 0
+    up_to: int | None = None
+    max_messages: int | None = None
+    max_bytes: int | None = None
+    skips_locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """A queue at one moment: see BulkQueue."""
+
+    queue: Queue
+    epoch: bytes
+    first: int
+    last: int
+    stable: int
+    committed: int
+    oldest: int
+    held: int
+    held_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """See PlannedRange."""
+
+    epoch: bytes
+    bounds: list[int]
+    counts: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Messages by their columns: see waypost.client.bulk.frame."""
+
+    epoch: bytes
+    end: int
+    is_last: bool
+    lookup_ids: Sequence[int]
+    attributes: bytes
+    packets: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """See Removed."""
+
+    count: int
+    left: int
+
+
+class BulkReading:
+    """The operations on one node. They are asked for like those of waypost.node.application."""
+
+    __slots__ = ("_held_since", "_node")
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+        # By the numbers of queues: what holds the stable number back, and since when it was seen to do so.
+        self._held_since: dict[int, tuple[int, float]] = {}
+
+    def describe(self, call: Call, targets: Sequence[Target]) -> None:
+        """The answer is a list of QueueStates."""
+        node = self._node
+        with node.operation(call.now):
+            states = [self._state(find_target(node, target), call.now) for target in targets]
+            node.await_everything()
+            node.reply(call.request, states)
+
+    def plan(self, call: Call, target: Target, wanted: Range, parts: int) -> None:
+        """The answer is a Plan of at most so many parts."""
+        node = self._node
+        with node.operation(call.now):
+            queue = find_target(node, target)
+            uncommitted = self._uncommitted(queue)
+            up_to = self._up_to(queue, wanted, uncommitted)
+            arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
+            count = min(arrivals.count(wanted.after, up_to), _most(queue, wanted))
+            parts = min(parts, count, MAX_PLAN_PARTS)
+            ranks = [count * part // parts for part in range(1, parts + 1)]
+            bounds = [wanted.after, *(arrivals.nth(wanted.after, up_to, rank) for rank in ranks)]
+            node.await_everything()
+            node.reply(call.request, Plan(epoch_of(queue), bounds, _differences(ranks)))
+
+    def read(self, call: Call, target: Target, wanted: Range) -> None:
+        """The answer is Rows, in the order of arrival."""
+        node = self._node
+        with node.operation(call.now):
+            queue = find_target(node, target)
+            uncommitted = self._uncommitted(queue)
+            up_to = self._up_to(queue, wanted, uncommitted)
+            arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
+            lookup_ids = arrivals.take(wanted.after, up_to, _expected(queue, wanted))
+            attributes, packets = rows_of(node, queue, lookup_ids, wanted.max_bytes)
+            lookup_ids = lookup_ids[: len(packets)]
+            end = lookup_ids[-1] & SEQUENCE_MASK if lookup_ids else wanted.after
+            is_last = not arrivals.count(end, up_to)
+            node.await_everything()
+            rows = Rows(epoch_of(queue), up_to if is_last else end, is_last, lookup_ids, attributes, packets)
+            node.reply(call.request, rows)
+
+    def seq_at(self, call: Call, target: Target, time: float) -> None:
+        """The answer is the greatest number of those that arrived before this time of the wall clock.
+
+        Numbers and times grow together, but for messages that were moved here.
+        """
+        node = self._node
+        with node.operation(call.now):
+            queue = find_target(node, target)
+            arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
+            earlier, others = 0, arrivals.count(0, SEQUENCE_MASK)
+            while earlier < others:
+                middle = (earlier + others) // 2
+                seq = arrivals.nth(0, SEQUENCE_MASK, middle + 1)
+                (lookup_id,) = arrivals.take(seq - 1, seq, 1)
+                if node.messages.get(queue.number, lookup_id).arrival_time < time:
+                    earlier = middle + 1
+                else:
+                    others = middle
+            node.await_everything()
+            node.reply(call.request, arrivals.nth(0, SEQUENCE_MASK, earlier))
+
+    def remove(self, call: Call, target: Target, up_to: int, max_messages: int) -> None:
+        """Receive what is Available up to the number. The answer is a Removal."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            queue = find_target(node, target)
+            if queue.deniers:
+                raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
+            uncommitted = self._uncommitted(queue)
+            free = _seen(queue, uncommitted, skips_locked=True)
+            lookup_ids = free.take(0, up_to, min(max_messages, MAX_BULK_REMOVED))
+            if lookup_ids:
+                messages = node.messages.get_all(queue.number, lookup_ids)
+                node.manager.positions.received_all(queue, messages)
+            left = _seen(queue, uncommitted, skips_locked=False).count(0, up_to)
+            node.await_everything()
+            node.reply(call.request, Removal(len(lookup_ids), left))
+
+    def _state(self, queue: Queue, now: Now) -> QueueState:
+        positions = queue.positions
+        held = positions.held
+        arrivals = Arrivals(positions)
+        first = arrivals.first
+        oldest = 0
+        if first:
+            (lookup_id,) = arrivals.take(first - 1, first, 1)
+            oldest = self._node.messages.get(queue.number, lookup_id).arrival_time
+        stable = self._end_before(held)
+        return QueueState(
+            queue,
+            epoch_of(queue),
+            first,
+            arrivals.last,
+            stable,
+            self._end_before(self._uncommitted(queue)),
+            oldest,
+            len(held),
+            self._held_for(queue, stable + 1 if held else 0, now),
+        )
+
+    def _held_for(self, queue: Queue, blocking: int, now: Now) -> float:
+        """How long the message with this number has been seen to hold others back; 0 is none."""
+        seen, since = self._held_since.get(queue.number, (0, now.monotonic))
+        if seen != blocking:
+            since = now.monotonic
+            queues = self._node.manager.collection.by_number
+            self._held_since = {
+                number: each
+                for number, each in self._held_since.items()
+                if number in queues and queues[number] != queue
+            }
+            if blocking:
+                self._held_since[queue.number] = blocking, since
+        return now.monotonic - since
+
+    def _uncommitted(self, queue: Queue) -> Collection[int]:
+        """What nobody has seen yet. Most queues have nothing that is held, and need no look at transactions."""
+        held = queue.positions.held
+        return self._node.manager.transactions.sends_to(queue) & held if held else ()
+
+    def _up_to(self, queue: Queue, wanted: Range, uncommitted: Collection[int]) -> int:
+        if wanted.up_to is not None:
+            return wanted.up_to
+        return self._end_before(uncommitted if wanted.skips_locked else queue.positions.held)
+
+    def _end_before(self, lookup_ids: Collection[int]) -> int:
+        """The greatest number below all of these; without any, the last that was given."""
+        if not lookup_ids:
+            return self._node.manager.positions.sequential_id
+        return min(map(SEQUENCE_MASK.__and__, lookup_ids)) - 1
+
+
+def find_queue(node: Node, name: FormatName) -> Queue:
+    """The queue of this computer, or the outgoing queue. Raises QueueNotFound."""
+    queue = node.manager.find_queue(name) or node.manager.collection.outgoing.get(name)
+    if queue is None or queue.is_internal:
+        raise QueueNotFound(f"{name} is no queue of this computer")
+    return queue
+
+
+def find_target(node: Node, target: Target) -> Queue:
+    """Raises QueueNotFound, and QueueDeleted if there is another queue under the name now."""
+    queue = find_queue(node, target.name)
+    if target.is_outgoing and not isinstance(queue, OutgoingQueue):
+        raise QueueNotFound(f"{target.name} is no outgoing queue of this computer")
+    if target.epoch and target.epoch != epoch_of(queue):
+        raise QueueDeleted(
+            f"{target.name} was deleted and created again: what was read of the old queue says nothing about this one; "
+            "begin from its start, without the old epoch"
+        )
+    return queue
+
+
+def epoch_of(queue: Queue) -> bytes:
+    """16 bytes that no other queue has, also none with the same name: the identifier, unless it is NULL."""
+    if queue.identifier != NULL_GUID:
+        return queue.identifier
+    return blake2b(b"%d,%d" % (queue.number, queue.create_time), digest_size=len(NULL_GUID)).digest()
+
+
+def rows_of(
+    node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int | None
+) -> tuple[bytes, list[bytes]]:  # fmt: skip
+    """The attributes and packets of the first of these messages: with at most so many bytes of packets, or one."""
+    max_bytes = min(max_bytes or MAX_HTTP_ANSWER, MAX_HTTP_ANSWER)
+    heads: list[bytes] = []
+    packets: list[bytes] = []
+    size = 0
+    for records in node.messages.records(queue.number, lookup_ids):
+        head, new = split_messages(records)
+        heads.append(head)
+        packets += new
+        size += sum(map(len, new))
+        if size >= max_bytes:
+            break
+    attributes = b"".join(heads)
+    if size > max_bytes:
+        fitting = sum(1 for _ in takewhile(max_bytes.__ge__, accumulate(map(len, packets))))
+        count = max(fitting, 1)
+        attributes, packets = attributes[: count * (len(attributes) // len(packets))], packets[:count]
+    return attributes, packets
+
+
+def _seen(queue: Queue, uncommitted: Collection[int], *, skips_locked: bool) -> Arrivals:
+    return Arrivals(queue.positions, queue.positions.held if skips_locked else uncommitted)
+
+
+def _most(queue: Queue, wanted: Range) -> int:
+    """How many messages are asked for, by the average of the queue if bytes are, and one at least."""
+    limits = [len(queue.positions)]
+    if wanted.max_messages is not None:
+        limits.append(wanted.max_messages)
+    if wanted.max_bytes is not None and queue.total_bytes:
+        limits.append(wanted.max_bytes * len(queue.positions) // queue.total_bytes)
+    return max(min(limits), 1)
+
+
+def _expected(queue: Queue, wanted: Range) -> int:
+    """How many messages to look at for a frame: not many more than it will have room for."""
+    limit = min(wanted.max_messages or MAX_FRAME_MESSAGES, MAX_FRAME_MESSAGES)
+    if wanted.max_bytes is None or not queue.total_bytes:
+        return limit
+    return min(limit, wanted.max_bytes * len(queue.positions) // queue.total_bytes * 5 // 4 + _SOME)
+
+
+def _differences(numbers: Sequence[int]) -> list[int]:
+    return [number - before for before, number in zip((0, *numbers), numbers, strict=False)]

@@ -1,0 +1,63 @@
+"""What is claimed and what is staged, in the store and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from waypost.core.queue_manager import QueueManager
+from waypost.core.queues import Queue
+from waypost.core.transaction_records import OperationType, Run
+from waypost.errors import StoreDamaged
+from waypost.node import scans
+from waypost.store import keys
+from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
+from waypost.store.port import Reader, Table
+
+
+@dataclass(slots=True)
+class Kept:
+    """Table BULK: claims by the number of their queue and their name, stages by their GUID, batches by their query."""
+
+    claims: dict[tuple[int, str], ClaimRecord] = field(default_factory=dict)
+    stages: dict[bytes, StageRecord] = field(default_factory=dict)
+    batches: dict[str, BatchesRecord] = field(default_factory=dict)
+
+
+def read(reader: Reader) -> Kept:
+    kept = Kept()
+    for key, value in scans.items(reader, Table.BULK):
+        if (claim := keys.claim_of(key)) is not None:
+            kept.claims[claim] = ClaimRecord.decode(value)
+        elif (stage := keys.stage_of(key)) is not None:
+            kept.stages[stage] = StageRecord.decode(value)
+        elif (query := keys.query_of(key)) is not None:
+            kept.batches[query] = BatchesRecord.decode(value)
+        else:
+            raise StoreDamaged(f"the store has a record of the unknown kind {key[0]} among claims and stages")
+    return kept
+
+
+def restore(kept: Kept, manager: QueueManager) -> None:
+    """Lock what is held, under the keys of the claims and the GUIDs of the stages."""
+    queues = manager.collection.by_number
+    for (number, name), claim in kept.claims.items():
+        queue = queues.get(number)
+        if queue is None:
+            raise StoreDamaged(f"the claim {name} is on the queue {number}, which the store lacks")
+        if claim.spans:
+            manager.lasting.restore(keys.claim_key(number, name), [Run(OperationType.DEQUEUE, queue, claim.spans)])
+    for identifier, stage in kept.stages.items():
+        manager.lasting.restore(identifier, _runs(stage.runs, queues))
+    manager.lasting.restored()
+
+
+def _runs(records: list[RunRecord], queues: Mapping[int, Queue]) -> list[Run]:
+    """Without queues that were deleted meanwhile, which have taken their messages along."""
+    return [
+        Run(OperationType.ENQUEUE, queues[each.queue_id], each.spans, each.is_quiet)
+        for each in records
+        if each.queue_id in queues
+    ]
+
+
+def run_records(runs: list[Run]) -> list[RunRecord]:
+    return [RunRecord(run.queue.number, run.is_quiet, run.spans) for run in runs]

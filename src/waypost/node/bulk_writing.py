@@ -1,0 +1,107 @@
+"""The operations on claims and stages. They are asked for like those of waypost.node.application.
+
+An answer waits until everything is durable that was done before, because it may tell of what another request has done.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queues import AccessType, Queue, ShareMode
+from waypost.node.application import Call
+from waypost.node.bulk import Rows, Target, epoch_of, find_target, rows_of
+from waypost.node.claims import NewClaim
+from waypost.node.node import Node
+from waypost.node.stages import Group
+
+
+class BulkWriting:
+    """The operations on one node."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+
+    def claim(self, call: Call, target: Target, wish: NewClaim) -> None:
+        """The answer is the epoch of the queue and what is Claimed."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            queue = self._receivable(target, call.now)
+            claimed = node.claims.claim(queue, wish, call.now)
+            node.await_everything()
+            node.reply(call.request, (epoch_of(queue), claimed))
+
+    def read_claim(self, call: Call, target: Target, part: tuple[str, int], places: range, max_bytes: int) -> None:
+        """Messages of a part, which is the name of a claim and a number, by their places in the order of arrival.
+
+        The answer is Rows.
+        """
+        node = self._node
+        with node.operation(call.now):
+            queue = find_target(node, target)
+            claimed = node.claims.part(queue, *part, call.now)
+            wanted = claimed[places.start : places.stop]
+            attributes, packets = rows_of(node, queue, wanted, max_bytes)
+            end, is_last = places.start + len(packets), len(packets) == len(wanted)
+            node.await_everything()
+            rows = Rows(epoch_of(queue), end, is_last, wanted[: len(packets)], attributes, packets)
+            node.reply(call.request, rows)
+
+    def return_claim(self, call: Call, target: Target, claim: str) -> None:
+        """The answer is how many messages are for others again."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            count = node.claims.give_back(find_target(node, target), claim, call.now)
+            node.await_everything()
+            node.reply(call.request, count)
+
+    def claims(self, call: Call, target: Target) -> None:
+        """The answer is a list of the parts of the queue that are Held."""
+        node = self._node
+        with node.operation(call.now):
+            held = node.claims.held(find_target(node, target), call.now)
+            node.await_everything()
+            node.reply(call.request, held)
+
+    def stage(self, call: Call, batch: tuple[str, int], groups: Sequence[Group], lease_s: float) -> None:
+        """Stage messages for a batch, which is a query and a number. The answer is the GUID of the stage."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            node.reply(call.request, node.stages.stage(batch, groups, lease_s, call.now))
+
+    def drop(self, call: Call, stages: Sequence[bytes]) -> None:
+        """Let nothing be left of stages, whether they are there or not."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            node.stages.drop(stages)
+            node.await_everything()
+            node.reply(call.request)
+
+    def commit(self, call: Call, batch: tuple[str, int], stages: Sequence[bytes]) -> None:
+        """Make what is staged seen, and the batch done, in one moment. The answer is what is Committed."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            committed = node.stages.commit(batch, stages, call.now)
+            node.await_everything()
+            node.reply(call.request, committed)
+
+    def batches(self, call: Call, query: str) -> None:
+        """The answer is the last batches of the query that were committed, ascending."""
+        node = self._node
+        with node.operation(call.now):
+            found = node.stages.batches(query)
+            node.await_everything()
+            node.reply(call.request, found)
+
+    def _receivable(self, target: Target, now: Now) -> Queue:
+        """The queue, if it may be received from: as for who opens it."""
+        manager = self._node.manager
+        descriptor = manager.open_queue(target.name, AccessType.RECEIVE, ShareMode.DENY_NONE, now)
+        manager.close_queue(descriptor)
+        return find_target(self._node, target)

@@ -1,0 +1,262 @@
+"""Claims: messages of a queue that are kept for one reader, part by part, over restarts of either side.
+
+A part is a lasting transaction that has received (waypost.core.lasting_transactions). There is one at most: to ask for
+the next says that the one before is processed, and takes its messages out of the queue. Numbers of parts are never
+given again. One whose lease has ended is over, its messages are for others, and who comes to process it hears so; the
+next part has the next number. A claim without a part holds nothing and has no lease; it is remembered for as long as
+there are not too many.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.queues import Queue, QueueAttributes
+from waypost.core.serialization import size_in_bytes
+from waypost.errors import (
+    InvalidParameter,
+    LimitReached,
+    TransactionSequence,
+    WaypostError,
+)
+from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_MESSAGES, MAX_BULK_NAME, MAX_CLAIMS
+from waypost.node.bulk_leases import Leases
+from waypost.store import keys
+from waypost.store.bulk_records import ClaimRecord
+from waypost.store.port import Table
+from waypost.wire.path_names import QueueKind
+
+if TYPE_CHECKING:
+    from waypost.node.node import Node
+
+POISON: Final = "poison"
+
+# MS-MQRR 2.2.5.3: no message can come back more often.
+MAX_ABORT_COUNT: Final = 0xFFFF_FFFF
+
+# The number of the queue, and the name of the claim.
+Key = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NewClaim:
+    """Say that parts up to `after` are processed, and ask for the next one.
+
+    With `max_messages` 0 nothing is asked for, and what follows means nothing. `max_bytes` goes by the average size.
+    """
+
+    claim: str
+    after: int = 0
+    max_messages: int = 10_000
+    max_bytes: int | None = None
+    lease_s: float = 3600.0
+    max_aborts: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A part. Without messages there is none, and `number` is the last one that was processed."""
+
+    number: int
+    count: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A part that somebody has."""
+
+    claim: str
+    number: int
+    count: int
+    lease_left_s: float
+
+
+class Claims:
+    """Those of one node."""
+
+    __slots__ = ("_claims", "_leases", "_node")
+
+    def __init__(self, node: "Node", kept: dict[Key, ClaimRecord], now: Now) -> None:
+        """`kept` are the claims of the store; leases begin anew."""
+        self._node: Final = node
+        self._claims: Final = kept
+        self._leases: Final[Leases[Key]] = Leases()
+        for key, claim in kept.items():
+            if claim.spans:
+                self._leases.start(key, now.monotonic + claim.lease_s)
+
+    # What a reader asks for, while an operation of the node is under way.
+
+    def claim(self, queue: Queue, wish: NewClaim, now: Now) -> Claimed:
+        """The same question has the same answer, until the next one is asked."""
+        key = queue.number, wish.claim
+        claim = self._claims.pop(key, None) or self._begun(wish)
+        self._claims[key] = claim
+        _check_after(claim, wish)
+        before = replace(claim)
+        if wish.max_messages:
+            claim.lease_s = min(wish.lease_s, MAX_BULK_LEASE_SECONDS)
+            claim.max_aborts = min(wish.max_aborts, MAX_ABORT_COUNT)
+        if claim.spans and wish.after == claim.given:
+            self._settle(key, claim, now)
+        if not claim.spans:
+            self._take(key, claim, queue, wish, now)
+        if not claim.given:
+            # To ask again is to begin.
+            del self._claims[key]
+        elif claim != before:
+            self._write(key, claim)
+        if not claim.spans:
+            return Claimed(claim.settled)
+        self._leases.start(key, now.monotonic + claim.lease_s)
+        return Claimed(claim.given, claim.count, claim.size)
+
+    def part(self, queue: Queue, name: str, number: int, now: Now) -> list[int]:
+        """The LookupIdentifiers of a part, in the order of arrival. Its lease begins again.
+
+        Raises TransactionSequence if there is no such part, or none any more.
+        """
+        key = queue.number, name
+        claim = self._claims.get(key)
+        if claim is None:
+            raise _unknown(name)
+        if not claim.spans or number != claim.given:
+            raise _over(name, claim, number)
+        self._leases.start(key, now.monotonic + claim.lease_s)
+        # Without express messages that were gone after a restart.
+        (run,) = self._node.manager.lasting.collection[keys.claim_key(*key)]
+        return run.lookup_ids()
+
+    def give_back(self, queue: Queue, name: str, now: Now) -> int:
+        """End a part as the end of its lease does. Returns how many messages are for others again."""
+        return self._give_back((queue.number, name), now)
+
+    def held(self, queue: Queue, now: Now) -> list[Held]:
+        """The parts that readers of a queue have."""
+        return [
+            Held(key[1], claim.given, claim.count, self._leases.left(key, now.monotonic))
+            for key, claim in self._claims.items()
+            if key[0] == queue.number and claim.spans
+        ]
+
+    def holder(self, identifier: bytes, now: Now) -> tuple[str, float] | None:
+        """The claim that this lasting transaction is a part of, and the seconds that its lease has left."""
+        for key in self._claims:
+            if keys.claim_key(*key) == identifier:
+                return key[1], self._leases.left(key, now.monotonic)
+        return None
+
+    # What a node tells.
+
+    def forget(self, queue: Queue) -> None:
+        """The queue is deleted, and its messages with it."""
+        for key in [key for key in self._claims if key[0] == queue.number]:
+            self._node.manager.lasting.collection.pop(keys.claim_key(*key), None)
+            self._leases.end(key)
+            self._forget(key)
+
+    def tick(self, now: Now) -> None:
+        while (key := self._leases.take_expired(now.monotonic)) is not None:
+            self._give_back(key, now)
+
+    def next_deadline(self) -> float | None:
+        return self._leases.next_deadline()
+
+    # How it is done.
+
+    def _begun(self, wish: NewClaim) -> ClaimRecord:
+        if not 0 < len(wish.claim.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
+            raise InvalidParameter(f"a claim has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
+        if wish.after:
+            raise _unknown(wish.claim)
+        if len(self._claims) >= MAX_CLAIMS:
+            idle = next((key for key, claim in self._claims.items() if not claim.spans), None)
+            if idle is None:
+                raise LimitReached(f"there are {MAX_CLAIMS} claims already; return those that nobody needs")
+            self._forget(idle)
+        return ClaimRecord(wish.lease_s)
+
+    def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: NewClaim, now: Now) -> None:
+        manager = self._node.manager
+        manager.positions.expire(now.wall)
+        count = min(wish.max_messages, MAX_BULK_MESSAGES)
+        if wish.max_bytes is not None and queue.total_bytes:
+            count = min(count, max(wish.max_bytes * len(queue.positions) // queue.total_bytes, 1))
+        lookup_ids = queue.positions.first_arrived(count)
+        if lookup_ids:
+            run, messages = manager.lasting.claim(keys.claim_key(*key), queue, lookup_ids)
+            claim.given += 1
+            claim.size = sum(map(size_in_bytes, messages))
+            claim.spans = run.spans
+
+    def _settle(self, key: Key, claim: ClaimRecord, now: Now) -> None:
+        self._node.manager.lasting.commit((keys.claim_key(*key),), now.wall)
+        self._leases.end(key)
+        claim.settled = claim.given
+        claim.spans = []
+
+    def _give_back(self, key: Key, now: Now) -> int:
+        claim = self._claims.get(key)
+        if claim is None or not claim.spans:
+            return 0
+        lasting = self._node.manager.lasting
+        count = lasting.give_back(
+            keys.claim_key(*key), claim.max_aborts, lambda queue: self._poison_queue(queue, now), now.wall
+        )
+        self._leases.end(key)
+        claim.spans = []
+        self._write(key, claim)
+        return count
+
+    def _poison_queue(self, queue: Queue, now: Now) -> Queue | None:
+        """The subqueue for what was given back too often; None if there can be none."""
+        parent = queue.parent or queue
+        if queue.is_journal or queue.queue_type is QueueKind.SYSTEM or queue.pathname.subqueue.casefold() == POISON:
+            return None
+        found = parent.subqueues.get(POISON)
+        if found is not None:
+            return found
+        try:
+            path = replace(parent.pathname, subqueue=POISON)
+            return self._node.manager.create_queue(QueueAttributes(path), now)
+        except WaypostError:
+            # There are too many subqueues already: better given back once more than lost.
+            return None
+
+    def _write(self, key: Key, claim: ClaimRecord) -> None:
+        self._node.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
+
+    def _forget(self, key: Key) -> None:
+        del self._claims[key]
+        self._node.messages.batch.delete(Table.BULK, keys.claim_key(*key))
+
+
+def _check_after(claim: ClaimRecord, wish: NewClaim) -> None:
+    """Raises TransactionSequence unless the reader has come as far as the claim has."""
+    if wish.after == claim.settled or (claim.spans and wish.after == claim.given):
+        return
+    if wish.after < claim.settled:
+        raise TransactionSequence(
+            f"the parts of the claim {wish.claim} up to number {claim.settled} are processed and gone, so it cannot go "
+            f"on behind number {wish.after}; begin another claim"
+        )
+    raise _over(wish.claim, claim, wish.after)
+
+
+def _over(name: str, claim: ClaimRecord, number: int) -> WaypostError:
+    if number > claim.given:
+        return TransactionSequence(f"the claim {name} has no part {number}; its last one is {claim.given}")
+    if number <= claim.settled:
+        return TransactionSequence(f"part {number} of the claim {name} is processed, and its messages are gone")
+    return TransactionSequence(
+        f"part {number} of the claim {name} ended because it was returned or nobody used it for {claim.lease_s:g} s; "
+        "its messages are in the queue again"
+    )
+
+
+def _unknown(name: str) -> WaypostError:
+    return TransactionSequence(
+        f"there is no claim {name} on this queue: it was never begun, or nobody used it for long, and what it held is "
+        "in the queue again; begin another claim"
+    )

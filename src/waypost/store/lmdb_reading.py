@@ -1,0 +1,150 @@
+"""The reading half of the LMDB engine, and stores that are only read.
+
+A StoreSnapshot shows a store as it was when it was opened, whoever writes to it meanwhile: LMDB keeps what a snapshot
+shows, so the file grows for as long as one is open. What is written to it is forgotten.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from shutil import disk_usage
+from struct import Struct
+from typing import Final, ParamSpec, Self, TypeVar
+
+import lmdb
+
+from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from waypost.store import cursors
+from waypost.store.folder import DATA
+from waypost.store.port import Item, Reader, Table
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FORMAT_VERSION: Final = 1
+
+# The database that tells a store of Waypost from others, and its one value.
+MARK: Final = b"store"
+_FORMAT: Final = Struct("<I")
+FORMAT: Final = _FORMAT.pack(FORMAT_VERSION)
+
+# A disk with less room than this counts as full.
+_LITTLE: Final = 1 << 20
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError)
+
+
+class LmdbReader(Reader):
+    """See waypost.store.port.Reader. It reads from one snapshot until it is given another."""
+
+    _folder: Path
+    # In the order of Table.
+    _tables: "list[lmdb._Database]"
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        return self._read(self._snapshot.get, key, None, self._tables[table])
+
+    def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
+        return self._read(cursors.values, self._cursors[table], keys)
+
+    def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
+        return self._read(cursors.scan, self._cursors[table], start, stop, limit)
+
+    def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
+        return self._read(cursors.scan_back, self._cursors[table], start, stop, limit)
+
+    def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
+        return self._read(cursors.keys, self._cursors[table], start, stop, limit)
+
+    def _read(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return read(*args, **kwargs)
+        except lmdb.Error as error:
+            raise store_error(error, self._folder) from error
+
+    def _read_from(self, snapshot: "lmdb.Transaction[bytes]") -> None:
+        self._snapshot = snapshot
+        self._cursors = [snapshot.cursor(table) for table in self._tables]
+
+
+class StoreSnapshot(LmdbReader):
+    """A store in a folder, read only. A context manager that closes."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        if not (self._folder / DATA).is_file():
+            raise NotAStore(f"{folder} holds no store")
+        try:
+            self._env = lmdb.open(str(folder), readonly=True, create=False, max_dbs=len(Table) + 1)
+        except (OSError, lmdb.Error) as error:
+            raise store_error(error, self._folder) from error
+        try:
+            self._tables = self._open_tables()
+            self._read_from(self._env.begin())
+        except lmdb.Error as error:
+            self._env.close()
+            raise store_error(error, self._folder) from error
+        except BaseException:
+            self._env.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._snapshot.abort()
+        self._env.close()
+
+    def _open_tables(self) -> "list[lmdb._Database]":
+        try:
+            mark = self._env.open_db(MARK, create=False)
+        except lmdb.NotFoundError:
+            raise not_a_store(self._folder) from None
+        with self._env.begin() as transaction:
+            check_format(transaction.get(b"format", db=mark), self._folder)
+        try:
+            return [self._env.open_db(name_of(table), create=False) for table in Table]
+        except lmdb.NotFoundError:
+            raise StoreError(
+                f"{self._folder} was written by an older Waypost; start its queue manager once with this release"
+            ) from None
+
+
+def name_of(table: Table) -> bytes:
+    return table.name.lower().encode("ascii")
+
+
+def check_format(found: bytes | None, folder: Path) -> None:
+    """Raises a StoreError for a format that is not ours."""
+    if found is None or len(found) != _FORMAT.size:
+        raise StoreDamaged(f"{folder} does not say which format it has")
+    (version,) = _FORMAT.unpack(found)
+    if version > FORMAT_VERSION:
+        raise StoreTooNew(f"{folder} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}")
+
+
+def not_a_store(folder: Path) -> NotAStore:
+    return NotAStore(f"{folder} holds an LMDB database that is not a store of Waypost")
+
+
+def store_error(error: Exception, folder: Path) -> StoreError:
+    """What an error of LMDB or the operating system means to the one who opened the folder."""
+    code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
+    reason = (error.strerror if isinstance(error, OSError) else None) or error
+    if isinstance(error, lmdb.MapFullError):
+        return StoreFull(f"{folder} has reached the size it may have")
+    # LMDB says EIO when only a part of the data found room.
+    if code in _FULL or (code == errno.EIO and disk_usage(folder).free < _LITTLE):
+        return StoreFull(f"{folder}: the disk is full")
+    if code in _READ_ONLY or isinstance(error, lmdb.ReadonlyError):
+        return StoreReadOnly(f"{folder} cannot be written to: {reason}")
+    if isinstance(error, lmdb.VersionMismatchError):
+        return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
+    if isinstance(error, _DAMAGE):
+        return StoreDamaged(f"{folder} is damaged: {error}")
+    return StoreError(f"{folder} cannot be used: {reason}")

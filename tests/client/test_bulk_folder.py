@@ -1,0 +1,86 @@
+"""A store in a folder, read in bulk without a daemon."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import waypost
+from tests.crash.daemons import Daemon, loopback
+from waypost.client.bulk.folder import FolderReader
+from waypost.client.bulk.schema import PlanRange, ReadRange
+from waypost.errors import NotAStore, QueueDeleted, QueueNotFound
+from waypost.wire.user_message import UserMessage
+
+
+@contextmanager
+def running(place: Path) -> Iterator[waypost.Manager]:
+    """In a process of its own: LMDB does not let one process open a store twice."""
+    with Daemon(place, "data", loopback(71)) as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            yield manager
+
+
+def bodies(folder: FolderReader, name: str) -> list[bytes]:
+    found = []
+    for frame in folder.read_all(name, 0, folder.queue(name).stable):
+        offsets = frame.offsets.cast("i")
+        for start, stop in pairwise(offsets):
+            found.append(UserMessage.decode(bytes(frame.packets[start:stop])).properties.message_body)
+    return found
+
+
+def test_what_is_on_disk_is_read_in_the_order_of_arrival_while_its_owner_has_it_open(tmp_path: Path) -> None:
+    with running(tmp_path) as manager:
+        orders = manager.create_queue("orders")
+        for priority, body in ((0, b"one"), (7, b"two"), (3, b"three")):
+            orders.send(body, priority=priority)
+        orders.send(b"express", recoverable=False)
+        with FolderReader(tmp_path / "data") as folder:
+            orders.send(b"later")
+            assert bodies(folder, "orders") == [b"one", b"two", b"three"]
+            assert [queue.path for queue in folder.queues("ord*")] == ["data\\private$\\orders"]
+            assert folder.queue("orders").count == 3
+        with FolderReader(tmp_path / "data") as folder:
+            assert bodies(folder, "orders")[-1] == b"later"
+        assert [message.body for message in orders.browse()] == [b"two", b"three", b"express", b"later", b"one"]
+
+
+def test_what_no_transaction_has_committed_is_not_seen(tmp_path: Path) -> None:
+    with running(tmp_path) as manager:
+        orders = manager.create_queue("orders", transactional=True)
+        transaction = manager.transaction()
+        orders.send(b"perhaps", transaction=transaction)
+        with FolderReader(tmp_path / "data") as folder:
+            assert folder.queue("orders").count == 0
+        transaction.commit()
+        with FolderReader(tmp_path / "data") as folder:
+            assert bodies(folder, "orders") == [b"perhaps"]
+
+
+def test_ranges_are_planned_as_in_a_daemon(tmp_path: Path) -> None:
+    with waypost.open(tmp_path / "data", name="alpha") as manager:
+        manager.create_queue("orders").send_many([b"x"] * 100)
+    with FolderReader(tmp_path / "data") as folder:
+        plan = folder.plan("orders", PlanRange(max_messages=50, parts=2))
+        assert plan.counts == [25, 25]
+        frame = folder.read("orders", ReadRange(after=plan.bounds[1], up_to=plan.bounds[2], epoch=plan.epoch))
+        assert frame.count == 25
+        assert folder.seq_at("orders", datetime.now(UTC) + timedelta(hours=1)) == folder.queue("orders").last
+        assert folder.seq_at("orders", datetime.now(UTC) - timedelta(hours=1)) == 0
+
+
+def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(NotAStore, match="holds no store"):
+        FolderReader(tmp_path / "nowhere")
+    with waypost.open(tmp_path / "data", name="alpha") as manager:
+        manager.create_queue("orders")
+    with FolderReader(tmp_path / "data") as folder:
+        with pytest.raises(QueueNotFound, match="bills is no queue of this computer"):
+            folder.queue("bills")
+        with pytest.raises(QueueDeleted, match="deleted and created again"):
+            folder.read("orders", ReadRange(up_to=1, epoch="00000000-0000-0000-0000-000000000001"))

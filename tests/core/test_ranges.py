@@ -1,0 +1,112 @@
+"""Ranges of a queue by arrival, against a list of everything that is there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from waypost.core.positions import SEQUENCE_MASK, PositionList, PositionState, lookup_identifier
+from waypost.core.ranges import Arrivals
+
+AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
+
+
+@dataclass
+class Model:
+    """What is in the queue, by SequentialID, beside the list that is tested."""
+
+    positions: PositionList = field(default_factory=PositionList)
+    there: dict[int, int] = field(default_factory=dict)
+    held: set[int] = field(default_factory=set)
+
+    def add(self, seq: int, priority: int, state: PositionState = AVAILABLE) -> None:
+        lookup_id = self.there[seq] = lookup_identifier(priority, seq)
+        self.positions.insert(lookup_id, state)
+        if state is LOCKED:
+            self.held.add(lookup_id)
+
+    def remove(self, seq: int) -> None:
+        lookup_id = self.there.pop(seq)
+        self.positions.remove(lookup_id)
+        self.held.discard(lookup_id)
+
+    def seqs(self, after: int, up_to: int, left_out: Sequence[int] = ()) -> list[int]:
+        return sorted(seq for seq, each in self.there.items() if after < seq <= up_to and each not in left_out)
+
+
+def check(model: Model, after: int, up_to: int, left_out: Sequence[int]) -> None:
+    arrivals = Arrivals(model.positions, left_out)
+    everything = model.seqs(0, SEQUENCE_MASK, left_out)
+    assert arrivals.first == (everything[0] if everything else 0)
+    assert arrivals.last == (everything[-1] if everything else 0)
+    found = model.seqs(after, up_to, left_out)
+    assert arrivals.count(after, up_to) == len(found)
+    assert [arrivals.nth(after, up_to, number + 1) for number in range(len(found))] == found
+    assert arrivals.nth(after, up_to, 0) == arrivals.nth(after, up_to, len(found) + 1) == 0
+    for limit in (0, 1, len(found) // 2, len(found), len(found) + 5):
+        assert arrivals.take(after, up_to, limit) == [model.there[seq] for seq in found[:limit]]
+
+
+numbers = st.integers(0, 120)
+priorities = st.sampled_from((3, 3, 3, 0, 7))
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), priorities, st.booleans()), max_size=60),
+    st.lists(st.integers(0, 59), max_size=50),
+    st.lists(st.tuples(numbers, numbers), min_size=1, max_size=4),
+)
+def test_ranges_are_those_of_a_plain_list(
+    arrivals: list[tuple[int, int, bool]], removals: list[int], ranges: list[tuple[int, int]]
+) -> None:
+    model = Model()
+    seq = 0
+    for step, priority, is_locked in arrivals:
+        seq += step
+        model.add(seq, priority, LOCKED if is_locked else AVAILABLE)
+    for at in removals:
+        if model.there:
+            model.remove(sorted(model.there)[at % len(model.there)])
+    assert set(model.positions.held) == model.held
+    for after, up_to in ranges:
+        check(model, after, up_to, ())
+        check(model, after, up_to, sorted(model.held))
+
+
+def test_a_number_that_came_late_is_in_its_place() -> None:
+    model = Model()
+    for seq in (5, 9, 12):
+        model.add(seq, 3)
+    model.add(7, 3)
+    check(model, 5, 12, ())
+
+
+def test_many_that_were_removed_in_the_middle_are_not_walked_over_again() -> None:
+    model = Model()
+    for seq in range(1, 1001):
+        model.add(seq, 3)
+    for seq in range(2, 402):
+        model.remove(seq)
+    # The first is still there, so the removed ones are kept apart until somebody looks.
+    check(model, 0, 1000, ())
+    assert not any(band.gone for band in model.positions.numbers())
+    assert model.positions.next_available(model.there[1]) == model.there[402]
+    model.remove(1)
+    model.add(1001, 3)
+    check(model, 1, 2000, ())
+
+
+@pytest.mark.parametrize("up_to", [0, 6, SEQUENCE_MASK, 1 << 80])
+def test_an_empty_queue_has_empty_ranges(up_to: int) -> None:
+    arrivals = Arrivals(PositionList())
+    assert (arrivals.first, arrivals.last, arrivals.count(0, up_to), arrivals.take(0, up_to, 9)) == (0, 0, 0, [])
+
+
+def test_a_range_may_end_far_behind_the_last_message() -> None:
+    model = Model()
+    for seq in (1, 2, 3):
+        model.add(seq, seq)
+    assert Arrivals(model.positions).nth(0, 1 << 80, 3) == 3

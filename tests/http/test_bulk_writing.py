@@ -1,0 +1,206 @@
+"""/api/bulk/...: claims and stages, in JSON and MessagePack, and as the client asks for them."""
+
+import asyncio
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from tests.http.server import Api, served
+from waypost.client.bulk.client import BulkClient
+from waypost.client.bulk.frame import MEDIA_TYPE, Frame
+from waypost.client.bulk.schema import REMEMBERED_BATCHES, NewClaim, ReadClaim, StagedMessages
+from waypost.client.remote.schema import MessageProperties
+from waypost.core.stored_message import stored_message
+from waypost.errors import TransactionSequence
+from waypost.http.settings import HttpSettings
+from waypost.limits import MAX_BATCHES
+
+CLAIMS = "/api/bulk/queues/orders/claims"
+
+
+async def ask(api: Api, path: str, data: object, status: int = 200) -> Any:
+    response = await api.post(path, data)
+    assert response.status_code == status, response.text
+    return response.json() if response.content else None
+
+
+async def orders(api: Api, *bodies: str) -> None:
+    queue = await api.manager.create_queue("orders")
+    if bodies:
+        await queue.send_many(list(bodies))
+
+
+def stage(*bodies: bytes, queue: str = "ledger", batch: int = 0) -> dict[str, Any]:
+    group = {"queue": queue, "like": {"label": "l"}, "bodies": [b64encode(body).decode() for body in bodies]}
+    return {"query": "q", "batch": batch, "groups": [group]}
+
+
+@served()
+async def test_a_claim_is_read_processed_and_returned(api: Api) -> None:
+    await orders(api, "a", "b", "c")
+    claimed = await ask(api, CLAIMS, {"claim": "c", "max_messages": 2})
+    assert (claimed["number"], claimed["count"]) == (1, 2)
+    assert claimed["bytes"] > 0
+    wanted = {"claim": "c", "number": 1, "start": 1, "stop": 2, "epoch": claimed["epoch"]}
+    response = await api.post(f"{CLAIMS}/read", wanted)
+    assert response.headers["content-type"] == MEDIA_TYPE
+    frame = Frame.decode(response.content)
+    assert (frame.count, frame.end, frame.is_last) == (1, 2, True)
+    assert stored_message(bytes(frame.packets)).body == "b".encode("utf-16-le")
+    (held,) = (await api.get(CLAIMS)).json()["claims"]
+    assert (held["claim"], held["number"], held["count"]) == ("c", 1, 2)
+    assert 3590 < held["lease_left_s"] <= 3600
+    claimed = await ask(api, CLAIMS, {"claim": "c", "after": 1})
+    assert (claimed["number"], claimed["count"]) == (2, 1)
+    assert await ask(api, f"{CLAIMS}/return", {"claim": "c"}) == {"count": 1}
+    assert (await api.get(CLAIMS)).json() == {"claims": []}
+    message = await api.manager.queue("orders").receive(0)
+    assert (message.text, message.abort_count) == ("c", 1)
+
+
+@served()
+async def test_a_claim_that_is_over_is_a_conflict_that_says_so(api: Api) -> None:
+    await orders(api, "a")
+    problem = await ask(api, CLAIMS, {"claim": "c", "after": 3}, 409)
+    assert problem["error"] == "TransactionSequence"
+    assert "there is no claim c on this queue" in problem["message"]
+    assert "begins another claim" in problem["hint"]
+    await ask(api, CLAIMS, {"claim": "c"})
+    await ask(api, f"{CLAIMS}/return", {"claim": "c"})
+    wanted = {"claim": "c", "number": 1, "start": 0, "stop": 1}
+    problem = await ask(api, f"{CLAIMS}/read", wanted, 409)
+    assert "its messages are in the queue again" in problem["message"]
+
+
+@served()
+async def test_a_lease_ends_by_itself(api: Api) -> None:
+    await orders(api, "a")
+    await ask(api, CLAIMS, {"claim": "c", "lease_s": 0.05})
+    assert (await api.manager.queue("orders").receive(10)).text == "a"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"claim": ""},
+        {"claim": "c", "after": -1},
+        {"claim": "c", "max_messages": -1},
+        {"claim": "c", "epoch": "no guid"},
+        {"claim": "c", "unknown": 1},
+        {"claim": "x" * 256},
+    ],
+)
+def test_a_claim_that_cannot_be_is_a_bad_request(data: object, tmp_path: Any) -> None:
+    @served()
+    async def run(api: Api) -> None:
+        await orders(api)
+        assert (await ask(api, CLAIMS, data, 400))["error"] == "InvalidParameter"
+
+    run(tmp_path)
+
+
+@served()
+async def test_what_is_staged_is_seen_after_its_commit_and_once(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    staged = await ask(api, "/api/bulk/stages", stage(b"1", b"2"))
+    assert staged["count"] == 2
+    assert (await ledger.info()).message_count == 2
+    assert await api.bodies("/api/queues/ledger/receive", {}) == []
+    commit = {"query": "q", "batch": 0, "stages": [staged["stage"]]}
+    assert await ask(api, "/api/bulk/commits", commit) == {"count": 2, "is_repeated": False}
+    assert await ask(api, "/api/bulk/commits", commit) == {"count": 0, "is_repeated": True}
+    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": [0]}
+    messages = [await ledger.receive(0) for _ in range(2)]
+    assert [(message.body, message.label) for message in messages] == [(b"1", "l"), (b"2", "l")]
+
+
+def test_as_many_batches_are_remembered_as_clients_are_told() -> None:
+    assert MAX_BATCHES == REMEMBERED_BATCHES
+
+
+@served()
+async def test_messages_of_their_own_are_staged_in_their_order(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    messages = [{"body_text": "text", "label": "1"}, {"body_base64": "AAE=", "label": "2", "app_tag": 7}]
+    data = {"query": "q", "batch": 0, "groups": [{"queue": "ledger", "messages": messages}]}
+    staged = await ask(api, "/api/bulk/stages", data)
+    await ask(api, "/api/bulk/commits", {"query": "q", "batch": 0, "stages": [staged["stage"]]})
+    first, second = await ledger.receive(0), await ledger.receive(0)
+    assert (first.text, first.label) == ("text", "1")
+    assert (second.body, second.label, second.app_tag) == (b"\0\1", "2", 7)
+
+
+@served()
+async def test_what_is_dropped_is_gone(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    staged = await ask(api, "/api/bulk/stages", stage(b"1"))
+    await ask(api, "/api/bulk/stages/drop", {"stages": [staged["stage"]]}, 204)
+    assert (await ledger.info()).message_count == 0
+    problem = await ask(api, "/api/bulk/commits", {"query": "q", "batch": 0, "stages": [staged["stage"]]}, 409)
+    assert "is gone" in problem["message"]
+    assert "/api/bulk/commits" in problem["hint"]
+
+
+@served()
+async def test_what_cannot_be_staged_is_refused_with_a_sentence(api: Api) -> None:
+    await orders(api)
+    problem = await ask(api, "/api/bulk/stages", stage(b"1", queue="orders"), 409)
+    assert problem["error"] == "TransactionUsage"
+    assert "create it with --transactional, or write with delivery=at-least-once" in problem["message"]
+    groups: list[dict[str, Any]] = [
+        {"queue": "ledger", "bodies": ["AA=="]},
+        {"queue": "ledger", "like": {}},
+        {"queue": "ledger", "like": {"priority": 9}, "bodies": ["AA=="]},
+        {"queue": "ledger", "messages": [{"body_text": "", "body_base64": ""}]},
+    ]
+    await api.manager.create_queue("ledger", transactional=True)
+    for group in groups:
+        await ask(api, "/api/bulk/stages", {"query": "q", "batch": 0, "groups": [group]}, 400)
+    await ask(api, "/api/bulk/stages", stage(b"1") | {"query": ""}, 400)
+    await ask(api, "/api/bulk/stages/drop", {"stages": ["no guid"]}, 400)
+    assert (await api.manager.queue("ledger").info()).message_count == 0
+
+
+@served()
+async def test_message_pack_is_as_good_as_json(api: Api) -> None:
+    await orders(api, "a")
+    claimed = await api.pack(CLAIMS, {"claim": "c"})
+    assert (claimed["number"], claimed["count"]) == (1, 1)
+    await api.manager.create_queue("ledger", transactional=True)
+    data = {"query": "q", "batch": 0, "groups": [{"queue": "ledger", "like": {}, "bodies": [b"\0\1"]}]}
+    staged = await api.pack("/api/bulk/stages", data)
+    committed = await api.pack("/api/bulk/commits", {"query": "q", "batch": 0, "stages": [staged["stage"]]})
+    assert committed == {"count": 1, "is_repeated": False}
+
+
+@served(HttpSettings())
+async def test_a_client_claims_stages_and_commits_by_the_thousand(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+
+    def work() -> None:
+        with BulkClient(f"http://127.0.0.1:{api.port}") as client:
+            group = StagedMessages(queue="ledger", like=MessageProperties(), bodies=[bytes(1024)] * 10_000)
+            stages = [client.stage("q", 7, [group]) for _ in range(2)]
+            client.drop([client.stage("q", 7, [group])])
+            assert client.commit("q", 7, stages).count == 20_000
+            assert client.commit("q", 7, stages).is_repeated
+            assert client.batches("q") == [7]
+            claimed = client.claim("ledger", NewClaim(claim="c", max_messages=15_000))
+            assert (claimed.number, claimed.count) == (1, 15_000)
+            wanted = ReadClaim(claim="c", number=1, start=0, stop=15_000, epoch=claimed.epoch)
+            frames = list(client.read_claim_all("ledger", wanted))
+            assert len(frames) > 1
+            assert sum(frame.count for frame in frames) == 15_000
+            client.settle("ledger", "c", 1, epoch=claimed.epoch)
+            assert client.claims("ledger") == []
+            claimed = client.claim("ledger", NewClaim(claim="c", after=1))
+            assert (claimed.number, claimed.count) == (2, 5000)
+            assert [each.count for each in client.claims("ledger")] == [5000]
+            assert client.return_claim("ledger", "c") == 5000
+            with pytest.raises(TransactionSequence, match="part 2 of the claim c ended"):
+                client.claim("ledger", NewClaim(claim="c", after=2))
+
+    await asyncio.to_thread(work)
+    assert (await ledger.info()).message_count == 5000

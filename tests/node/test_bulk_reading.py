@@ -1,0 +1,468 @@
+"""Ranges of a queue by arrival: what is planned, read and removed, and when it is told."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, TX, Rig, direct, letter
+from tests.store.engines import LmdbEngine
+from waypost.core.message import Message
+from waypost.core.positions import SEQUENCE_MASK
+from waypost.core.queues import ShareMode
+from waypost.core.stored_message import stored_message
+from waypost.errors import QueueDeleted, QueueNotFound, SharingViolation, StoreDamaged, StoreFull, StoreTooNew
+from waypost.guid import NULL_GUID
+from waypost.node.bulk import BulkReading, Plan, QueueState, Range, Removal, Rows, Target, epoch_of
+from waypost.store import keys
+from waypost.store.port import Batch, Table
+from waypost.store.records import ASKS_FOR_NOTHING, MessageRecord
+from waypost.wire.format_names import Suffix
+from waypost.wire.message_class import MessageClass
+
+JOURNAL = "DIRECT=OS:host\\private$\\orders;JOURNAL"
+ADMIN = "DIRECT=OS:host\\private$\\admin"
+FAR = "DIRECT=OS:far\\private$\\orders"
+ALL = SEQUENCE_MASK
+ATTRIBUTES = 19
+
+
+class BulkRig(Rig):
+    """A rig that reads in bulk."""
+
+    def _start(self) -> None:
+        super()._start()
+        self.bulk = BulkReading(self.node)
+
+    def request(self, operation: Callable[..., None], *args: object) -> int:
+        call = self.call()
+        operation(call, *args)
+        return call.request
+
+    def state(self, name: str = "orders") -> QueueState:
+        found = self.done(self.request(self.bulk.describe, [target(name)]))
+        assert isinstance(found, list)
+        (state,) = found
+        assert isinstance(state, QueueState)
+        return state
+
+    def plan(self, wanted: Range | None = None, parts: int = 1, name: str = "orders") -> Plan:
+        found = self.done(self.request(self.bulk.plan, target(name), wanted or Range(), parts))
+        assert isinstance(found, Plan)
+        return found
+
+    def read(self, wanted: Range | None = None, name: str = "orders") -> Rows:
+        found = self.done(self.request(self.bulk.read, target(name), wanted or Range(up_to=ALL)))
+        assert isinstance(found, Rows)
+        return found
+
+    def remove(self, up_to: int, max_messages: int = 1000, name: str = "orders") -> Removal:
+        found = self.done(self.request(self.bulk.remove, target(name), up_to, max_messages))
+        assert isinstance(found, Removal)
+        return found
+
+    def seq_at(self, time: float) -> object:
+        return self.done(self.request(self.bulk.seq_at, target("orders"), time))
+
+    def sent(self, message: Message | str, name: str = "orders", tx: bytes | None = None) -> int:
+        """The number of a message that is sent."""
+        return self.message(self.send(message, name, tx)).lookup_identifier & SEQUENCE_MASK
+
+
+def target(name: str, epoch: bytes = b"") -> Target:
+    return Target(direct(name), epoch)
+
+
+def labels(rows: Rows) -> list[str]:
+    return [stored_message(packet).label for packet in rows.packets]
+
+
+def numbers(rows: Rows) -> list[int]:
+    return [lookup_id & SEQUENCE_MASK for lookup_id in rows.lookup_ids]
+
+
+@pytest.fixture
+def rig() -> BulkRig:
+    rig = BulkRig()
+    rig.create("ledger", transactional=True)
+    return rig
+
+
+def test_rows_are_in_the_order_of_arrival_whatever_their_priority(rig: BulkRig) -> None:
+    sent = [rig.sent(letter(str(number), priority=number % 8)) for number in range(16)]
+    rows = rig.read()
+    assert labels(rows) == [str(number) for number in range(16)]
+    assert numbers(rows) == sent
+    assert (rows.end, rows.is_last) == (ALL, True)
+
+
+def test_a_packet_and_its_attributes_are_those_of_the_store(rig: BulkRig) -> None:
+    rig.done(rig.send(letter("a", body=b"bolts")))
+    rows = rig.read()
+    record = MessageRecord.decode(rows.attributes + rows.packets[0])
+    assert (record.arrival_time, record.flags, record.details) == (1_000_000, ASKS_FOR_NOTHING, None)
+    assert stored_message(record.packet).body == b"bolts"
+
+
+def test_details_that_only_the_store_has_are_not_shown(rig: BulkRig) -> None:
+    rig.create("dead", transactional=False)
+    for label, dead in (("a", ""), ("b", "host\\private$\\dead"), ("c", "")):
+        rig.done(rig.send(letter(label, application_deadletter_queue=dead)))
+    rows = rig.read()
+    assert labels(rows) == ["a", "b", "c"]
+    assert len(rows.attributes) == 3 * ATTRIBUTES
+    assert rows.attributes[ATTRIBUTES + 1] < 0x80
+
+
+def test_what_a_transaction_has_sent_holds_the_stable_number_back(rig: BulkRig) -> None:
+    for tx in (TX, OTHER_TX):
+        rig.done(rig.begin(tx))
+    first = rig.sent("first", "ledger", TX)
+    rig.done(rig.commit(TX))
+    rig.done(rig.begin(TX))
+    held = rig.sent("held", "ledger", TX)
+    later = rig.sent("later", "ledger", OTHER_TX)
+    rig.done(rig.commit(OTHER_TX))
+    state = rig.state("ledger")
+    assert (state.first, state.last, state.held) == (first, later, 1)
+    assert state.stable == state.committed == held - 1
+    for skips_locked in (False, True):
+        assert rig.plan(Range(skips_locked=skips_locked), name="ledger").bounds == [0, first]
+        # Who does not care about it does not see it all the same.
+        assert labels(rig.read(Range(up_to=ALL, skips_locked=skips_locked), "ledger")) == ["first", "later"]
+    rig.done(rig.commit(TX))
+    assert rig.state("ledger").stable == later
+    assert rig.plan(Range(first), name="ledger").bounds == [first, later]
+    assert labels(rig.read(Range(first, later), "ledger")) == ["held", "later"]
+
+
+def test_what_a_reader_has_locked_is_waited_for_or_skipped(rig: BulkRig) -> None:
+    first, second = rig.sent("first"), rig.sent("second")
+    rig.done(rig.begin())
+    rig.done(rig.receive(options=IN_TX))
+    state = rig.state()
+    assert (state.stable, state.committed, state.held) == (first - 1, second, 1)
+    assert rig.plan().bounds == [0]
+    assert rig.plan().counts == []
+    assert rig.plan(Range(skips_locked=True)).bounds == [0, second]
+    assert labels(rig.read(Range(up_to=second, skips_locked=True))) == ["second"]
+    assert labels(rig.read(Range(up_to=second))) == ["first", "second"]
+    rig.done(rig.abort())
+    rows = rig.read(Range(up_to=rig.state().stable))
+    assert labels(rows) == ["first", "second"]
+    assert MessageRecord.decode(rows.attributes[:ATTRIBUTES] + rows.packets[0]).abort_count == 1
+
+
+def test_a_message_that_goes_with_its_lock_counts_as_locked(rig: BulkRig) -> None:
+    first = rig.sent("first")
+    rig.done(rig.begin())
+    rig.done(rig.receive(options=IN_TX))
+    rig.done(rig.purge())
+    second = rig.sent("second")
+    assert (rig.state().stable, rig.state().held) == (first - 1, 1)
+    rig.done(rig.abort())
+    assert (rig.state().stable, rig.state().first) == (second, second)
+
+
+def test_how_long_the_same_message_holds_others_back_is_told(rig: BulkRig) -> None:
+    rig.sent("first")
+    rig.sent("second")
+    rig.done(rig.begin())
+    rig.done(rig.receive(options=IN_TX))
+    assert rig.state().held_s == 0
+    rig.advance(7)
+    rig.done(rig.receive(options=IN_TX))
+    assert (rig.state().held_s, rig.state().held) == (7, 2)
+    rig.done(rig.commit())
+    assert (rig.state().held_s, rig.state().held) == (0, 0)
+    rig.sent("third")
+    rig.done(rig.begin())
+    rig.done(rig.receive(options=IN_TX))
+    rig.advance(1)
+    # Nobody has looked before.
+    assert rig.state().held_s == 0
+
+
+def test_an_empty_queue_is_stable_up_to_the_last_number_of_all(rig: BulkRig) -> None:
+    last = rig.sent("elsewhere")
+    state = rig.state("ledger")
+    assert (state.first, state.last, state.oldest, state.stable, state.committed) == (0, 0, 0, last, last)
+    rows = rig.read(Range(up_to=last), "ledger")
+    assert (rows.packets, rows.end, rows.is_last) == ([], last, True)
+
+
+def test_a_plan_has_parts_of_about_the_same_count(rig: BulkRig) -> None:
+    sent = [rig.sent(letter("", priority=number % 3)) for number in range(10)]
+    plan = rig.plan(parts=3)
+    assert plan.counts == [3, 3, 4]
+    assert plan.bounds == [0, sent[2], sent[5], sent[9]]
+    assert rig.plan(parts=100).counts == [1] * 10
+    assert rig.plan(Range(sent[4], max_messages=2)).bounds == [sent[4], sent[6]]
+    assert rig.plan(Range(up_to=sent[4]), parts=2).bounds == [0, sent[1], sent[4]]
+    half = rig.queue().total_bytes // 2
+    assert sum(rig.plan(Range(max_bytes=half)).counts) == 5
+    assert rig.plan(Range(max_bytes=1)).counts == [1]
+    assert rig.plan(Range(sent[9])).bounds == [sent[9]]
+
+
+def test_a_frame_ends_at_its_limits_and_says_where(rig: BulkRig) -> None:
+    sent = [rig.sent(letter(str(number), body=bytes(1000 * number))) for number in range(6)]
+    rows = rig.read(Range(up_to=ALL, max_messages=4))
+    assert (labels(rows), rows.end, rows.is_last) == (["0", "1", "2", "3"], sent[3], False)
+    rows = rig.read(Range(rows.end, ALL, max_bytes=1))
+    assert (labels(rows), rows.end, rows.is_last) == (["4"], sent[4], False)
+    rows = rig.read(Range(rows.end, ALL))
+    assert (labels(rows), rows.end, rows.is_last) == (["5"], ALL, True)
+    sizes = [len(packet) for packet in rig.read().packets]
+    rows = rig.read(Range(up_to=ALL, max_bytes=sum(sizes[:4])))
+    assert labels(rows) == ["0", "1", "2", "3"]
+    assert len(rows.attributes) == 4 * ATTRIBUTES
+    assert labels(rig.read(Range(up_to=ALL, max_bytes=sum(sizes[:4]) - 1))) == ["0", "1", "2"]
+    assert labels(rig.read(Range(up_to=sent[2], max_messages=3))) == ["0", "1", "2"]
+    assert rig.read(Range(up_to=sent[2], max_messages=3)).is_last
+
+
+def test_express_messages_are_read_from_memory_between_the_others(rig: BulkRig) -> None:
+    for number in range(8):
+        rig.done(rig.send(letter(str(number), delivery_guarantee=EXPRESS) if number % 3 else str(number)))
+    assert labels(rig.read()) == [str(number) for number in range(8)]
+    assert labels(rig.read(Range(up_to=ALL, max_messages=3))) == ["0", "1", "2"]
+
+
+def test_what_is_not_durable_is_not_shown_before_it_is(rig: BulkRig) -> None:
+    rig.sent("old")
+    rig.hold_disk()
+    rig.send("new")
+    requests = [
+        rig.request(rig.bulk.read, target("orders"), Range(up_to=ALL)),
+        rig.request(rig.bulk.describe, [target("orders")]),
+        rig.request(rig.bulk.plan, target("orders"), Range(), 1),
+        rig.request(rig.bulk.seq_at, target("orders"), 2e9),
+    ]
+    assert not any(map(rig.is_answered, requests))
+    rig.release_disk()
+    rows = rig.done(requests[0])
+    assert isinstance(rows, Rows)
+    assert labels(rows) == ["old", "new"]
+
+
+def test_nobody_hears_that_a_message_is_gone_that_a_crash_could_bring_back(rig: BulkRig) -> None:
+    rig.sent("first")
+    rig.sent("second")
+    rig.open()
+    rig.hold_disk()
+    rig.receive()
+    request = rig.request(rig.bulk.read, target("orders"), Range(up_to=ALL))
+    assert not rig.is_answered(request)
+    rig.crash()
+    assert labels(rig.read()) == ["first", "second"]
+
+
+@pytest.mark.parametrize("restart", [BulkRig.stop, BulkRig.crash])
+def test_numbers_and_epochs_outlive_the_process(rig: BulkRig, restart: Callable[[BulkRig], None]) -> None:
+    sent = [rig.sent(letter(str(number), priority=number)) for number in range(5)]
+    before = [rig.state(name) for name in ("orders", JOURNAL, "ledger")]
+    rig.settle()
+    restart(rig)
+    after = [rig.state(name) for name in ("orders", JOURNAL, "ledger")]
+    assert [state.epoch for state in after] == [state.epoch for state in before]
+    assert len({state.epoch for state in after}) == 3
+    assert (after[0].first, after[0].last) == (sent[0], sent[-1])
+    assert numbers(rig.read()) == sent
+    # What was told as stable is never given again.
+    assert rig.sent("later") > before[0].stable
+
+
+def test_a_queue_that_was_created_again_is_another(rig: BulkRig) -> None:
+    rig.sent("old")
+    epoch = rig.state().epoch
+    old = target("orders", epoch)
+    rig.done(rig.request(rig.bulk.read, old, Range(up_to=ALL)))
+    call = rig.call()
+    rig.application.delete_queue(call, rig.queue())
+    rig.done(call.request)
+    with pytest.raises(QueueNotFound, match="no queue of this computer"):
+        rig.read()
+    rig.create("orders")
+    assert rig.state().epoch != epoch
+    for operation, *args in (
+        (rig.bulk.read, Range(up_to=ALL)),
+        (rig.bulk.plan, Range(), 1),
+        (rig.bulk.remove, ALL, 1),
+    ):
+        with pytest.raises(QueueDeleted, match="deleted and created again"):
+            rig.request(operation, old, *args)
+
+
+def test_a_queue_without_an_identifier_has_an_epoch_of_its_own(rig: BulkRig) -> None:
+    queue, other = rig.queue(), rig.queue("ledger")
+    queue.identifier = other.identifier = NULL_GUID
+    assert len(epoch_of(queue)) == 16
+    assert epoch_of(queue) == epoch_of(queue) != epoch_of(other)
+
+
+def test_removed_messages_go_as_received_ones_do(rig: BulkRig) -> None:
+    rig.create("admin")
+    rig.modify("orders", journaling=True)
+    first = rig.sent(
+        letter("first", acknowledgements_requested=0x0F, administration_queue_format_name=direct(ADMIN))
+    )  # fmt: skip
+    second, third = rig.sent("second"), rig.sent("third")
+    assert rig.remove(second) == Removal(2, 0)
+    assert numbers(rig.read()) == [third]
+    assert labels(rig.read(name=JOURNAL)) == ["first", "second"]
+    classes = [message.message_class for message in rig.contents(rig.queue("admin"))]
+    assert classes == [MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE]
+    assert rig.remove(second) == Removal(0, 0)
+    rig.stop()
+    assert first < rig.state().first == third
+
+
+def test_what_is_left_is_what_the_limit_or_a_lock_has_left(rig: BulkRig) -> None:
+    sent = [rig.sent(str(number)) for number in range(6)]
+    rig.done(rig.begin())
+    rig.done(rig.receive(options=IN_TX))
+    assert rig.remove(sent[4], 2) == Removal(2, 3)
+    assert rig.remove(sent[4]) == Removal(2, 1)
+    assert rig.remove(sent[4]) == Removal(0, 1)
+    rig.done(rig.abort())
+    assert rig.remove(sent[4]) == Removal(1, 0)
+    assert rig.labels() == ["5"]
+
+
+def test_a_removal_is_told_when_it_is_durable(rig: BulkRig) -> None:
+    number = rig.sent("first")
+    rig.hold_disk()
+    request = rig.request(rig.bulk.remove, target("orders"), number, 10)
+    again = rig.request(rig.bulk.remove, target("orders"), number, 10)
+    assert not rig.is_answered(request)
+    # That there is nothing rests on the first.
+    assert not rig.is_answered(again)
+    rig.release_disk()
+    assert (rig.done(request), rig.done(again)) == (Removal(1, 0), Removal(0, 0))
+
+
+def test_nothing_is_removed_while_the_disk_is_full(rig: BulkRig) -> None:
+    number = rig.sent("first")
+    rig.node.trouble = StoreFull("no room")
+    with pytest.raises(StoreFull):
+        rig.remove(number)
+    assert labels(rig.read()) == ["first"]
+
+
+def test_nothing_is_removed_from_a_queue_that_a_reader_has_for_itself(rig: BulkRig) -> None:
+    number = rig.sent("first")
+    rig.done(rig.ask("orders", RECEIVE, ShareMode.DENY_RECEIVE))
+    with pytest.raises(SharingViolation, match="for itself"):
+        rig.remove(number)
+    assert labels(rig.read()) == ["first"]
+
+
+def test_the_number_at_a_time_is_that_of_the_last_that_came_before(rig: BulkRig) -> None:
+    sent: list[int] = []
+    for _ in range(9):
+        sent.append(rig.sent(letter("", priority=len(sent) % 3)))
+        rig.advance(10)
+    start = 1_000_000
+    assert rig.seq_at(start) == rig.seq_at(0) == 0
+    assert rig.seq_at(start + 0.5) == rig.seq_at(start + 10) == sent[0]
+    assert rig.seq_at(start + 45) == sent[4]
+    assert rig.seq_at(2e9) == rig.seq_at(float("inf")) == sent[8]
+    rig.remove(sent[8])
+    assert rig.seq_at(2e9) == 0
+
+
+def test_system_and_outgoing_queues_can_be_read(rig: BulkRig) -> None:
+    rig.send("on its way", FAR)
+    assert labels(rig.read(name=FAR)) == ["on its way"]
+    assert rig.state(FAR).last
+    rows = rig.done(rig.request(rig.bulk.read, Target(direct(FAR), is_outgoing=True), Range(up_to=ALL)))
+    assert isinstance(rows, Rows)
+    with pytest.raises(QueueNotFound, match="no outgoing queue"):
+        rig.request(rig.bulk.read, Target(direct("orders"), is_outgoing=True), Range(up_to=ALL))
+    rig.send(letter("late", time_to_be_received=1, negative_journaling_requested=True))
+    rig.advance(5)
+    name = "DIRECT=OS:host\\SYSTEM$;DEADLETTER"
+    assert labels(rig.read(name=name)) == ["late"]
+    assert rig.state(name).queue is rig.system(Suffix.DEADLETTER)
+
+
+def test_queues_of_the_queue_manager_itself_are_not_read(rig: BulkRig) -> None:
+    with pytest.raises(QueueNotFound):
+        rig.read(name="order_queue$")
+
+
+def test_a_message_that_the_store_lacks_is_damage(rig: BulkRig) -> None:
+    rig.sent("first")
+    number = rig.sent("second")
+    batch = Batch()
+    (lookup_id,) = [each for each in rig.queue().positions if each & SEQUENCE_MASK == number]
+    batch.delete(Table.MESSAGES, keys.message_key(rig.queue().number, lookup_id))
+    rig.store.commit(batch, 1_000)
+    with pytest.raises(StoreDamaged, match="lacks message"):
+        rig.read()
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [(b"", StoreDamaged), (b"\1\2", StoreDamaged), (b"\2" + bytes(40), StoreTooNew)]
+)
+def test_a_record_that_is_none_is_told(rig: BulkRig, value: bytes, error: type[Exception]) -> None:
+    rig.sent("first")
+    batch = Batch()
+    batch.put(Table.MESSAGES, next(iter(rig.store.keys(Table.MESSAGES))), value)
+    rig.store.commit(batch, 1_000)
+    with pytest.raises(error):
+        rig.read()
+
+
+sends = st.tuples(st.sampled_from((3, 3, 0, 7)), st.booleans(), st.integers(0, 3000))
+
+
+@settings(max_examples=40)
+@given(st.lists(sends, max_size=30), st.lists(st.integers(0, 40), max_size=10), st.integers(1, 7), st.integers(1, 9000))
+def test_pages_together_are_the_queue(
+    messages: list[tuple[int, bool, int]], received: list[int], max_messages: int, max_bytes: int
+) -> None:
+    rig = BulkRig()
+    for at, (priority, is_express, size) in enumerate(messages):
+        message = letter(str(at), priority=priority, body=bytes(size))
+        rig.send(replace(message, delivery_guarantee=EXPRESS) if is_express else message)
+    rig.settle()
+    for at in received:
+        rig.remove(at, 1)
+    expected = sorted(rig.contents(), key=lambda message: int(message.label))
+    found: list[str] = []
+    after, is_last = 0, False
+    end = rig.state().stable
+    while not is_last:
+        rows = rig.read(Range(after, end, max_messages, max_bytes))
+        assert 1 <= len(rows.packets) <= max_messages or rows.is_last
+        assert sum(map(len, rows.packets)) <= max_bytes or len(rows.packets) == 1
+        assert rows.packets == [m.packet for m in expected[len(found) : len(found) + len(rows.packets)]]
+        found += labels(rows)
+        after, is_last = rows.end, rows.is_last
+    assert found == [message.label for message in expected]
+    assert after == end
+
+
+@pytest.fixture
+def on_lmdb(tmp_path: Path) -> Iterator[BulkRig]:
+    engine = LmdbEngine(tmp_path)
+    yield BulkRig(engine)
+    engine.stop()
+
+
+def test_thousands_of_messages_come_in_one_frame(on_lmdb: BulkRig) -> None:
+    rig = on_lmdb
+    rig.done(rig.send_many([b"%d" % number for number in range(3000)]))
+    rig.done(rig.send(letter("", body=b"between", priority=7)))
+    rig.done(rig.send_many([b"%d" % number for number in range(3000, 5000)]))
+    rig.remove(10)
+    rows = rig.read(Range(up_to=ALL, max_messages=10_000, max_bytes=1 << 24))
+    bodies = [stored_message(packet).body for packet in rows.packets]
+    assert bodies == [*(b"%d" % at for at in range(10, 3000)), b"between", *(b"%d" % at for at in range(3000, 5000))]
+    assert rows.is_last
+    assert len(rows.attributes) == ATTRIBUTES * len(bodies)

@@ -1,0 +1,164 @@
+"""Any stages, commits and claims, with crashes before and after the disk has written: no message is lost or seen twice.
+
+Messages are numbered in the order in which they were staged, which is the order in which they stand in the queue. Each
+operation is done and answered, or the process dies while it is under way, and then it was done whole or not at all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.node.bulk_rig import LEASE, BulkRig, group
+from tests.node.rig import direct
+from waypost.errors import TransactionSequence
+from waypost.node.bulk import Target
+
+End = Literal["answered", "written", "lost"]
+ENDS: st.SearchStrategy[End] = st.sampled_from(("answered", "answered", "written", "lost"))
+CLAIMS = st.sampled_from(("one", "two"))
+BATCHES = st.integers(0, 2)
+MAX_ABORTS = 2
+
+
+@dataclass
+class ClaimModel:
+    settled: int = 0
+    given: int = 0
+    part: list[int] = field(default_factory=list)
+
+
+class ClaimsAndStages(RuleBasedStateMachine):
+    """A node beside the model of what it holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rig = BulkRig()
+        self.rig.ledger()
+        self.last = 0
+        self.stages: dict[bytes, tuple[int, list[int]]] = {}
+        self.done: set[int] = set()
+        self.waiting: set[int] = set()
+        self.claims: dict[str, ClaimModel] = {}
+        self.aborts: dict[int, int] = {}
+        self.processed: list[int] = []
+        self.poison: set[int] = set()
+
+    def happen(self, ask: Callable[[], object], end: End) -> bool:
+        """Ask for something that comes to this end. Whether it was done."""
+        if end == "answered":
+            ask()
+            self.rig.settle()
+            return True
+        self.rig.hold_disk()
+        ask()
+        self.rig.turn()
+        self.rig.crash(written=self.rig.pending if end == "written" else 0)
+        self.rig.settle()
+        return end == "written"
+
+    @rule(batch=BATCHES, count=st.integers(0, 3), end=ENDS)
+    def stage(self, batch: int, count: int, end: End) -> None:
+        before = set(self.rig.node.stages._stages)
+        numbers = [self.last + 1 + number for number in range(count)]
+        self.last += count
+        is_done = self.happen(lambda: self.rig.stage_request(group(*map(str, numbers)), batch=batch), end)
+        new = set(self.rig.node.stages._stages) - before
+        assert len(new) == is_done
+        for identifier in new:
+            self.stages[identifier] = batch, numbers
+
+    @rule(batch=BATCHES, end=ENDS)
+    def commit(self, batch: int, end: End) -> None:
+        chosen = [identifier for identifier, (of, _) in self.stages.items() if of == batch]
+        if not self.happen(lambda: self.rig.commit_request(*chosen, batch=batch), end):
+            return
+        for identifier in chosen:
+            _, numbers = self.stages.pop(identifier)
+            if batch not in self.done:
+                self.waiting.update(numbers)
+        self.done.add(batch)
+
+    @precondition(lambda self: self.stages)
+    @rule(data=st.data(), end=ENDS)
+    def drop(self, data: st.DataObject, end: End) -> None:
+        identifier = data.draw(st.sampled_from(sorted(self.stages)))
+        if self.happen(lambda: self.rig.writing.drop(self.rig.call(), [identifier]), end):
+            del self.stages[identifier]
+
+    @rule(name=CLAIMS, is_next=st.booleans(), count=st.integers(0, 3), end=ENDS)
+    def claim(self, name: str, *, is_next: bool, count: int, end: End) -> None:
+        claim = self.claims.get(name, ClaimModel())
+        after = claim.given if is_next and claim.part else claim.settled
+
+        def ask() -> None:
+            self.rig.claim_request(after, "ledger", name, max_messages=count, max_aborts=MAX_ABORTS)
+
+        if not self.happen(ask, end):
+            return
+        if claim.part and after == claim.given:
+            self.processed += claim.part
+            claim.settled, claim.part = claim.given, []
+        if not claim.part:
+            claim.part = sorted(self.waiting)[:count]
+            self.waiting.difference_update(claim.part)
+            claim.given += bool(claim.part)
+        if claim.given:
+            self.claims[name] = claim
+
+    @rule(name=CLAIMS, end=ENDS)
+    def give_back(self, name: str, end: End) -> None:
+        target = Target(direct("ledger"))
+        if self.happen(lambda: self.rig.writing.return_claim(self.rig.call(), target, name), end):
+            self.ended(name)
+
+    @rule()
+    def let_leases_end(self) -> None:
+        self.rig.advance(LEASE)
+        self.rig.settle()
+        self.stages.clear()
+        for name in self.claims:
+            self.ended(name)
+
+    @rule()
+    def restart(self) -> None:
+        self.rig.stop()
+        self.rig.settle()
+
+    def ended(self, name: str) -> None:
+        claim = self.claims.get(name, ClaimModel())
+        for number in claim.part:
+            self.aborts[number] = self.aborts.get(number, 0) + 1
+            (self.poison if self.aborts[number] == MAX_ABORTS else self.waiting).add(number)
+        claim.part = []
+
+    @rule(name=CLAIMS)
+    def read(self, name: str) -> None:
+        claim = self.claims.get(name, ClaimModel())
+        if claim.part:
+            assert self.rig.claimed(claim.given, name="ledger", claim=name) == list(map(str, claim.part))
+            return
+        with pytest.raises(TransactionSequence):
+            self.rig.claimed(claim.given, name="ledger", claim=name)
+
+    @invariant()
+    def everything_is_where_it_belongs(self) -> None:
+        rig = self.rig
+        assert rig.seen("ledger") == list(map(str, sorted(self.waiting)))
+        assert rig.poison("ledger") == list(map(str, sorted(self.poison)))
+        staged = [number for _, numbers in self.stages.values() for number in numbers]
+        claimed = [number for claim in self.claims.values() for number in claim.part]
+        held = sorted({*self.waiting, *staged, *claimed})
+        assert rig.labels(rig.queue("ledger")) == list(map(str, held))
+        assert len(held) == len(self.waiting) + len(staged) + len(claimed)
+        assert not self.waiting & set(self.processed)
+        assert len(self.processed) == len(set(self.processed))
+        assert set(rig.batches()) == self.done
+
+
+ClaimsAndStages.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestClaimsAndStages = ClaimsAndStages.TestCase
