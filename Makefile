@@ -1,5 +1,6 @@
-# `make run` and `make test` need python3 and make. The rest is installed into .venv the first time and when pyproject.toml changes;
-# only what Debian's python3 lacks to make a virtual environment is installed outside of it (tools/setup.sh).
+# `make run` and `make test` need python3 and make. The rest is installed into .venv the first time and when pyproject.toml changes,
+# with a Java if there is none (tools/java.sh); only what Debian's python3 lacks to make a virtual environment is installed outside
+# of it (tools/setup.sh).
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -12,22 +13,24 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed-$(subst /,-,$(PYTHON))
 FUZZ_INSTALLED := $(VENV)/installed-fuzz
 BENCH_INSTALLED := $(VENV)/installed-bench
+# Tests that share something dear run in one worker (tools/sharing.py).
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint ledger bench million crash fuzz clean
+.PHONY: help run test lint java ledger bench million crash fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
 
-run: $(INSTALLED) ## start a queue manager on build/data, until Ctrl-C
+run: java ## start a queue manager on build/data, until Ctrl-C
 	@mkdir -p build
 	@echo "Open http://127.0.0.1:8181 when it is ready, and try in another terminal:"
 	@echo "  $(BIN)/waypost queue create orders && $(BIN)/waypost send orders --body '42 bolts' && $(BIN)/waypost receive orders"
 	@echo "  $(BIN)/waypost demo"
 	@exec $(BIN)/waypost serve --data build/data --bind 127.0.0.1
 
-test: lint ## check style, types and layers, then run the whole test suite
-	@$(BIN)/pytest -n $(WORKERS) --ledger=record
+test: lint java ## check style, types and layers, then run the whole test suite
+	@$(PYTEST) --ledger=record
 
 lint: $(INSTALLED) ## check style, types and layers only
 	@$(BIN)/ruff check
@@ -35,10 +38,10 @@ lint: $(INSTALLED) ## check style, types and layers only
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-ledger: $(INSTALLED) ## run the suite and count the proven requirements (MISSING=1 lists the others)
-	@$(BIN)/pytest -n $(WORKERS) --quiet --ledger=$(if $(MISSING),missing,table)
+ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
+	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
 
-bench: $(BENCH_INSTALLED) ## measure the codec, durable queues, transfer and remote reading against others
+bench: $(BENCH_INSTALLED) java ## measure the codec, durable queues, transfer and remote reading against others
 	@$(BIN)/python bench/run.py
 	@$(BIN)/python bench/queues.py
 	@$(BIN)/python bench/transfer.py
@@ -47,7 +50,7 @@ bench: $(BENCH_INSTALLED) ## measure the codec, durable queues, transfer and rem
 million: $(INSTALLED) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
 	@$(BIN)/python bench/million.py
 
-crash: $(INSTALLED) ## kill loaded queue managers and their readers ROUNDS (200) times and check what they kept
+crash: java ## kill loaded queue managers and their readers ROUNDS (200) times and check what they kept
 	@$(BIN)/python -m tests.crash.campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.transfer_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
@@ -63,6 +66,10 @@ $(INSTALLED): pyproject.toml tools/setup.sh
 	@tools/setup.sh $(PYTHON) $(VENV)
 	@rm -f $(VENV)/installed-*
 	@touch $@
+
+# Looked for every time: a Java of the system comes and goes.
+java: $(INSTALLED)
+	@tools/java.sh $(VENV)
 
 $(BENCH_INSTALLED): $(INSTALLED)
 	@echo "Installing the queues to compare with into $(VENV) (once) ..."

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = os.path.join(tempfile.gettempdir(), "waypost-tests")
 
-pytest_plugins = ["pytester", "tools.ledger"]
+pytest_plugins = ["pytester", "tools.ledger", "tools.sharing"]
 
 # New inputs are the work of `make fuzz`; a slow machine is not a failure.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -148,7 +148,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(ledger, config.rootpath / RECORD, wanted))
 
 
-@dataclass(frozen=True, slots=True)
+# pytest keeps plugins in sets, when there is a conftest.py for some tests only.
+@dataclass(frozen=True, slots=True, eq=False)
 class Marks:
     """Reads the marks of every test as it is collected."""
 

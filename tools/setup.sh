@@ -48,7 +48,7 @@ command -v "$python" >/dev/null || fail "there is no $python. Install Python 3.1
     fail "$("$python" -V 2>&1) is too old, it must be 3.11 or later. Name a newer one: make PYTHON=python3.12"
 can_make_venv || install_ensurepip
 
-echo "Installing Waypost and its tools into $venv (once) ..."
+echo "Installing Waypost and its tools into $venv (once; Spark alone is 450 MB, so this takes some minutes) ..."
 if [ "$(identity "$venv/bin/python")" != "$(identity "$python")" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
     "$python" -m venv --clear "$venv"
 fi

@@ -306,6 +306,11 @@ def test_a_file_of_another_kind_is_refused_with_the_way_out(tmp_path: Path, cont
     assert "--as" not in stderr
 
 
+def test_the_hint_about_the_kind_of_a_file_names_the_option() -> None:
+    hint = "hint: say which kind of file it is: raw, hex or pcap. The option is --as.\n"
+    assert hint in decode("-", stdin=b"\0\1\2").stderr
+
+
 def test_the_hint_about_ports_is_for_captures(tmp_path: Path) -> None:
     path = tmp_path / "empty.pcap"
     path.write_bytes(pcap_file([]))

@@ -47,7 +47,7 @@ class Daemon:
         self.url = f"http://{address}:{HTTP_PORT}"
         self.guid = ""
         self.settings = list(settings)
-        self._folder = place / name
+        self.folder = place / name
         self._log = place / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,7 +60,7 @@ class Daemon:
 
     def prepare(self) -> None:
         """Give it an identity before its first start, so that others can be told of it."""
-        with waypost.open(self._folder, name=self.name) as manager:
+        with waypost.open(self.folder, name=self.name) as manager:
             self.guid = manager.guid
 
     def start(self) -> None:
@@ -73,7 +73,7 @@ class Daemon:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "waypost.cli", "serve", "--data", str(self._folder), "--name", self.name),
+                    *(sys.executable, "-m", "waypost.cli", "serve", "--data", str(self.folder), "--name", self.name),
                     *("--bind", self.address, "--http-port", str(HTTP_PORT), *words),
                 ],
                 cwd=ROOT,
@@ -131,6 +131,11 @@ class Daemon:
         return self._log.read_text(encoding="utf-8")
 
     @property
+    def process(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def memory(self) -> int:
         """Bytes of it that are in memory now, without the pages of its store, which the system takes back at will."""
         return self._status("RssAnon") * 1024
@@ -138,16 +143,14 @@ class Daemon:
     @property
     def files(self) -> int:
         """How many it has open, sockets too."""
-        assert self._process is not None
-        return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
+        return len(list(Path(f"/proc/{self.process}/fd").iterdir()))
 
     @property
     def threads(self) -> int:
         return self._status("Threads")
 
     def _status(self, key: str) -> int:
-        assert self._process is not None
-        text = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        text = Path(f"/proc/{self.process}/status").read_text(encoding="ascii")
         return int(text.partition(f"{key}:")[2].split()[0])
 
 

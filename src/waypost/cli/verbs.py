@@ -1,11 +1,12 @@
 """The commands of `waypost`, each imported when it is asked for: none waits for the libraries of the others."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, ClassVar, Final, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from waypost.cli.program import Program
@@ -45,18 +46,29 @@ VERBS: Final = {
     "bench": Verb("waypost.cli.bench:bench", "Measure how fast the queue manager is."),
     "serve": Verb("waypost.cli.serve:serve", "Run a queue manager in the foreground."),
     "decode": Verb("waypost.cli.decode:decode", "Show the packets in captures and files, field by field."),
+    "spark": Verb("waypost.cli.spark:app", "Audit, archive and look through whole queues with Spark."),
     "sim": Verb("waypost.cli.sim:sim", "Simulate queue managers with crashes and check that their promises hold."),
 }
 
 
-class Waypost(Program):
-    """The program with these commands. What its help lists only stands for them."""
+class Verbs(TyperGroup):
+    """A group with commands that are loaded later. What its help lists only stands for them."""
+
+    verbs: ClassVar[Mapping[str, Verb]]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        for name, verb in VERBS.items():
+        for name, verb in self.verbs.items():
             self.add_command(TyperCommand(name, short_help=verb.help, rich_markup_mode=None))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, VERBS[name].load(name) if name in VERBS else command, rest
+        name, command, rest = cast("tuple[str, Any, list[str]]", super().resolve_command(ctx, args))
+        if name in self.verbs:
+            command = self.verbs[name].load(name)
+        return name, command, rest
+
+
+class Waypost(Verbs, Program):
+    """The program with these commands."""
+
+    verbs: ClassVar = VERBS

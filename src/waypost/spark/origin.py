@@ -52,6 +52,9 @@ class Origin(Protocol):
     def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:
         """The number of the part, and how many messages it has; no messages if there is none."""
 
+    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
+        """Take the parts up to number `after` out of the queue for good, and claim nothing more."""
+
     def read_claim(self, name: str, part: Part, *, epoch: str) -> Iterator[Packets]: ...
 
     def close(self) -> None: ...

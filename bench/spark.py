@@ -1,0 +1,316 @@
+"""Measure the data pipeline on Spark: `python bench/spark.py [--counts N,N] [--rounds N]`.
+
+A daemon holds so many messages of 1 KiB, each with a body of its own; Spark is local[2]. In each round everything is
+timed once, in turns, and a figure is the median of the rounds; a ratio is the median of the ratios of the rounds.
+
+- read: format("msmq") with all columns, beside Spark's own scan of Parquet with the same rows and columns, and beside
+  reading message by message from the same daemon;
+- decode: Parquet with a column of packets to all columns, beside the plain scan of that Parquet;
+- sink: rows from Parquet into a queue, exactly once, beside what the daemon takes of messages that are ready in memory
+  (stages of the same size from two processes, then one commit);
+- archive: the pipeline, from a queue to Parquet, with nothing removed;
+- audit: the join of so many sent messages with twice as many acknowledgments, from Parquet.
+
+Peak memory is of the driver's Python, its JVM, the workers and the daemon. The table is printed, and build/bench.json
+has the same figures. The exit code does not depend on them.
+"""
+
+import argparse
+import multiprocessing
+import random
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812, the name that everybody gives it
+
+import waypost
+from bench import record
+from bench.memory import Peaks
+from tests.crash.daemons import Daemon, loopback
+from waypost.arrow import schema
+from waypost.arrow.decoder import OnMalformed, decode
+from waypost.arrow.packets import Packets
+from waypost.client.bulk.client import BulkClient
+from waypost.client.bulk.schema import Commit, Stage, StagedMessages
+from waypost.client.remote.schema import MessageProperties
+from waypost.spark.pipelines.archive import archive
+from waypost.spark.pipelines.audit import audit
+from waypost.spark.session import session
+from waypost.spark.schema import spark_schema
+from waypost.wire.message_class import MessageClass
+
+COUNTS: Final = (100_000, 1_000_000, 5_000_000)
+ROUNDS: Final = 3
+BODY_SIZE: Final = 1024
+FILL: Final = 2000
+QUOTA_KB: Final = 64 << 20
+STAGE: Final = 2000
+SINGLES: Final = 5000
+# Beyond this, the sink and the audit are measured with fewer rows: they take minutes.
+MOST_SENT: Final = 1_000_000
+MEGABYTE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    what: str
+    rows: int
+    rows_per_second: float
+    beside: str = ""
+    ratio: float | None = None
+
+
+class Bench:
+    """One level: a daemon with `count` messages, and the same rows as Parquet."""
+
+    def __init__(self, spark: SparkSession, daemon: Daemon, place: Path, count: int) -> None:
+        self._spark: Final = spark
+        self._daemon: Final = daemon
+        self._place: Final = place
+        self._count: Final = count
+        self._sent: Final = min(count, MOST_SENT)
+        self._columns: Final = spark_schema(schema.DEFAULT)
+        self._target = 0
+
+    def prepare(self) -> None:
+        self._messages().write.mode("overwrite").parquet(self._path("rows"))
+        packets = self._messages("queue string, packet binary").select("packet")
+        packets.write.mode("overwrite").parquet(self._path("packets"))
+        rows = self._spark.read.parquet(self._path("rows")).limit(self._sent)
+        rows.select("body", "label").write.mode("overwrite").parquet(self._path("bodies"))
+        ids = self._spark.range(self._sent).selectExpr("cast(md5(cast(id as string)) as binary) as message_id", "id")
+        sent = ids.selectExpr(
+            "message_id",
+            "timestamp_seconds(1700000000 + id div 1000) as sent_time",
+            "'ALPHA' as source_qm",
+            "concat('DIRECT=OS:beta\\\\private$\\\\q', id % 20) as dest_queue",
+            "'order' as label",
+        )
+        sent.write.mode("overwrite").parquet(self._path("sent"))
+        classes = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        acknowledgments = ids.select(
+            F.col("message_id").alias("correlation_id"),
+            F.explode(F.array([F.lit(int(each)) for each in classes])).alias("message_class"),
+            F.expr("timestamp_seconds(1700000001 + id div 1000)").alias("sent_time"),
+            F.expr("timestamp_seconds(1700000002 + id div 1000)").alias("arrived_time"),
+        )
+        acknowledgments.write.mode("overwrite").parquet(self._path("acknowledgments"))
+
+    def steps(self) -> Iterator[tuple[str, int, Callable[[], object]]]:
+        """Name, rows, and what is to be timed, in the order in which they take turns."""
+        parquet = self._spark.read.parquet
+        yield "parquet, all columns", self._count, lambda: to_nowhere(parquet(self._path("rows")))
+        yield 'format("msmq"), all columns', self._count, lambda: to_nowhere(self._messages())
+        yield "message by message", SINGLES, self._singles
+        yield "parquet, packets", self._count, lambda: to_nowhere(parquet(self._path("packets")))
+        yield "decode to all columns", self._count, lambda: to_nowhere(self._decoded(parquet(self._path("packets"))))
+        yield "daemon's ingest limit", self._sent, self._ingest
+        yield 'sink, format("msmq")', self._sent, self._sink
+        yield "archive", self._count, self._archive
+        yield "audit", self._sent, self._audit
+
+    def clean(self) -> None:
+        """What one round has written is not kept for the next."""
+        shutil.rmtree(self._path("archive"), ignore_errors=True)
+        shutil.rmtree(self._path("archive-checkpoint"), ignore_errors=True)
+        with self._daemon.connect() as manager:
+            for number in range(self._target):
+                manager.delete_queue(f"target{number}")
+        self._target = 0
+
+    def _messages(self, columns: Any = None) -> DataFrame:
+        reader = self._spark.read.format("msmq").option("server", self._daemon.url).option("queue", "orders")
+        return (reader.schema(columns) if columns is not None else reader).load()
+
+    def _singles(self) -> None:
+        with self._daemon.connect() as manager, manager.queue("orders").cursor() as cursor:
+            cursor.peek(0)
+            for _ in range(SINGLES - 1):
+                cursor.peek_next(0)
+
+    def _decoded(self, packets: DataFrame) -> DataFrame:
+        names = [field.name for field in schema.MESSAGE]
+
+        def decoded(batches: Iterable[Any]) -> Iterator[Any]:
+            for batch in batches:
+                yield decode(Packets.of_arrow(batch.column(0)), names, on_malformed=OnMalformed.QUARANTINE)
+
+        return packets.mapInArrow(decoded, self._columns_of(names))
+
+    def _columns_of(self, names: list[str]) -> Any:
+        return spark_schema(schema.ALL.empty_table().select(names).schema)
+
+    def _new_target(self) -> str:
+        name = f"target{self._target}"
+        self._target += 1
+        with self._daemon.connect() as manager:
+            manager.create_queue(name, transactional=True)
+        return name
+
+    def _sink(self) -> None:
+        rows = self._spark.read.parquet(self._path("bodies"))
+        options = {"server": self._daemon.url, "queue": self._new_target()}
+        rows.write.format("msmq").options(**options).mode("append").save()
+
+    def _ingest(self) -> None:
+        target = self._new_target()
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            work = [(self._daemon.url, target, self._sent // 2)] * 2
+            stages = [stage for found in pool.starmap(stage_all, work) for stage in found]
+        with BulkClient(self._daemon.url) as client:
+            client.commit(Commit(query=target, batch=0, stages=stages))
+
+    def _archive(self) -> None:
+        archive(
+            self._spark,
+            self._path("archive"),
+            {"server": self._daemon.url, "queue": "orders"},
+            checkpoint=self._path("archive-checkpoint"),
+            keep=True,
+        )
+
+    def _audit(self) -> None:
+        parquet = self._spark.read.parquet
+        to_nowhere(audit(parquet(self._path("sent")), parquet(self._path("acknowledgments"))))
+
+    def _path(self, name: str) -> str:
+        return str(self._place / name)
+
+
+def stage_all(url: str, target: str, count: int) -> list[str]:
+    """Stage so many messages that are ready in memory."""
+    bodies = [random.randbytes(BODY_SIZE) for _ in range(STAGE)]
+    with BulkClient(url) as client:
+        return [
+            client.stage(
+                Stage(
+                    query=target,
+                    batch=0,
+                    groups=[StagedMessages(queue=target, like=MessageProperties(label="order"), bodies=bodies)],
+                )
+            ).stage
+            for _ in range(count // STAGE)
+        ]
+
+
+def to_nowhere(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def fill(folder: Path, count: int) -> float:
+    """Messages into the store of the daemon before it starts. Returns the seconds that it took."""
+    with waypost.open(folder, name="alpha", quota_kb=QUOTA_KB) as manager:
+        names = {queue.info().path.rpartition("\\")[2] for queue in manager.queues()}
+        queue = manager.queue("orders") if "orders" in names else manager.create_queue("orders", transactional=True)
+        missing = count - queue.info().message_count
+        start = perf_counter()
+        for at in range(0, missing, FILL):
+            bodies = [random.randbytes(BODY_SIZE) for _ in range(min(FILL, missing - at))]
+            with manager.transaction() as transaction:
+                queue.send_many(bodies, transaction=transaction, label="order")
+        return perf_counter() - start
+
+
+RATIOS: Final = (
+    ('format("msmq"), all columns', "parquet, all columns"),
+    ('format("msmq"), all columns', "message by message"),
+    ("decode to all columns", "parquet, packets"),
+    ('sink, format("msmq")', "daemon's ingest limit"),
+)
+
+
+def measure(bench: Bench, rounds: int) -> list[Figure]:
+    rates: dict[str, list[float]] = defaultdict(list)
+    rows_of: dict[str, int] = {}
+    for number in range(rounds + 1):
+        for name, rows, step in bench.steps():
+            start = perf_counter()
+            step()
+            seconds = perf_counter() - start
+            # The first round warms up the JVM.
+            if number:
+                rates[name].append(rows / seconds)
+                rows_of[name] = rows
+            print(f"  round {number}: {name}: {rows / seconds:,.0f} rows/s", file=sys.stderr, flush=True)
+        bench.clean()
+    figures = []
+    for name, rows in rows_of.items():
+        pairs = [beside for what, beside in RATIOS if what == name]
+        for beside in pairs or [""]:
+            ratio = median(a / b for a, b in zip(rates[name], rates[beside], strict=True)) if beside else None
+            figures.append(Figure(name, rows, median(rates[name]), beside, ratio))
+    return figures
+
+
+def kind_of(daemon: Daemon) -> Callable[[int, str], str | None]:
+    def kind(process: int, command: str) -> str | None:
+        if process == daemon.process:
+            return "daemon"
+        if "java" in command.partition(" ")[0]:
+            return "JVM"
+        if "pyspark" in command:
+            return "workers"
+        return "driver" if "bench/spark.py" in command else None
+
+    return kind
+
+
+def show(count: int, figures: list[Figure], megabytes: dict[str, float], fill_seconds: float) -> None:
+    print(f"\n{count:,} messages of 1 KiB (filled in {fill_seconds:.0f} s)\n")
+    print(f"| {'what':30} | {'rows':>9} | {'rows/s':>9} | {'ratio':>6} | to |")
+    print(f"|{'-' * 32}|{'-' * 11}|{'-' * 11}|{'-' * 8}|----|")
+    for figure in figures:
+        ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+        print(
+            f"| {figure.what:30} | {figure.rows:9,} | {figure.rows_per_second:9,.0f} | {ratio:>6} | {figure.beside} |"
+        )
+    print("\npeak memory, MB: " + ", ".join(f"{kind} {peak:,.0f}" for kind, peak in sorted(megabytes.items())))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--counts", default=",".join(map(str, COUNTS)), help="how many messages, ascending")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args()
+    build = Path(__file__).resolve().parents[1] / "build"
+    build.mkdir(exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="bench-spark-", dir=build))
+    spark = session("waypost-bench", master="local[2]")
+    try:
+        for count in map(int, arguments.counts.split(",")):
+            seconds = fill(place / "alpha", count)
+            with Daemon(place, "alpha", loopback(61), f"quota_kb={QUOTA_KB}") as daemon:
+                daemon.start()
+                bench = Bench(spark, daemon, place, count)
+                bench.prepare()
+                with Peaks(kind_of(daemon)).watching() as peaks:
+                    figures = measure(bench, arguments.rounds)
+                daemon.stop()
+            show(count, figures, peaks.megabytes, seconds)
+            record.keep(
+                {
+                    f"spark {count}": {
+                        **record.setting(),
+                        "figures": [asdict(figure) for figure in figures],
+                        "peak_megabytes": peaks.megabytes,
+                    }
+                }
+            )
+    finally:
+        spark.stop()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

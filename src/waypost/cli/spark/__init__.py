@@ -1,0 +1,33 @@
+"""`waypost spark ...`: pipelines over whole queues. A verb is loaded when it is asked for, and Spark when it runs."""
+
+from typing import ClassVar, Final
+
+import typer
+
+from waypost.cli.verbs import Verb, Verbs
+
+# In the order of the help.
+VERBS: Final = {
+    "archive": Verb("waypost.cli.spark.archive:archive", "Put the messages of queues into files, for good."),
+    "deadletters": Verb("waypost.cli.spark.deadletters:deadletters", "Say why messages died, and resend or drop them."),
+    "audit": Verb("waypost.cli.spark.audit:audit", "Find messages that are lost, late or duplicated."),
+    "trace": Verb("waypost.cli.spark.trace:trace", "Draw the routes of traced messages."),
+    "decode": Verb("waypost.cli.spark.decode:decode", "Turn captures and raw packets into columns."),
+    "replay": Verb("waypost.cli.spark.replay:replay", "Send archived messages again."),
+    "inventory": Verb("waypost.cli.spark.inventory:inventory", "Say what is in queues: sizes, ages, rates, kinds."),
+}
+
+
+class Pipelines(Verbs):
+    verbs: ClassVar = VERBS
+
+
+app = typer.Typer(cls=Pipelines, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback()
+def _spark() -> None:
+    """Work on whole queues with Spark: find what is lost, look at what is there, archive it, send it again.
+
+    Every verb prints what it found and writes a report (Markdown, HTML and CSV). Needs pip install 'waypost[spark]'.
+    """

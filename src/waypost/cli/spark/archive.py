@@ -1,0 +1,110 @@
+"""`waypost spark archive`: messages of queues into files, and then out of their queues."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from waypost.cli.program import Failure
+from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+
+if TYPE_CHECKING:
+    from waypost.spark.pipelines.report import Report
+
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The archive: a folder, or any place that Spark writes.")]
+Type = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report"]
+
+
+def archive(
+    context: typer.Context,
+    folder: Folder,
+    queues: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUEUE", help="Which queues; the journal of the queue manager unless given."),
+    ] = None,
+    *,
+    pattern: Annotated[
+        str, typer.Option(metavar="PATTERN", help="All queues with such a name: * stands for any letters.")
+    ] = "",
+    queue_type: Annotated[
+        Type | None, typer.Option("--type", help="With journal, it is the journals of the queues.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the messages in their queues.")] = False,
+    kind: Annotated[
+        Literal["parquet", "delta", "iceberg"], typer.Option("--format", help="Plain files, or a table of files.")
+    ] = "parquet",
+    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Messages in one batch at most.")] = 1_000_000,
+    checkpoint: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Where to note how far it has got; in the archive unless given.")
+    ] = "",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Archive nothing: read all files and compare them with the manifests.")
+    ] = False,
+    report: ReportFolder = None,
+    master: Master = None,
+    conf: Conf = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Archive messages, each once, and take them out of their queues when the files are safe.
+
+    The next run of the same command archives what has come since; one that was interrupted goes on where it was.
+    Nobody else should receive from these queues meanwhile.
+
+    \b
+    waypost spark archive ./archive 'orders;journal' 'invoices;journal'
+    waypost spark archive ./archive --type journal --pattern '*' --format delta
+    waypost spark archive ./archive --verify
+    """
+    path = place(folder)
+    options = _selection(queues, pattern, queue_type)
+    with working(context, "archive", master=master, conf=conf, quiet=quiet) as work:
+        if verify:
+            found, is_sound = _verified(work, path)
+        else:
+            name = sha256(repr((work.target.url, sorted(options.items()))).encode()).hexdigest()[:12]
+            options |= {"mode": "peek" if keep else "drain", "maxMessagesPerTrigger": str(batch)}
+            found, is_sound = _archived(work, path, options, kind, checkpoint or f"{path}/_checkpoints/{name}"), True
+    tell(found, report, "archive", as_json=as_json)
+    if not is_sound:
+        raise Failure(found.summary, "the report names them; restore them from a copy.")
+
+
+def place(folder: str) -> str:
+    """The folder in full: Spark may run elsewhere. What has a scheme is Spark's."""
+    return folder.rstrip("/") if "://" in folder else str(Path(folder).expanduser().absolute())
+
+
+def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -> dict[str, str]:
+    if queues and pattern:
+        raise typer.BadParameter("it cannot go with the names of queues", param_hint="--pattern")
+    options = {"queueType": queue_type} if queue_type else {}
+    if queues:
+        options["queues"] = ",".join(queues)
+    elif pattern:
+        options["queuePattern"] = pattern
+    elif not queue_type:
+        options["queueType"] = "journal"
+    return options
+
+
+def _archived(work: Work, path: str, options: dict[str, str], kind: str, checkpoint: str) -> "Report":
+    pipeline = import_module("waypost.spark.pipelines.archive")
+    began = datetime.now(UTC)
+    messages = pipeline.messages_of(work.spark, {"server": work.target.url, **options})
+    pipeline.archive(messages, path, kind=kind, checkpoint=checkpoint).awaitTermination()
+    outcome = pipeline.Outcome.since(work.spark, path, began)
+    origin = ", ".join(f"{name} {value}" for name, value in options.items() if name.startswith("queue"))
+    found: Report = import_module("waypost.spark.pipelines.archive_report").report(outcome, origin=origin)
+    return found
+
+
+def _verified(work: Work, path: str) -> tuple["Report", bool]:
+    reading = import_module("waypost.spark.pipelines.archived")
+    problems = reading.verify(work.spark, path).collect()
+    files = reading.entries(work.spark, path).select("path").distinct().count()
+    found = import_module("waypost.spark.pipelines.archive_report").verification(path, files, problems)
+    return found, not problems

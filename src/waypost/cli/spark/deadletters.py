@@ -1,0 +1,88 @@
+"""`waypost spark deadletters`: why messages died, and what becomes of them."""
+
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Annotated, Any, Literal
+
+import typer
+
+from waypost.cli.daemon import connect
+from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+
+Action = Literal["resend", "park", "drop"]
+
+
+def deadletters(
+    context: typer.Context,
+    action: Annotated[
+        Action | None, typer.Argument(metavar="ACTION", help="resend, park or drop; without one, only tell.")
+    ] = None,
+    *,
+    reason: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORD", help="Only these: reach-queue-timeout, or 0x8002; may be repeated."),
+    ] = None,
+    destination: Annotated[
+        list[str] | None,
+        typer.Option("--dest", metavar="PATTERN", help="Only letters for such a queue; * stands for any letters."),
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Only letters with such a label.")] = None,
+    older: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Only letters that have been there for so long.")
+    ] = 0,
+    to: Annotated[
+        str, typer.Option(metavar="NAME", help="Where to resend them, or to park them, instead of `parked`.")
+    ] = "",
+    parked: Annotated[
+        str, typer.Option(metavar="NAME", help="Look at letters that were parked in this queue, not at new ones.")
+    ] = "",
+    do: Annotated[bool, typer.Option("--do", help="Do it. Without it, the report tells what would be done.")] = False,
+    report: ReportFolder = None,
+    master: Master = None,
+    conf: Conf = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Say why messages were not delivered, and send them again, park them or drop them.
+
+    Letters for transactional queues are sent once, whatever is interrupted. Letters for others are sent without a
+    transaction; if the program is killed while it does that, the next run may send some of them a second time.
+
+    \b
+    waypost spark deadletters
+    waypost spark deadletters resend --reason reach-queue-timeout --dest '*orders' --do
+    waypost spark deadletters drop --label 'heartbeat *' --older 86400 --do
+    """
+    if to and action not in ("resend", "park"):
+        raise typer.BadParameter("it goes with resend and park only", param_hint="--to")
+    if do and action is None:
+        raise typer.BadParameter("say what to do: resend, park or drop", param_hint="--do")
+    with working(context, "deadletters", master=master, conf=conf, quiet=quiet) as work:
+        pipeline = import_module("waypost.spark.pipelines.deadletters")
+        before = datetime.now(UTC) - timedelta(seconds=older) if older else None
+        choice = pipeline.Choice(reason or (), destination or (), label or (), before)
+        with connect(work.target.url, work.target.token) as manager:
+            if do:
+                # Before the letters are read: those that an interrupted run has sent must not be among them.
+                pipeline.settle(manager)
+            queues = [parked] if parked else list(pipeline.QUEUES)
+            found = work.read(queues, pipeline.COLUMNS, onMalformed="null", decodeBody="true")
+            letters = pipeline.chosen(pipeline.unparked(found) if parked else found, choice)
+            groups = pipeline.triage(letters).limit(pipeline.GROUPS).collect()
+            done = _do(work, manager, action, letters, to) if do and groups else None
+            told = import_module("waypost.spark.pipelines.deadletters_report").report(
+                groups, action=action or "", done=done
+            )
+    tell(told, report, "deadletters", as_json=as_json)
+
+
+def _do(work: Work, manager: Any, action: Action | None, letters: Any, to: str) -> Any:
+    pipeline = import_module("waypost.spark.pipelines.deadletters")
+    sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": work.target.url})
+    desk = pipeline.Desk(manager, sink)
+    match action:
+        case "resend":
+            return pipeline.resend(letters, desk, to=to)
+        case "park":
+            return pipeline.park(letters, desk, to=to or pipeline.PARKING)
+    return pipeline.drop(letters, desk)

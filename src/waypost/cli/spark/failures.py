@@ -1,0 +1,58 @@
+"""What goes wrong in Spark, in one sentence: ours if one of our errors is behind it, else the first words of Spark."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from waypost import errors
+from waypost.cli.daemon import failure
+from waypost.cli.program import Failure
+from waypost.errors import WaypostError
+
+# How the end of a Python traceback, which Java hands on as text, names one of our errors.
+_OURS: Final = re.compile(r"^(?:\w+Error: )?waypost(?:\.\w+)*\.([A-Z]\w*): (.+)$", re.MULTILINE)
+_PYTHON: Final = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
+_CAUSE: Final = re.compile(r"^(?:Caused by)?: (?:[\w.$]+\.)?([\w$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
+_CONDITION: Final = re.compile(r"^\[[\w.]+\] ")
+_STATE: Final = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
+_LONGEST: Final = 300
+
+
+def failure_of(error: Exception, log: Path | None) -> Failure:
+    """At the command line. `log` is where Java has told more."""
+    if isinstance(error, WaypostError):
+        return not_available(error) if type(error).__name__ == "SparkNotAvailable" else failure(error)
+    text = str(error)
+    ours = _OURS.findall(text)
+    if ours:
+        return failure(_rebuilt(*ours[-1]))
+    hint = f"Spark tells more in {log}." if log is not None else "--conf spark.log.level=INFO lets Spark tell more."
+    if "JAVA_GATEWAY_EXITED" in text:
+        return Failure("Java did not start, so Spark cannot.", hint)
+    return Failure(f"Spark cannot do it: {_words(text)}", hint)
+
+
+def not_available(error: WaypostError) -> Failure:
+    """Spark, or the Java below it, is not there. The second half of the sentence says what to do."""
+    sentence, _, hint = str(error).partition("; ")
+    return Failure(f"{sentence[:1].upper()}{sentence[1:]}.", f"{hint or 'docs/spark.md tells what Spark needs'}.")
+
+
+def _rebuilt(name: str, sentence: str) -> WaypostError:
+    """The error that a worker raised, as far as its text tells."""
+    kind = getattr(errors, name, WaypostError)
+    try:
+        found = kind(sentence)
+    except TypeError:
+        # It is made of parts, and the sentence has them all.
+        found = WaypostError(sentence)
+    return found if isinstance(found, WaypostError) else WaypostError(sentence)
+
+
+def _words(text: str) -> str:
+    """One sentence of many lines, without numbers of conditions and without traces."""
+    causes = _PYTHON.findall(text) or _CAUSE.findall(text)
+    found = causes[-1][1] if causes and not _CONDITION.match(text) else text.strip().partition("\n")[0]
+    found = _STATE.sub("", _CONDITION.sub("", found)).strip() or "it does not say why"
+    found = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+    return found if found.endswith((".", "?", "!")) else f"{found}."

@@ -1,0 +1,47 @@
+"""`waypost spark inventory`: what is in queues."""
+
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, tell, working
+
+COLUMNS: Final = (
+    *("queue", "seq", "arrived_time", "sent_time", "message_id", "source_qm", "body_size", "body_type", "priority"),
+    *("delivery", "transactional", "xact_id", "xact_first", "xact_last"),
+)
+
+
+def inventory(
+    context: typer.Context,
+    sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]", hidden=True)] = None,
+    *,
+    pattern: Annotated[
+        str, typer.Option(metavar="PATTERN", help="Which queues, if none is named: * stands for any letters.")
+    ] = "*",
+    bodies: Annotated[bool, typer.Option("--bodies", help="Look into bodies to tell their kinds.")] = False,
+    report: ReportFolder = None,
+    master: Master = None,
+    conf: Conf = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Say what is in queues: how much, how old, how fast it comes, of what kind and from whom.
+
+    SOURCE is a queue like orders, the folder of an archive like ./archive, or *.parquet; all queues unless given.
+    Transactional messages are checked for duplicates, order and whole transactions. Nothing is taken out of a queue.
+
+    \b
+    waypost spark inventory
+    waypost spark inventory orders invoices --bodies --report inventory
+    """
+    with working(context, "inventory", master=master, conf=conf, quiet=quiet) as work:
+        columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
+        options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})
+        if not sources:
+            options["queuePattern"] = pattern
+        messages = work.read(sources or (), columns, **options)
+        origin = ", ".join(sources or [f"the queues {pattern}"])
+        found = import_module("waypost.spark.pipelines.inventory_report").report(messages, origin=origin)
+    tell(found, report, "inventory", as_json=as_json)

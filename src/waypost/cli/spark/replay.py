@@ -1,0 +1,126 @@
+"""`waypost spark replay`: messages of an archive to queues again."""
+
+import csv
+import re
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from waypost.cli.program import Failure
+from waypost.cli.spark.archive import Folder, place
+from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# A name, which may be a format name with a sign of its own, and the sign behind it.
+_PAIR: Final = re.compile(r"((?:(?:DIRECT|PUBLIC|PRIVATE|MACHINE|CONNECTOR|DL|MULTICAST)=)?[^=]+)=(.+)", re.IGNORECASE)
+_PAIR_COLUMNS: Final = 2
+
+
+def replay(
+    context: typer.Context,
+    folder: Folder,
+    *,
+    queue: Annotated[str, typer.Option(metavar="PATTERN", help="Only what was archived from such queues.")] = "*",
+    label: Annotated[str, typer.Option(metavar="PATTERN", help="Only messages with such a label.")] = "*",
+    since: Annotated[str, typer.Option(metavar="TIME", help="Only what arrived then or later: 2026-03-01T12:00.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Only what arrived before.")] = "",
+    to: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="FROM=TO", help="Messages of one queue to another; may be repeated."),
+    ] = None,
+    map_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same as a CSV file with two columns.")
+    ] = None,
+    relabel: Annotated[
+        str, typer.Option(metavar="TEXT", help="The new label; {label} stands for the old one.")
+    ] = "{label}",
+    rate: Annotated[float | None, typer.Option(metavar="N", min=0.01, help="Messages in a second at most.")] = None,
+    delivery: Annotated[
+        Literal["exactly-once", "at-least-once"], typer.Option(help="at-least-once for nontransactional queues.")
+    ] = "exactly-once",
+    name: Annotated[
+        str, typer.Option("--id", metavar="NAME", help="Of the replay; the same command has the same unless given.")
+    ] = "",
+    check: Annotated[bool, typer.Option("--check", help="Look for the messages in the queues they went to.")] = False,
+    do: Annotated[bool, typer.Option("--do", help="Send. Without it, the report tells what would be sent.")] = False,
+    report: ReportFolder = None,
+    master: Master = None,
+    conf: Conf = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Send archived messages again: to where they went, or to other queues, here or on other computers.
+
+    The daemon sends them, and carries them to other computers. A replay that was interrupted goes on when the same
+    command is given again, and sends each message once.
+
+    \b
+    waypost spark replay ./archive --queue '*orders*' --since 2026-03-01 --do
+    waypost spark replay ./archive --map 'orders=DIRECT=OS:new\\private$\\orders' --rate 500 --do
+    """
+    wanted: Any = {
+        "queue": queue,
+        "label_pattern": label,
+        "since": _time(since, "--since"),
+        "until": _time(until, "--until"),
+        "destinations": _destinations(to or [], map_file),
+        "label": relabel,
+    }
+    if name and not re.fullmatch(r"[\w.-]+", name):
+        raise typer.BadParameter(f"{name!r} may have letters, digits, dots and hyphens only", param_hint="--id")
+    path = place(folder)
+    with working(context, "replay", master=master, conf=conf, quiet=quiet) as work:
+        pipeline = import_module("waypost.spark.pipelines.replay")
+        chosen = pipeline.Wanted(**wanted)
+        known = name or pipeline.replay_id(path, chosen, work.target.url)
+        plan = pipeline.make_plan(work.spark, path, chosen, name=known, size=pipeline.chunk_size(rate))
+        sent = 0
+        if do:
+            sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": work.target.url})
+            for chunk in pipeline.replay(plan, sink, rate=rate, delivery=delivery):
+                sent += chunk.messages
+        there = pipeline.found_there(plan, lambda dest: _read(work, dest)).collect() if check and plan.sent else None
+        told = import_module("waypost.spark.pipelines.replay_report").report(plan, sent_now=sent, there=there)
+    tell(told, report, "replay", as_json=as_json)
+
+
+def _read(work: Work, name: str) -> "DataFrame | None":
+    return work.read([name], ("label", "body"))
+
+
+def _time(text: str, option: str) -> datetime | None:
+    """In UTC unless it says otherwise."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no time like 2026-03-01T12:00", param_hint=option) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _destinations(pairs: list[str], file: Path | None) -> dict[str, str]:
+    found = dict(_rows(file)) if file is not None else {}
+    for pair in pairs:
+        match = _PAIR.fullmatch(pair)
+        if match is None:
+            raise typer.BadParameter(f"{pair!r} is not FROM=TO", param_hint="--map")
+        found[match[1].strip()] = match[2].strip()
+    return found
+
+
+def _rows(file: Path) -> list[tuple[str, str]]:
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(opened) if any(map(str.strip, row))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise Failure(f"{file} cannot be read: {error}.", "it is a CSV file, in UTF-8, with two columns.") from None
+    for row in rows:
+        if len(row) != _PAIR_COLUMNS or not all(row):
+            raise Failure(f"{file} has the line {','.join(row)!r}.", "a line has a name, a comma and another name.")
+    return [(row[0], row[1]) for row in rows]

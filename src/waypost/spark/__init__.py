@@ -1,0 +1,41 @@
+"""Waypost on Spark: the messages of queues as DataFrames, and DataFrames as messages.
+
+    from waypost.spark import session
+
+    spark = session()
+    spark.read.format("msmq").option("server", "127.0.0.1").option("queue", "orders").load().show()
+
+`session` makes a SparkSession with the settings that messages need and finds a Java for it; `register` gives the format
+`msmq` to a SparkSession that somebody else made; `purge` takes what was read out of its queue. Needs the extra `spark`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from waypost.spark.java import SparkNotAvailable
+from waypost.spark.session import require_packages, session
+
+if TYPE_CHECKING:
+    from waypost.spark.purging import purge
+    from waypost.spark.source import MsmqDataSource, register
+
+__all__ = ["MsmqDataSource", "SparkNotAvailable", "purge", "register", "session"]
+
+# Loaded when they are asked for: every process of Spark imports this package.
+_HOMES: Final = {
+    "MsmqDataSource": "waypost.spark.source",
+    "purge": "waypost.spark.purging",
+    "register": "waypost.spark.source",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            require_packages()
+            return getattr(import_module(_HOMES[name]), name)
+        raise AttributeError(f"module 'waypost.spark' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,144 @@
+"""The values of options, which Spark hands over as text: each as what it means, or the sentence that refuses it."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from waypost.client.excerpt import excerpt
+from waypost.errors import InvalidParameter
+
+T = TypeVar("T")
+
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|h|d)?", re.ASCII | re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_BOOLEANS: Final = {"true": True, "false": False}
+_MAX_NUMBER: Final = (1 << 56) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The options as they were given; names are compared without regard to case."""
+
+    values: Mapping[str, str]
+
+    def text(self, name: str) -> str | None:
+        """None if it was not given. Raises InvalidParameter if it is empty."""
+        found = self.values.get(name.lower())
+        if found is not None and not found.strip():
+            raise InvalidParameter(f"the option {name} is empty; give it a value or leave it out")
+        return found
+
+    def read(self, name: str, reader: Callable[[str, str], T], default: T) -> T:
+        found = self.text(name)
+        return default if found is None else reader(name, found)
+
+    def word(self, name: str, words: Sequence[str], default: str) -> str:
+        found = self.text(name)
+        if found is None:
+            return default
+        if found.lower() not in words:
+            raise refused(name, found, f"one of {', '.join(words)}")
+        return found.lower()
+
+    def secret(self, name: str, environment: str | None) -> str | None:
+        """The content of the file that the option names, or else what the environment says."""
+        found = self.text(name)
+        if found is None:
+            return environment or None
+        try:
+            return Path(found).read_text(encoding="utf-8").strip() or None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise InvalidParameter(
+                f"the option {name} names {excerpt(found)}, which cannot be read: {reason}"
+            ) from None
+
+
+def refused(name: str, found: object, allowed: str) -> InvalidParameter:
+    return InvalidParameter(f"the option {name} is {allowed}, not {excerpt(found)}")
+
+
+def boolean(name: str, text: str) -> bool:
+    found = _BOOLEANS.get(text.strip().lower())
+    if found is None:
+        raise refused(name, text, "true or false")
+    return found
+
+
+def count(name: str, text: str) -> int:
+    return _whole(name, text, 1)
+
+
+def count_or_none(name: str, text: str) -> int:
+    """Where 0 means never."""
+    return _whole(name, text, 0)
+
+
+def seconds(name: str, text: str) -> float:
+    found = _SPAN.fullmatch(text.strip())
+    if found is None or not (span := float(found[1]) * _SECONDS[(found[2] or "s").lower()]):
+        raise refused(name, text, "a time like 90, 90s, 15m or 1h")
+    return span
+
+
+def size(name: str, text: str) -> int:
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or not (number := int(found[1]) * _BYTES[found[2].lower()]):
+        raise refused(name, text, "a number of bytes like 1048576, 512k, 64m or 1g")
+    return number
+
+
+def time(name: str, text: str) -> datetime:
+    """ISO 8601, in UTC unless it says otherwise, or milliseconds since 1970."""
+    try:
+        if text.strip().isdecimal():
+            return datetime.fromtimestamp(int(text) / 1000, UTC)
+        found = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError, OSError):
+        raise refused(name, text, "a time like 2026-03-01T08:00:00Z, or milliseconds since 1970") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def positions(name: str, text: str) -> dict[str, int]:
+    """A number for each queue, or the whole object that a checkpoint has for it."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not found:
+        raise refused(name, text, 'earliest, latest or JSON like {"orders": 42}')
+    return {queue: _position(name, queue, value) for queue, value in found.items()}
+
+
+def names(name: str, text: str) -> tuple[str, ...]:
+    """A list with commas, which no name of a queue can have."""
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise refused(name, text, "a list of queues like orders,returns without an empty place")
+    twice = {part for part in found if [each.lower() for each in found].count(part.lower()) > 1}
+    if twice:
+        raise InvalidParameter(f"the option {name} names {excerpt(min(twice))} twice")
+    return found
+
+
+def _position(name: str, queue: str, value: Any) -> int:
+    found = value.get("seq") if isinstance(value, dict) else value
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _MAX_NUMBER:
+        raise InvalidParameter(
+            f"the option {name} gives the queue {excerpt(queue)} the place {excerpt(value)}; "
+            f"give the arrival number (seq) of a message, or 0"
+        )
+    return found
+
+
+def _whole(name: str, text: str, least: int) -> int:
+    stripped = text.strip()
+    if not (stripped.isascii() and stripped.isdecimal() and len(stripped) < 18 and int(stripped) >= least):
+        raise refused(name, text, f"a whole number from {least} on")
+    return int(stripped)

@@ -1,0 +1,129 @@
+"""Any MSMQ host as an origin, through MS-MQRR or MS-MQQP: the way for hosts without Waypost, a round trip a message.
+
+A host finds a message by the identifier of one that is in the queue, and not by a place in the order of arrival
+(readings MQDMPR 3.C), so to plan and to read is to walk over the whole queue with a cursor. It does not tell what is
+uncommitted or locked there: what a transaction sends late, behind what was read, is missed. Journals, dead letters and
+queues at rest are safe. A queue that was deleted and created again is not noticed.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import accumulate, pairwise, takewhile
+from typing import Final
+
+import numpy as np
+
+from waypost.arrow.packets import ATTRIBUTES, Packets
+from waypost.client.bulk.schema import BulkQueue, PlannedRange
+from waypost.client.message import Message
+from waypost.client.msmq.host import Host
+from waypost.errors import InvalidParameter, MessageNotFound
+from waypost.spark.origin import Limits, Part
+
+_MASK: Final = (1 << 56) - 1
+_PAGE: Final = 500
+_PAGE_BYTES: Final = 4 << 20
+_FORMAT: Final = 1
+
+
+class HostOrigin:
+    """See waypost.spark.origin.Origin. Queues are named as `Host.queue` takes them."""
+
+    def __init__(self, host: Host) -> None:
+        self._host: Final = host
+
+    def queues(self, pattern: str) -> Sequence[BulkQueue]:
+        raise InvalidParameter(f"an MSMQ host does not list its queues for {pattern!r}; name them with `queue`")
+
+    def queue(self, name: str) -> BulkQueue:
+        messages = [(_seq(each), each.size, each.arrived_time, each.transactional) for each in self._messages(name)]
+        last = max((seq for seq, *_ in messages), default=0)
+        return BulkQueue(
+            format_name=self._host.queue(name).format_name,
+            path=name,
+            kind="remote",
+            transactional=any(transactional for *_, transactional in messages),
+            epoch="",
+            count=len(messages),
+            bytes=sum(size for _, size, *_ in messages),
+            first=min((seq for seq, *_ in messages), default=0),
+            last=last,
+            stable=last,
+            committed=last,
+            oldest=min((int(arrived.timestamp()) for _, _, arrived, _ in messages), default=0),
+            held=0,
+            held_s=0.0,
+        )
+
+    def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
+        end = _MASK if up_to is None else up_to
+        found = sorted((_seq(message), message.size) for message in self._messages(name, after, end))
+        found = found[: limits.max_messages]
+        if limits.max_bytes is not None:
+            sizes = accumulate(size for _, size in found)
+            found = found[: max(len(list(takewhile(limits.max_bytes.__ge__, sizes))), 1)]
+        parts = min(parts, len(found))
+        ranks = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
+        bounds = [after, *(found[rank - 1][0] for rank in ranks[1:])]
+        return PlannedRange(epoch="", bounds=bounds, counts=[stop - start for start, stop in pairwise(ranks)])
+
+    def seq_at(self, name: str, time: datetime) -> int:
+        return max((_seq(message) for message in self._messages(name) if message.arrived_time < time), default=0)
+
+    def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
+        page: list[Message] = []
+        size = 0
+        for message in self._messages(name, after, up_to):
+            page.append(message)
+            size += message.size
+            if len(page) == _PAGE or size >= _PAGE_BYTES:
+                yield _packets(name, page)
+                page, size = [], 0
+        if page:
+            yield _packets(name, page)
+
+    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
+        count = 0
+        queue = self._host.queue(name)
+        for lookup_id in [message.lookup_id for message in self._messages(name, 0, up_to)]:
+            # What somebody else has received meanwhile is gone as well.
+            with suppress(MessageNotFound):
+                queue.receive(0, lookup_id=lookup_id)
+                count += 1
+        return count
+
+    def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:
+        raise _no_claims()
+
+    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
+        raise _no_claims()
+
+    def read_claim(self, name: str, part: Part, *, epoch: str) -> Iterator[Packets]:
+        raise _no_claims()
+
+    def close(self) -> None:
+        self._host.close()
+
+    def _messages(self, name: str, after: int = 0, up_to: int = _MASK) -> Iterator[Message]:
+        """Those of a range, by priority and then in the order of arrival."""
+        return (message for message in self._host.queue(name).browse() if after < _seq(message) <= up_to)
+
+
+def _packets(name: str, messages: Sequence[Message]) -> Packets:
+    packets = Packets.of([message.packet for message in messages])
+    attributes = np.zeros(len(messages), ATTRIBUTES)
+    attributes["format"] = _FORMAT
+    attributes["arrival_time"] = [int(message.arrived_time.timestamp()) for message in messages]
+    attributes["abort_count"] = [message.abort_count for message in messages]
+    attributes["move_count"] = [message.move_count for message in messages]
+    lookup_ids = np.array([message.lookup_id for message in messages], np.uint64)
+    return Packets(packets.data, packets.offsets, name, lookup_ids, attributes)
+
+
+def _seq(message: Message) -> int:
+    return message.lookup_id & _MASK
+
+
+def _no_claims() -> InvalidParameter:
+    return InvalidParameter("messages of an MSMQ host cannot be claimed; read it in the mode peek or drain")

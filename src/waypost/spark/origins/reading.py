@@ -1,0 +1,51 @@
+"""What a daemon and the folder of a store are read by alike: ranges of arrival numbers."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final, Generic, TypeVar
+
+from msgspec import UNSET
+
+from waypost.arrow.packets import Packets
+from waypost.client.bulk.client import BulkClient
+from waypost.client.bulk.folder import FolderReader
+from waypost.client.bulk.schema import BulkQueue, Locked, PlannedRange, PlanRange
+from waypost.spark.origin import Limits
+
+C = TypeVar("C", BulkClient, FolderReader)
+
+
+class RangeReading(Generic[C]):
+    """The reading half of an Origin."""
+
+    def __init__(self, client: C, locked: Locked) -> None:
+        self._client: Final[C] = client
+        self._locked: Final[Locked] = locked
+
+    def queues(self, pattern: str) -> Sequence[BulkQueue]:
+        return self._client.queues(pattern, "all")
+
+    def queue(self, name: str) -> BulkQueue:
+        return self._client.queue(name)
+
+    def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
+        wanted = PlanRange(
+            after=after,
+            up_to=UNSET if up_to is None else up_to,
+            max_messages=UNSET if limits.max_messages is None else limits.max_messages,
+            max_bytes=UNSET if limits.max_bytes is None else limits.max_bytes,
+            parts=parts,
+            locked=self._locked,
+            epoch=epoch,
+        )
+        return self._client.plan(name, wanted)
+
+    def seq_at(self, name: str, time: datetime) -> int:
+        return self._client.seq_at(name, time)
+
+    def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
+        for frame in self._client.read_all(name, after, up_to, locked=self._locked, epoch=epoch):
+            yield Packets.of_frame(frame, name)
+
+    def close(self) -> None:
+        self._client.close()

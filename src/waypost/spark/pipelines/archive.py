@@ -1,0 +1,197 @@
+"""Archive: the messages of queues into Parquet, for good, and out of their queues once they are safe there.
+
+    archive(stream, "/archive").awaitTermination()
+    read_archive(spark, "/archive").where("queue like '%orders%'").show()
+
+`stream` is `spark.readStream.format("msmq")` in mode `drain` (or `peek` to leave them in their queues). What happens to
+a batch, and what the next run does if everything ends there:
+
+    1. Spark notes which range of which queues the batch is.     The same batch begins again.
+    2. Files are written, and forced to disk.                    They are replaced: same batch, same folder.
+    3. The table of Delta or Iceberg takes the files over.       It tells that it has the batch, and the files stay.
+    4. The manifest of the batch is written, and forced to disk. The batch is passed over: it is archived.
+    5. Spark notes that the batch is done.
+    6. The source takes the range out of the queues.             It is taken out when the next run begins.
+
+So a message is in the queue until step 6 and in the archive from step 4 on. Readers go by the manifests, which name
+whole files of whole batches; what a killed run has left beside them is not seen. A batch is named after the query and
+its number: the query is another one when its checkpoint is lost, and cannot replace what is archived.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.manifest import (
+    MESSAGE,
+    Batch,
+    Entry,
+    entries_of,
+    flush,
+    has_manifest,
+    noted,
+    write_manifest,
+)
+
+FORMATS: Final = ("parquet", "delta", "iceberg")
+CHECKPOINTS: Final = "_checkpoints"
+# What a batch is at most: a few hundred MiB of files, and as many messages to hold back from a purge.
+MESSAGES_PER_BATCH: Final = 1_000_000
+
+
+class Table(Protocol):
+    """What the files of a batch belong to, and how they lie below the path."""
+
+    def write(self, messages: DataFrame, batch: Batch) -> None:
+        """The files, in place of those that the batch has already."""
+
+    def files(self, batch: Batch) -> str:
+        """Where they are, as a glob."""
+
+    def has(self, batch: Batch) -> bool:
+        """Whether the table has taken the batch over."""
+
+    def commit(self, batch: Batch, entries: list[Entry]) -> None:
+        """Take it over, for all readers at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetTree:
+    """queue=.../date=.../batch=.../part-*.parquet: plain files, which the manifest alone makes part of the archive."""
+
+    path: str
+
+    def write(self, messages: DataFrame, batch: Batch) -> None:
+        writer = _named(messages, batch).write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writer.option("compression", "zstd").partitionBy("queue", "date", "batch").parquet(self.path)
+
+    def files(self, batch: Batch) -> str:
+        return f"{self.path}/queue=*/date=*/batch={batch}"
+
+    def has(self, batch: Batch) -> bool:  # noqa: ARG002
+        return False
+
+    def commit(self, batch: Batch, entries: list[Entry]) -> None:
+        """The manifest does that."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatFiles:
+    """data/BATCH/part-*.parquet, for tables that keep account of their files and want every column inside them."""
+
+    path: str
+
+    def write(self, messages: DataFrame, batch: Batch) -> None:
+        _named(messages, batch).write.mode("overwrite").option("compression", "zstd").parquet(self.files(batch))
+
+    def files(self, batch: Batch) -> str:
+        return f"{self.path}/data/{batch}"
+
+
+def table_of(path: str, kind: str) -> Table:
+    """The table at the path. Raises InvalidParameter if there is no such kind, or its library is not installed."""
+    if kind not in FORMATS:
+        raise InvalidParameter(f"an archive is {', '.join(FORMATS)}, not {kind!r}")
+    if kind == "parquet":
+        return ParquetTree(path)
+    try:
+        home = import_module(f"waypost.spark.pipelines.{kind}")
+    except ModuleNotFoundError as error:
+        raise InvalidParameter(
+            f"an archive of {kind} needs {error.name}, which is not installed; pip install 'waypost[{kind}]' does that"
+        ) from None
+    found: Table = home.table(path)
+    return found
+
+
+def messages_of(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The stream of what an archive holds, malformed packets too. `options` are those of format("msmq")."""
+    reader = spark.readStream.format("msmq").schema(from_arrow_schema(MESSAGE)).option("onMalformed", "quarantine")
+    return reader.options(**options).load()
+
+
+def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint: str = "") -> StreamingQuery:
+    """Archive what a stream has now, batch by batch, and end. The same checkpoint goes on where it ended."""
+    path = path.rstrip("/")
+    table = table_of(path, kind)
+    _refuse_mixture(messages.sparkSession, path, kind)
+
+    def each(batch: DataFrame, number: int) -> None:
+        query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert query, "Spark tells the query of a batch"
+        archive_batch(batch, path, table, Batch(query, number))
+
+    writer = messages.writeStream.foreachBatch(each).trigger(availableNow=True)
+    return writer.option("checkpointLocation", checkpoint or f"{path}/{CHECKPOINTS}/default").start()
+
+
+def archive_batch(messages: DataFrame, path: str, table: Table, batch: Batch) -> None:
+    """Steps 2 to 4. A batch that has a manifest is not touched."""
+    spark = messages.sparkSession
+    if has_manifest(spark, path, batch):
+        return
+    if not table.has(batch):
+        table.write(messages, batch)
+    entries = entries_of(spark, path, table.files(batch))
+    flush(path, {entry.path for entry in entries})
+    if entries and not table.has(batch):
+        table.commit(batch, entries)
+    write_manifest(spark, path, batch, entries)
+
+
+def _named(messages: DataFrame, batch: Batch) -> DataFrame:
+    """With the batch, and the day on which a message came, or was sent if that is not known."""
+    day = sf.to_date(sf.coalesce("arrived_time", "sent_time"))
+    return messages.select(*MESSAGE.names).withColumns({"date": day, "batch": sf.lit(str(batch))})
+
+
+def _refuse_mixture(spark: SparkSession, path: str, kind: str) -> None:
+    """Its readers could not read an archive of two kinds."""
+    first = noted(spark, path).select("path").head()
+    if first is not None and first.path.startswith("queue=") is not (kind == "parquet"):
+        other = "Parquet files" if first.path.startswith("queue=") else "a table of Delta or Iceberg"
+        raise InvalidParameter(f"{path} is an archive of {other}; archive into it as such, or into another folder")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run has archived: the manifests since `began`."""
+
+    path: str
+    began: datetime
+    entries: DataFrame
+
+    @classmethod
+    def since(cls, spark: SparkSession, path: str, began: datetime) -> "Outcome":
+        entries = noted(spark, path).where(sf.col("written") >= sf.lit(began.astimezone(UTC)))
+        return cls(path, began, entries)
+
+    def by_day(self) -> DataFrame:
+        """For every queue and day: batches, files, messages, their bytes and the range of their numbers."""
+        return (
+            self.entries.groupBy("queue", "date")
+            .agg(
+                sf.countDistinct("batch").alias("batches"),
+                sf.count("*").alias("files"),
+                *(sf.sum(name).alias(name) for name in ("messages", "malformed", "bytes")),
+                sf.min("first_seq").alias("first_seq"),
+                sf.max("last_seq").alias("last_seq"),
+            )
+            .orderBy("queue", "date")
+        )
+
+    def batches(self) -> int:
+        return self.entries.select("batch").distinct().count()
+
+    def stored_bytes(self) -> int:
+        """Of the files, each of which may hold several queues and days."""
+        files = self.entries.select("path", "file_bytes").distinct()
+        return sum(row.file_bytes for row in files.collect())

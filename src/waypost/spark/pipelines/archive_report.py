@@ -1,0 +1,87 @@
+"""The report of a run of the archive, and of a check of one."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Row
+
+from waypost.spark.pipelines import plots
+from waypost.spark.pipelines.archive import Outcome
+from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
+from waypost.spark.pipelines.report_values import shown
+
+DRAWN: Final = 12
+_DAYS: Final = (
+    Column("queue", "Queue", Kind.CODE),
+    Column("date", "Day"),
+    Column("messages", "Messages", Kind.COUNT),
+    Column("malformed", "Malformed", Kind.COUNT),
+    Column("bytes", "Packets", Kind.BYTES),
+    Column("files", "Files", Kind.COUNT),
+    Column("batches", "Batches", Kind.COUNT),
+    Column("first_seq", "First", Kind.CODE),
+    Column("last_seq", "Last", Kind.CODE),
+)
+_PROBLEMS: Final = (
+    Column("path", "File", Kind.CODE),
+    Column("queue", "Queue", Kind.CODE),
+    Column("date", "Day"),
+    Column("problem", "Problem"),
+)
+
+
+def report(outcome: Outcome, *, origin: str = "") -> Report:
+    """What was archived, by queue and day."""
+    days = outcome.by_day().collect()
+    messages, size = _total(days, "messages"), _total(days, "bytes")
+    queues = len({day["queue"] for day in days})
+    stored = outcome.stored_bytes()
+    summary = (
+        f"{messages:,} messages of {_queues(queues)} are in {outcome.path}."
+        if messages
+        else f"There was nothing new to archive in {outcome.path}."
+    )
+    figures = [
+        Figure("Messages", messages, note=f"of {_queues(queues)}"),
+        Figure("Packets", size, Kind.BYTES),
+        Figure(
+            "Files", stored, Kind.BYTES, note=f"{size / stored:.1f} times smaller" if stored and size > stored else ""
+        ),
+        Figure("Batches", outcome.batches()),
+    ]
+    malformed = _total(days, "malformed")
+    if malformed:
+        figures.append(Figure("Malformed", malformed, note="kept as they are", tone=Tone.WARNING))
+    parts: list[Part] = [Table.of("days", "By queue and day", _DAYS, [day.asDict() for day in days])]
+    by_queue: dict[str, int] = {}
+    for day in days:
+        by_queue[day["queue"]] = by_queue.get(day["queue"], 0) + day["messages"]
+    if len(by_queue) > 1:
+        most = dict(sorted(by_queue.items(), key=lambda item: -item[1])[:DRAWN])
+        parts.insert(0, plots.bars("queues", "Messages by queue", most, text="Messages that were archived, by queue."))
+    return Report("Archive", summary, figures, [Section("What was archived", "", parts)], origin)
+
+
+def verification(path: str, files: int, problems: Sequence[Row]) -> Report:
+    """What a check of all files has found."""
+    count = len({row["path"] for row in problems})
+    summary = (
+        f"{count:,} of {files:,} files of {path} are not what their manifests say."
+        if problems
+        else f"All {files:,} files of {path} are what their manifests say."
+    )
+    figures = [Figure("Files", files), Figure("Wrong", count, tone=Tone.of_problems(count))]
+    parts: list[Part] = (
+        [Table.of("problems", "Files", _PROBLEMS, [row.asDict() for row in problems])] if problems else []
+    )
+    if problems:
+        parts.insert(0, Note("What is missing here cannot be replayed.", Tone.BAD))
+    return Report("Archive, verified", summary, figures, [Section("Differences", "", parts)] if parts else [], path)
+
+
+def _total(rows: Sequence[Row], name: str) -> int:
+    return sum(row[name] for row in rows)
+
+
+def _queues(count: int) -> str:
+    return f"{shown(count, Kind.COUNT)} queue{'' if count == 1 else 's'}"

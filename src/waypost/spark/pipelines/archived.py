@@ -1,0 +1,76 @@
+"""Reading an archive back: by its manifests, so that whole batches are seen and each once."""
+
+from collections.abc import Collection
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES, is_path_missing, noted, summed
+
+SCHEMA: Final = from_arrow_schema(ARCHIVED)
+_CHECKED: Final = ("messages", "malformed", "bytes", "file_bytes", "first_seq", "last_seq", "digest")
+
+
+def read_archive(spark: SparkSession, path: str, *, batches: Collection[str] | None = None) -> DataFrame:
+    """The messages of an archive, or of some of its batches, with the columns ARCHIVED of the manifest.
+
+    Raises InvalidParameter if the path is no archive, or a file of it is gone.
+    """
+    path = path.rstrip("/")
+    files = sorted({row.path for row in entries(spark, path, batches=batches).select("path").collect()})
+    if not files:
+        return spark.createDataFrame([], SCHEMA)
+    try:
+        return spark.read.schema(SCHEMA).option("basePath", path).parquet(*(f"{path}/{name}" for name in files))
+    except AnalysisException as error:
+        if is_path_missing(error):
+            raise InvalidParameter(
+                f"a file that belongs to the archive {path} is gone; verify it to see which"
+            ) from None
+        raise
+
+
+def entries(spark: SparkSession, path: str, *, batches: Collection[str] | None = None) -> DataFrame:
+    """What the manifests say. Raises InvalidParameter if the path is no archive."""
+    found = noted(spark, path)
+    if found.isEmpty():
+        raise InvalidParameter(f"{path} is no archive, or nothing was archived there: it has nothing in {BATCHES}")
+    return found if batches is None else found.where(sf.col("batch").isin(list(batches)))
+
+
+def verify(spark: SparkSession, path: str) -> DataFrame:
+    """Read every file and compare it with its manifest: a row with `path`, `queue`, `date` and `problem` for each
+    difference. Raises InvalidParameter if the path is no archive."""
+    path = path.rstrip("/")
+    wanted = entries(spark, path)
+    names = ["path", "queue", "date"]
+    found = summed(_read_all(spark, path))
+    found = found.select(*names, *(sf.col(name).alias(f"found_{name}") for name in _CHECKED))
+    problems = [
+        sf.when(
+            ~sf.col(name).eqNullSafe(sf.col(f"found_{name}")),
+            sf.format_string(f"{name} is %s, not %s", sf.col(f"found_{name}"), sf.col(name)),
+        )
+        for name in _CHECKED
+    ]
+    gone = sf.col("found_messages").isNull()
+    problem = sf.when(gone, sf.lit("the file is not there, or cannot be read")).otherwise(sf.concat_ws("; ", *problems))
+    keys = [wanted[name].eqNullSafe(found[name]) for name in names]
+    joined = wanted.join(found, keys, "left")
+    return joined.select(*(wanted[name] for name in names), problem.alias("problem")).where("problem != ''")
+
+
+def _read_all(spark: SparkSession, path: str) -> DataFrame:
+    """Whatever files there are and can be read."""
+    reader = spark.read.schema(SCHEMA).option("basePath", path).option("ignoreCorruptFiles", "true")
+    for files in (f"{path}/queue=*/date=*/batch=*", f"{path}/data/*"):
+        try:
+            return reader.parquet(files)
+        except AnalysisException as error:
+            if not is_path_missing(error):
+                raise
+    raise InvalidParameter(f"all files of the archive {path} are gone")

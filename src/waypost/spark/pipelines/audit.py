@@ -1,0 +1,192 @@
+"""Delivery audit: what was sent against what came back about it.
+
+An acknowledgment has the id of the message that it is about as its correlation id (MS-MQQB 3.1.7.15). MSMQ counts time
+in seconds, and each computer by its own clock: a latency may be a second off, and below 0 where clocks differ.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from waypost.spark.pipelines.expressions import is_negative, moment, percentiles, seconds_between
+from waypost.wire.message_class import MessageClass
+from waypost.wire.message_properties import PA, PR
+
+RECEIVED: Final = "received"
+REACHED: Final = "reached"
+REFUSED: Final = "refused"
+LOST: Final = "lost"
+WAITING: Final = "waiting"
+UNASKED: Final = "unasked"
+OUTCOMES: Final = (RECEIVED, REACHED, REFUSED, LOST, WAITING, UNASKED)
+
+ROUTE: Final = ("source_qm", "dest_queue")
+SHARES: Final = (0.5, 0.95, 0.99)
+
+# Ids of one queue manager begin alike, and Spark sorts by the first bytes: a number before them makes that quick.
+_KEY: Final = ["key", "message_id"]
+_ABOUT: Final = ("message_id", *ROUTE, "label", "sent_time", "acknowledge")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When a message counts as late, and when it is lost rather than on its way."""
+
+    late_after: timedelta = timedelta(minutes=1)
+    lost_after: timedelta = timedelta(minutes=10)
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    # By how much the clocks of two computers may differ. Only a stream needs it.
+    skew: timedelta = timedelta(minutes=5)
+
+
+def audit(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:
+    """A row for each message that was sent, with its `outcome`.
+
+    received  an application took it        reached  it is in its queue        refused  `refusal` is the class
+    lost      no word, and the time is over waiting  no word yet               unasked  its sender wanted no word
+
+    `late` and `duplicated` (the same thing happened to it twice) are told beside the outcome.
+    """
+    return outcomes(_about(sent).join(_words(acknowledgments), _KEY, "left"), rules or Rules())
+
+
+def unmatched(sent: DataFrame, acknowledgments: DataFrame) -> DataFrame:
+    """Acknowledgments about messages that are not among those sent, a row for each such message."""
+    return _words(acknowledgments).join(_about(sent), _KEY, "left_anti").drop("key")
+
+
+def matched(sent: DataFrame, acknowledgments: DataFrame) -> DataFrame:
+    """Both at once for who needs both: `is_sent` is null for acknowledgments about messages that were not sent."""
+    about = _about(sent).where(sf.col("message_id").isNotNull()).withColumn("is_sent", sf.lit(True))
+    return about.join(_words(acknowledgments), _KEY, "full")
+
+
+def outcomes(joined: DataFrame, rules: Rules) -> DataFrame:
+    """From messages with the words about them to what became of each."""
+    reach, receive = (seconds_between(sf.col("sent_time"), sf.col(name)) for name in ("reached_time", "received_time"))
+    first = sf.least(reach, receive)
+    is_asked = sf.coalesce(sf.col("acknowledge"), sf.lit(PA)).bitwiseAND(sf.lit(PA | PR)) != 0
+    outcome = (
+        sf.when(sf.col("received_time").isNotNull(), RECEIVED)
+        .when(sf.col("refused_time").isNotNull(), REFUSED)
+        .when(sf.col("reached_time").isNotNull(), REACHED)
+        .when(~is_asked, UNASKED)
+        .when(sf.col("sent_time") > moment(rules.now - rules.lost_after), WAITING)
+        .otherwise(LOST)
+    )
+    return joined.select(
+        *(name for name in _ABOUT if name != "acknowledge"),
+        outcome.alias("outcome"),
+        sf.coalesce(first > rules.late_after.total_seconds(), sf.lit(False)).alias("late"),
+        sf.coalesce(sf.greatest("reach_count", "receive_count") > 1, sf.lit(False)).alias("duplicated"),
+        "reached_time",
+        "received_time",
+        "refused_time",
+        "refusal",
+        reach.alias("reach_seconds"),
+        receive.alias("receive_seconds"),
+        sf.coalesce("reach_count", sf.lit(0)).alias("reach_count"),
+        sf.coalesce("receive_count", sf.lit(0)).alias("receive_count"),
+    )
+
+
+def routes(audited: DataFrame) -> DataFrame:
+    """A row for each source and destination: how many messages had which outcome, and how long they took."""
+    counts = [sf.count_if(sf.col("outcome") == name).alias(name) for name in OUTCOMES]
+    spans = ("reach", "receive")
+    found = audited.groupBy(*ROUTE).agg(
+        sf.count("*").alias("sent"),
+        *counts,
+        sf.count_if("late").alias("late"),
+        sf.count_if("duplicated").alias("duplicated"),
+        *(percentiles(sf.col(f"{name}_seconds"), SHARES).alias(name) for name in spans),
+        *(sf.max(f"{name}_seconds").alias(f"{name}_max") for name in spans),
+    )
+    times = [
+        column
+        for name in spans
+        for column in (
+            *(sf.col(name)[at].alias(f"{name}_p{share * 100:.0f}") for at, share in enumerate(SHARES)),
+            sf.col(f"{name}_max"),
+        )
+    ]
+    return found.select(*ROUTE, "sent", *OUTCOMES, "late", "duplicated", *times).orderBy(sf.desc("sent"), *ROUTE)
+
+
+def refusals(audited: DataFrame) -> DataFrame:
+    """Why messages were refused, by destination."""
+    refused = audited.where(sf.col("outcome") == REFUSED)
+    return (
+        refused.groupBy("dest_queue", "refusal")
+        .agg(sf.count("*").alias("messages"))
+        .orderBy(sf.desc("messages"), "dest_queue", "refusal")
+    )
+
+
+def audit_stream(sent: DataFrame, acknowledgments: DataFrame, rules: Rules | None = None) -> DataFrame:
+    """The same for two streams: a row for each message and acknowledgment, or one without, outcome lost, when
+    `lost_after` is over. Spark keeps in its state what is younger than that.
+    """
+    rules = rules or Rules()
+    wait, skew = (f"INTERVAL {round(span.total_seconds())} SECONDS" for span in (rules.lost_after, rules.skew))
+    about = sent.select(*_ABOUT).withWatermark("sent_time", f"{round(rules.skew.total_seconds())} seconds")
+    words = (
+        acknowledgments.where(_is_word())
+        .select(sf.col("correlation_id"), sf.col("message_class").alias("word"), sf.col("sent_time").alias("word_time"))
+        .withWatermark("word_time", f"{round(rules.skew.total_seconds())} seconds")
+    )
+    belongs = sf.expr(
+        f"correlation_id = message_id AND word_time >= sent_time - {skew} AND word_time <= sent_time + {wait}"
+    )
+    outcome = (
+        sf.when(sf.col("word").isNull(), LOST)
+        .when(sf.col("word") == MessageClass.MQMSG_CLASS_ACK_RECEIVE, RECEIVED)
+        .when(sf.col("word") == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, REACHED)
+        .otherwise(REFUSED)
+    )
+    seconds = seconds_between(sf.col("sent_time"), sf.col("word_time"))
+    return about.join(words, belongs, "leftOuter").select(
+        *(name for name in _ABOUT if name != "acknowledge"),
+        outcome.alias("outcome"),
+        sf.coalesce(seconds > rules.late_after.total_seconds(), sf.lit(False)).alias("late"),
+        "word_time",
+        sf.when(is_negative(sf.col("word")), sf.col("word")).alias("refusal"),
+        seconds.alias("seconds"),
+    )
+
+
+def _words(acknowledgments: DataFrame) -> DataFrame:
+    """One row for each message with all that is said about it, so that a join makes no rows of its own."""
+    message_class, time = sf.col("message_class"), sf.col("sent_time")
+    is_reach = message_class == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+    is_receive = message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE
+    return (
+        acknowledgments.where(_is_word())
+        .groupBy(_key("correlation_id"), sf.col("correlation_id").alias("message_id"))
+        .agg(
+            sf.min(sf.when(is_reach, time)).alias("reached_time"),
+            sf.min(sf.when(is_receive, time)).alias("received_time"),
+            sf.min(sf.when(is_negative(message_class), time)).alias("refused_time"),
+            sf.min(sf.when(is_negative(message_class), message_class)).alias("refusal"),
+            sf.count_if(is_reach).alias("reach_count"),
+            sf.count_if(is_receive).alias("receive_count"),
+        )
+    )
+
+
+def _about(sent: DataFrame) -> DataFrame:
+    return sent.select(_key("message_id"), *_ABOUT)
+
+
+def _key(message_id: str) -> Column:
+    return sf.xxhash64(message_id).alias("key")
+
+
+def _is_word() -> Column:
+    """Administration acknowledgments. An order ack is none (waypost.wire.message_class)."""
+    message_class = sf.col("message_class")
+    is_positive = message_class.isin(MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+    return sf.col("correlation_id").isNotNull() & (is_positive | is_negative(message_class))

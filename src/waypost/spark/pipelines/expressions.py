@@ -1,0 +1,70 @@
+"""What several pipelines say about a column, in Spark's own functions: nothing here starts a Python worker."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from waypost.wire.message_class import NEGATIVE, MessageClass, meaning
+
+# 2 hexadecimal digits of each byte of a GUID in the order of its text, counted from 1 (waypost.guid).
+_GUID: Final = ((4, 3, 2, 1), (6, 5), (8, 7), (9, 10), (11, 12, 13, 14, 15, 16))
+_ACCURACY: Final = 10_000
+_ORDINAL: Final = (20, 19, 18, 17)
+
+
+def message_id_text(message_id: Column) -> Column:
+    """`{guid}\\number`, as people write the 20 bytes of a message id."""
+    digits = sf.lower(sf.hex(message_id))
+    guid = sf.concat_ws("-", *(_digits(digits, part) for part in _GUID))
+    number = sf.conv(_digits(digits, _ORDINAL), 16, 10)
+    return sf.concat(sf.lit("{"), guid, sf.lit("}\\"), number)
+
+
+def message_id_bytes(guid: Column, number: Column) -> Column:
+    """The reverse: from 8-4-4-4-12 and 8 hexadecimal digits."""
+    digits = sf.regexp_replace(guid, "-", "")
+    places = [place for part in _GUID for place in part]
+    ordered = [sf.substring(digits, 2 * places.index(byte) + 1, 2) for byte in range(1, 17)]
+    return sf.unhex(sf.concat(*ordered, *(sf.substring(number, at, 2) for at in (7, 5, 3, 1))))
+
+
+def ordinal(message_id: Column) -> Column:
+    """The number of a message at its queue manager."""
+    return sf.conv(_digits(sf.hex(message_id), _ORDINAL), 16, 10).cast("long")
+
+
+def class_meaning(message_class: Column) -> Column:
+    """What a class says, in half a sentence."""
+    known = sf.create_map(*(sf.lit(part) for each in MessageClass for part in (each.value, meaning(each))))
+    other = sf.concat(sf.lit("a class of the application, 0x"), sf.lpad(sf.hex(message_class), 4, "0"))
+    return sf.coalesce(sf.try_element_at(known, message_class), other)
+
+
+def is_negative(message_class: Column) -> Column:
+    return message_class.bitwiseAND(sf.lit(NEGATIVE)) != 0
+
+
+def seconds_between(start: Column, end: Column) -> Column:
+    return (sf.unix_micros(end) - sf.unix_micros(start)) / sf.lit(1_000_000.0)
+
+
+def moment(time: datetime) -> Column:
+    """A time with a zone, whatever the zone of this computer and of the session is."""
+    return sf.timestamp_micros(sf.lit(round(time.timestamp() * 1_000_000)))
+
+
+def percentile(values: Column, share: float) -> Column:
+    """One of the values themselves; exact up to some thousands, and within 0.01 percent beyond."""
+    return sf.percentile_approx(values, share, _ACCURACY)
+
+
+def percentiles(values: Column, shares: Sequence[float]) -> Column:
+    """Several at the price of one, in an array."""
+    return sf.percentile_approx(values, list(shares), _ACCURACY)
+
+
+def _digits(digits: Column, places: tuple[int, ...]) -> Column:
+    return sf.concat(*(sf.substring(digits, 2 * place - 1, 2) for place in places))

@@ -1,0 +1,149 @@
+"""Inventory: what is in queues before something is done to them: how much, how old, of what kind, from whom.
+
+Ages and rates count from the arrival of a message; where that is not known, as in a capture, from when it was sent.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from waypost.spark.pipelines.expressions import moment, ordinal, percentile, seconds_between
+
+# Of a minute, for a whole year of minutes would be no picture.
+BUCKETS: Final = (60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800, 2_592_000)
+_MOST_BUCKETS: Final = 120
+
+# Variant types, and 0x300 of the BinaryMessageFormatter.
+_BODY_TYPES: Final = {
+    "untyped": (0,),
+    "string": (8, 30, 31),
+    "integer": (2, 3, 16, 17, 18, 19, 20, 21),
+    "float": (4, 5),
+    "currency": (6,),
+    "date": (7,),
+    "boolean": (11,),
+    "guid": (72,),
+    "bytes": (0x1011, 0x2011),
+    "object": (68, 69),
+    "net-binary": (0x300,),
+}
+
+
+def inventory(messages: DataFrame, now: datetime | None = None) -> DataFrame:
+    """A row for each queue: counts, sizes in bytes, ages in seconds, messages an hour, senders."""
+    time, size = _time(), sf.col("body_size")
+    age = seconds_between(time, moment(now or datetime.now(UTC)))
+    span = seconds_between(sf.min(time), sf.max(time))
+    return (
+        messages.groupBy("queue")
+        .agg(
+            sf.count("*").alias("messages"),
+            sf.coalesce(sf.sum(size), sf.lit(0)).alias("bytes"),
+            percentile(size, 0.5).alias("size_p50"),
+            sf.max(size).alias("size_max"),
+            sf.min(time).alias("oldest"),
+            sf.max(time).alias("newest"),
+            percentile(age, 0.5).alias("age_p50"),
+            percentile(age, 0.95).alias("age_p95"),
+            sf.max(age).alias("age_max"),
+            # A burst within one second has no rate.
+            sf.when(span > 0, sf.count("*") * 3_600 / span).alias("per_hour"),
+            sf.approx_count_distinct("source_qm").alias("senders"),
+            sf.count_if("transactional").alias("transactional"),
+            sf.count_if(sf.col("delivery") == 0).alias("express"),
+            sf.count_if(sf.col("message_id").isNull()).alias("malformed"),
+        )
+        .orderBy(sf.desc("messages"), "queue")
+    )
+
+
+def kinds(messages: DataFrame) -> DataFrame:
+    """What the bodies are, by queue. With the option decodeBody of the source it is known better."""
+    kind = sf.col("body_kind") if "body_kind" in messages.columns else body_type_name(sf.col("body_type").cast("long"))
+    return _shares(messages.withColumn("kind", kind), "queue", "kind")
+
+
+def priorities(messages: DataFrame) -> DataFrame:
+    return _shares(messages, "queue", "priority")
+
+
+def talkers(messages: DataFrame) -> DataFrame:
+    """Who sent the messages, the most busy first."""
+    return _shares(messages, "source_qm", "queue")
+
+
+def arrivals(messages: DataFrame, bucket_s: int) -> DataFrame:
+    """How many messages, and bytes, came in each span of time."""
+    start = sf.window(_time(), f"{bucket_s} seconds")["start"]
+    return (
+        messages.where(_time().isNotNull())
+        .groupBy(start.alias("start"))
+        .agg(sf.count("*").alias("messages"), sf.sum("body_size").alias("bytes"))
+        .orderBy("start")
+    )
+
+
+def bucket_for(span_s: float) -> int:
+    """The smallest span that makes a picture of not too many columns."""
+    return next((bucket for bucket in BUCKETS if span_s / bucket <= _MOST_BUCKETS), BUCKETS[-1])
+
+
+def streams(messages: DataFrame) -> DataFrame:
+    """The transactional messages of each queue and source, checked.
+
+    duplicates    messages that are in the queue once more
+    out_of_order  messages that come after a later one of the same transaction
+    cut_at_start  transactions without their first message: it was received already, or is missing
+    cut_at_end    transactions without their last message
+    """
+    stream = ("queue", "source_qm")
+    number = ordinal(sf.col("message_id"))
+    in_transaction = Window.partitionBy(*stream, "xact_id").orderBy("seq")
+    copies = sf.row_number().over(Window.partitionBy(*stream, "message_id").orderBy("seq"))
+    checked = messages.where(sf.col("transactional") & sf.col("message_id").isNotNull()).select(
+        *stream, "xact_id", "xact_first", "xact_last",
+        (copies > 1).alias("is_copy"),
+        # A copy is counted as such, not once more for its place.
+        ((copies == 1) & (number < sf.max(number).over(in_transaction))).alias("is_late"),
+    )  # fmt: skip
+    transactions = checked.groupBy(*stream, "xact_id").agg(
+        sf.count("*").alias("messages"),
+        sf.count_if("is_copy").alias("duplicates"),
+        sf.count_if("is_late").alias("out_of_order"),
+        (~sf.bool_or("xact_first")).cast("int").alias("cut_at_start"),
+        (~sf.bool_or("xact_last")).cast("int").alias("cut_at_end"),
+    )
+    sums = ("messages", "duplicates", "out_of_order", "cut_at_start", "cut_at_end")
+    return (
+        transactions.groupBy(*stream)
+        .agg(sf.count("*").alias("transactions"), *(sf.sum(name).alias(name) for name in sums))
+        .orderBy(sf.desc(sf.col("duplicates") + sf.col("out_of_order")), sf.desc("messages"), *stream)
+    )
+
+
+def body_type_name(body_type: Column) -> Column:
+    """The words of waypost.arrow.bodies, as far as the type alone tells them."""
+    known = sf.create_map(*(sf.lit(part) for number, word in _body_types() for part in (number, word)))
+    return sf.coalesce(
+        sf.try_element_at(known, body_type.cast("int")), sf.concat(sf.lit("type-"), body_type.cast("string"))
+    )
+
+
+def _body_types() -> Iterator[tuple[int, str]]:
+    for word, numbers in _BODY_TYPES.items():
+        yield from ((number, word) for number in numbers)
+
+
+def _time() -> Column:
+    return sf.coalesce("arrived_time", "sent_time")
+
+
+def _shares(messages: DataFrame, *by: str) -> DataFrame:
+    return (
+        messages.groupBy(*by)
+        .agg(sf.count("*").alias("messages"), sf.coalesce(sf.sum("body_size"), sf.lit(0)).alias("bytes"))
+        .orderBy(sf.desc("messages"), *by)
+    )

@@ -1,0 +1,168 @@
+"""The manifests of an archive: which files are in it, batch by batch, and what they hold.
+
+    _batches/BATCH/part-*.json      one line for every file, and for every queue and day in it: Entry
+    _checkpoints/                   where streams have got to
+    queue=.../ or data/             the files (waypost.spark.pipelines.archive)
+
+They are written and read by Spark, so that an archive can be wherever Spark writes.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from waypost.arrow import schema as columns
+
+BATCHES: Final = "_batches"
+# Everything that the queue manager and the packet tell. The body is in the packet too; it stands by itself for those
+# who search.
+MESSAGE: Final = pa.schema([*columns.PLACE, *columns.MESSAGE, columns.PACKET, columns.PACKET_ERROR])
+ARCHIVED: Final = pa.schema([*MESSAGE, pa.field("date", pa.date32()), pa.field("batch", pa.string())])
+
+_ENTRY: Final = (
+    "batch string, path string, queue string, date date, messages long, malformed long, bytes long, file_bytes long, "
+    "first_seq long, last_seq long, digest string, written timestamp"
+)
+# queue=.../date=.../batch=.../FILE or data/BATCH/FILE.
+_PARTS_OF_A_TREE: Final = 4
+_PARTS_OF_A_TABLE: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of a query. The query has another id when its checkpoint is a new one."""
+
+    query: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.query}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The messages of one queue and day in one file. `path` is relative to the archive.
+
+    `bytes` are those of the packets, and `digest` is a number that depends on every one of them, in any order.
+    """
+
+    path: str
+    queue: str
+    date: date | None
+    messages: int
+    malformed: int
+    bytes: int
+    file_bytes: int
+    first_seq: int | None
+    last_seq: int | None
+    digest: str
+
+
+def digest(*names: str) -> Column:
+    """An aggregate of the values of all rows, whatever their order. Rows that are there twice count twice."""
+    return sf.coalesce(sf.sum(sf.xxhash64(*names).cast("decimal(20,0)")).cast("string"), sf.lit("0"))
+
+
+def entries_of(spark: SparkSession, path: str, files: str) -> list[Entry]:
+    """What stands in the files of a batch, as a reader finds it there. `files` is a glob."""
+    try:
+        found = spark.read.option("basePath", path).parquet(files)
+    except AnalysisException as error:
+        if is_path_missing(error):
+            return []
+        raise
+    return [Entry(**row.asDict()) for row in summed(found).collect()]
+
+
+def summed(files: DataFrame) -> DataFrame:
+    """The fields of entries, out of files of an archive."""
+    parts = sf.split("_metadata.file_path", "/")
+    depth = sf.when(sf.element_at(parts, -2).startswith("batch="), _PARTS_OF_A_TREE).otherwise(_PARTS_OF_A_TABLE)
+    encoded = sf.array_join(sf.slice(parts, -depth, depth), "/")
+    # A file's name may have escapes of its own, and the path has escaped them once more.
+    name = sf.url_decode(sf.replace(encoded, sf.lit("+"), sf.lit("%2B")))
+    return files.groupBy(name.alias("path"), "queue", "date").agg(
+        sf.count("*").alias("messages"),
+        sf.count("packet_error").alias("malformed"),
+        sf.coalesce(sf.sum(sf.length("packet")), sf.lit(0)).alias("bytes"),
+        sf.first("_metadata.file_size").alias("file_bytes"),
+        sf.min("seq").alias("first_seq"),
+        sf.max("seq").alias("last_seq"),
+        digest("queue", "seq", "packet").alias("digest"),
+    )
+
+
+def write_manifest(spark: SparkSession, path: str, batch: Batch, entries: list[Entry]) -> None:
+    """From now on the batch is in the archive."""
+    written = datetime.now(UTC)
+    rows = [asdict(entry) | {"batch": str(batch), "written": written} for entry in entries]
+    place = f"{path}/{BATCHES}/{batch}"
+    spark.createDataFrame(rows, _ENTRY).coalesce(1).write.mode("overwrite").json(place)
+    folder = local_folder(place)
+    if folder is not None:
+        flush(path, (f"{BATCHES}/{batch}/{file.name}" for file in folder.iterdir()))
+
+
+def has_manifest(spark: SparkSession, path: str, batch: Batch) -> bool:
+    return _read(spark, f"{path}/{BATCHES}/{batch}") is not None
+
+
+def noted(spark: SparkSession, path: str) -> DataFrame:
+    """All entries of all manifests, of which there may be none."""
+    found = _read(spark, f"{path}/{BATCHES}")
+    return spark.createDataFrame([], _ENTRY) if found is None else found
+
+
+def _read(spark: SparkSession, place: str) -> DataFrame | None:
+    try:
+        return spark.read.schema(_ENTRY).option("recursiveFileLookup", "true").json(place)
+    except AnalysisException as error:
+        if is_path_missing(error):
+            return None
+        raise
+
+
+def is_path_missing(error: AnalysisException) -> bool:
+    return error.getCondition() == "PATH_NOT_FOUND"
+
+
+def local_folder(path: str) -> Path | None:
+    """The folder on a disk of this computer that Spark means, or None if it is elsewhere."""
+    place = urlsplit(path)
+    if place.scheme not in ("", "file"):
+        return None
+    folder = Path(unquote(place.path) if place.scheme else path)
+    return folder if folder.is_dir() else None
+
+
+def flush(path: str, files: Iterable[str]) -> None:
+    """Force files below the path to disk, and the folders that name them: Spark does not.
+
+    Storage that is not a disk of this computer keeps what was closed.
+    """
+    root = local_folder(path)
+    if root is None:
+        return
+    folders = {root}
+    for name in files:
+        _force(root / name)
+        folders.update(root / parent for parent in Path(name).parents)
+    for folder in folders:
+        _force(folder)
+
+
+def _force(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,249 @@
+"""Replay: messages of an archive to queues again, here or anywhere, each once however often it is interrupted.
+
+    plan = make_plan(spark, "/archive", wanted, size=1000)
+    for sent in replay(plan, MsmqSink({"server": "other"}), rate=500):
+        print(sent)
+
+The plan divides the messages into chunks and is written into the archive before anything is sent: _replays/ID/plan. A
+chunk is one transaction of the sink, named after the replay and its number, and noted in _replays/ID/sent when it is
+done. If everything ends between the two, the next run sends the chunk again under the same name, and the queue manager
+knows that it has it. The id is made from what is asked for, so that the same command goes on with the same replay, and
+sends nothing once it is complete; another id is another replay.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from waypost.spark.pipelines.archived import read_archive
+from waypost.spark.pipelines.manifest import digest, flush, is_path_missing, local_folder
+from waypost.spark.pipelines.sending import SENT, Delivery, Sink, like
+
+REPLAYS: Final = "_replays"
+MESSAGES_PER_CHUNK: Final = 10_000
+_CHUNK: Final = "number long, batch string, queue string, first_seq long, last_seq long, messages long, digest string"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which messages of an archive, and what becomes of them. Names and labels may have * and ?.
+
+    `destinations` maps queues to where their messages go now; others go where they went. A queue is named as it was
+    archived, or as the messages name it, whole or by its last part without ;journal. `label` is the new label, in which
+    {label} stands for the old one.
+    """
+
+    queue: str = "*"
+    label_pattern: str = "*"
+    since: datetime | None = None
+    until: datetime | None = None
+    destinations: Mapping[str, str] = field(default_factory=dict)
+    label: str = "{label}"
+
+    def of(self, archived: DataFrame) -> DataFrame:
+        """The messages as they are to be sent, with `batch`, `queue` and `seq`. Malformed packets are none."""
+        found = archived.where(sf.col("packet_error").isNull())
+        if self.queue != "*":
+            found = found.where(like("queue", self.queue))
+        if self.label_pattern != "*":
+            found = found.where(like("label", self.label_pattern))
+        if self.since is not None:
+            found = found.where(sf.col("arrived_time") >= sf.lit(self.since))
+        if self.until is not None:
+            found = found.where(sf.col("arrived_time") < sf.lit(self.until))
+        changed = found.withColumns({"dest_queue": self._destination(), "label": self._label()})
+        return changed.select("batch", "queue", "seq", *SENT)
+
+    def _destination(self) -> Column:
+        if not self.destinations:
+            return sf.col("dest_queue")
+        pairs = [(name.casefold(), to) for name, to in self.destinations.items()]
+        known = sf.create_map(*(sf.lit(part) for pair in pairs for part in pair))
+        names = [name for column in ("queue", "dest_queue") for name in (sf.lower(column), _last_part(column))]
+        return sf.coalesce(*(sf.try_element_at(known, name) for name in names), "dest_queue")
+
+    def _label(self) -> Column:
+        before, found, after = self.label.partition("{label}")
+        return sf.concat(sf.lit(before), "label", sf.lit(after)) if found else sf.lit(self.label)
+
+
+def _last_part(column: str) -> Column:
+    return sf.regexp_extract(sf.lower(column), r"([^\\]*?)(;journal)?$", 1)
+
+
+def replay_id(path: str, wanted: Wanted, target: str) -> str:
+    """The same for the same messages to the same place."""
+    text = json.dumps([path.rstrip("/"), asdict(wanted), target], sort_keys=True, default=str)
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Messages of one queue in one batch of the archive, from one number to another; `digest` is of what is sent."""
+
+    number: int
+    batch: str
+    queue: str
+    first_seq: int
+    last_seq: int
+    messages: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`sent` are the numbers of chunks that are done. A new plan is saved before anything is sent."""
+
+    spark: SparkSession
+    path: str
+    name: str
+    wanted: Wanted
+    chunks: list[Chunk]
+    sent: set[int]
+    is_saved: bool
+
+    @property
+    def messages(self) -> int:
+        return sum(chunk.messages for chunk in self.chunks)
+
+    @property
+    def messages_sent(self) -> int:
+        return sum(chunk.messages for chunk in self.chunks if chunk.number in self.sent)
+
+    def save(self) -> None:
+        _write(self.spark, self.path, f"{REPLAYS}/{self.name}/plan", self.chunks)
+
+    def outgoing(self, chunk: Chunk) -> DataFrame:
+        """In the order of their arrival."""
+        found = self.wanted.of(read_archive(self.spark, self.path, batches=[chunk.batch]))
+        found = found.where(sf.col("queue") == chunk.queue).where(
+            sf.col("seq").between(chunk.first_seq, chunk.last_seq)
+        )
+        return found.coalesce(1).sortWithinPartitions("seq")
+
+    def note(self, chunk: Chunk) -> None:
+        _write(self.spark, self.path, f"{REPLAYS}/{self.name}/sent/{chunk.number}", [chunk])
+        self.sent.add(chunk.number)
+
+
+def make_plan(spark: SparkSession, path: str, wanted: Wanted, *, name: str, size: int = MESSAGES_PER_CHUNK) -> Plan:
+    """The plan of the replay with this name: the one that there is, whatever the size, or else a new one."""
+    path = path.rstrip("/")
+    chunks = _read(spark, f"{path}/{REPLAYS}/{name}/plan")
+    sent = _read(spark, f"{path}/{REPLAYS}/{name}/sent") or []
+    if chunks is None:
+        chunks = divided(wanted.of(read_archive(spark, path)), size)
+        return Plan(spark, path, name, wanted, chunks, set(), is_saved=False)
+    return Plan(spark, path, name, wanted, chunks, {chunk.number for chunk in sent}, is_saved=True)
+
+
+def divided(messages: DataFrame, size: int) -> list[Chunk]:
+    """Chunks of at most so many messages, in the order in which they are sent."""
+    order = Window.partitionBy("batch", "queue").orderBy("seq")
+    part = sf.floor((sf.row_number().over(order) - 1) / size)
+    found = (
+        messages.withColumn("part", part)
+        .groupBy("batch", "queue", "part")
+        .agg(
+            sf.min("seq").alias("first_seq"),
+            sf.max("seq").alias("last_seq"),
+            sf.count("*").alias("messages"),
+            digest("dest_queue", "label", "body").alias("digest"),
+        )
+        .orderBy("first_seq", "queue", "batch")
+        .drop("part")
+    )
+    return [Chunk(number, **row.asDict()) for number, row in enumerate(found.collect())]
+
+
+def replay(
+    plan: Plan,
+    sink: Sink,
+    *,
+    rate: float | None = None,
+    delivery: Delivery = "exactly-once",
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Chunk]:
+    """Send what is left of a plan, and tell every chunk that is done; at most `rate` messages a second."""
+    if not plan.is_saved:
+        plan.save()
+    began, sent = clock(), 0
+    for chunk in plan.chunks:
+        if chunk.number in plan.sent:
+            continue
+        if rate is not None:
+            sleep(max(began + sent / rate - clock(), 0))
+        sink.send(plan.outgoing(chunk), delivery, f"replay-{plan.name}-{chunk.number}")
+        plan.note(chunk)
+        sent += chunk.messages
+        yield chunk
+
+
+def chunk_size(rate: float | None) -> int:
+    """About a second's worth: a chunk arrives at once."""
+    return MESSAGES_PER_CHUNK if rate is None else max(min(int(rate), MESSAGES_PER_CHUNK), 1)
+
+
+def found_there(plan: Plan, read: Callable[[str], DataFrame | None]) -> DataFrame:
+    """How many of the messages stand in the queues that they went to: `dest_queue`, `sent`, `digest`, `found`.
+
+    `read` gives a queue's messages, or None if it cannot be read, and `found` is null. Messages are the same if their
+    label and body are; those that somebody has received since are not found.
+    """
+    batches = {chunk.batch for chunk in plan.chunks}
+    outgoing = plan.wanted.of(read_archive(plan.spark, plan.path, batches=batches))
+    sent = _contents(outgoing, "dest_queue")
+    names = [row.dest_queue for row in sent.select("dest_queue").distinct().collect()]
+    there = {name: read(name) for name in names}
+    contents = [
+        _contents(messages.withColumn("dest_queue", sf.lit(name)), "dest_queue").withColumnRenamed("copies", "there")
+        for name, messages in there.items()
+        if messages is not None
+    ]
+    totals = outgoing.groupBy("dest_queue").agg(
+        sf.count("*").alias("messages"), digest("dest_queue", "label", "body").alias("digest")
+    )
+    if not contents:
+        return totals.withColumn("found", sf.lit(None).cast("long")).orderBy("dest_queue")
+    everything = contents[0]
+    for each in contents[1:]:
+        everything = everything.unionByName(each)
+    copies = sf.least("copies", sf.coalesce("there", sf.lit(0)))
+    matched = (
+        sent.join(everything, ["dest_queue", "content"], "left").groupBy("dest_queue").agg(sf.sum(copies).alias("n"))
+    )
+    is_readable = sf.col("dest_queue").isin([name for name, messages in there.items() if messages is not None])
+    joined = totals.join(matched, "dest_queue")
+    return joined.withColumn("found", sf.when(is_readable, sf.col("n"))).drop("n").orderBy("dest_queue")
+
+
+def _contents(messages: DataFrame, name: str) -> DataFrame:
+    content = sf.sha2(sf.concat(sf.sha2("label", 256).cast("binary"), "body"), 256)
+    return messages.groupBy(name, content.alias("content")).agg(sf.count("*").alias("copies"))
+
+
+def _read(spark: SparkSession, place: str) -> list[Chunk] | None:
+    try:
+        found = spark.read.schema(_CHUNK).option("recursiveFileLookup", "true").json(place)
+    except AnalysisException as error:
+        if is_path_missing(error):
+            return None
+        raise
+    return [Chunk(**row.asDict()) for row in found.orderBy("number").collect()]
+
+
+def _write(spark: SparkSession, path: str, name: str, chunks: list[Chunk]) -> None:
+    rows = spark.createDataFrame([asdict(chunk) for chunk in chunks], _CHUNK)
+    rows.coalesce(1).write.mode("overwrite").json(f"{path}/{name}")
+    folder = local_folder(f"{path}/{name}")
+    if folder is not None:
+        flush(path, (f"{name}/{file.name}" for file in folder.iterdir()))

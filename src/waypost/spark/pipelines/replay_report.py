@@ -1,0 +1,84 @@
+"""The reconciliation of a replay: what was archived, what was sent, and what stands in the queues it went to."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pyspark.sql import Row
+
+from waypost.spark.pipelines.replay import Chunk, Plan
+from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
+
+_QUEUES: Final = (
+    Column("queue", "Archived from", Kind.CODE),
+    Column("archived", "Archived", Kind.COUNT),
+    Column("archived_digest", "Digest", Kind.CODE),
+    Column("sent", "Sent", Kind.COUNT),
+    Column("sent_digest", "Digest", Kind.CODE),
+    Column("first_seq", "First", Kind.CODE),
+    Column("last_seq", "Last", Kind.CODE),
+)
+_THERE: Final = (
+    Column("dest_queue", "Sent to", Kind.CODE),
+    Column("messages", "Messages", Kind.COUNT),
+    Column("digest", "Digest", Kind.CODE),
+    Column("found", "Found there", Kind.COUNT),
+)
+
+
+def report(plan: Plan, *, sent_now: int, there: Sequence[Row] | None = None) -> Report:
+    """`there` has the rows of `found_there`, if somebody has looked. A plan that is not saved was only looked at."""
+    left = plan.messages - plan.messages_sent
+    figures = [
+        Figure("Archived", plan.messages, note="that were asked for"),
+        Figure("Sent", plan.messages_sent, note=f"{sent_now:,} of them now"),
+        Figure("Left", left, tone=Tone.WARNING if left else Tone.GOOD),
+    ]
+    sections = [Section("Queues", "", [Table.of("queues", "Archived and sent", _QUEUES, _by_queue(plan))])]
+    if there is not None:
+        readable = [row for row in there if row["found"] is not None]
+        missing = sum(row["messages"] - row["found"] for row in readable)
+        figures.append(Figure("Not found", missing, note="received since, or on their way"))
+        sections.append(Section("Destinations", "", _destinations(there)))
+    return Report("Replay", _summary(plan, left, sent_now), figures, sections, f"replay {plan.name} of {plan.path}")
+
+
+def _summary(plan: Plan, left: int, sent_now: int) -> str:
+    if not plan.messages:
+        return "No message of the archive is what was asked for."
+    if not plan.sent and not sent_now:
+        return f"{plan.messages:,} messages would be sent; nothing was done."
+    if left:
+        return f"{plan.messages_sent:,} of {plan.messages:,} messages were sent; the same command sends the rest."
+    if not sent_now:
+        return f"All {plan.messages:,} messages were sent before; another --id sends them again."
+    return f"All {plan.messages:,} messages were sent, each once."
+
+
+def _by_queue(plan: Plan) -> list[dict[str, object]]:
+    names = sorted({chunk.queue for chunk in plan.chunks})
+    return [_record(name, [chunk for chunk in plan.chunks if chunk.queue == name], plan.sent) for name in names]
+
+
+def _record(name: str, chunks: Sequence[Chunk], sent: set[int]) -> dict[str, object]:
+    done = [chunk for chunk in chunks if chunk.number in sent]
+    return {
+        "queue": name,
+        "archived": sum(chunk.messages for chunk in chunks),
+        "archived_digest": _digest(chunks),
+        "sent": sum(chunk.messages for chunk in done),
+        "sent_digest": _digest(done),
+        "first_seq": min(chunk.first_seq for chunk in chunks),
+        "last_seq": max(chunk.last_seq for chunk in chunks),
+    }
+
+
+def _digest(chunks: Iterable[Chunk]) -> str:
+    """Digests add up."""
+    return str(sum(int(chunk.digest) for chunk in chunks))
+
+
+def _destinations(there: Sequence[Row]) -> list[Part]:
+    parts: list[Part] = [Table.of("destinations", "What stands there", _THERE, [row.asDict() for row in there])]
+    if any(row["found"] is None for row in there):
+        parts.append(Note("Queues of other computers are not looked into."))
+    return parts

@@ -1,0 +1,159 @@
+"""A report as one HTML file that needs nothing else: no script, no font, no picture from anywhere."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from waypost import __version__
+from waypost.spark.pipelines.report_parts import Column, Figure, Note, Part, Plot, Section, Table
+from waypost.spark.pipelines.report_svg import PALETTE, themed
+from waypost.spark.pipelines.report_values import Kind, html, short, shown
+
+if TYPE_CHECKING:
+    from waypost.spark.pipelines.report import Report
+
+# Nothing can be loaded or run, whatever a text manages to look like.
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+# A longer text is cut in its middle, and whole where the pointer rests on it.
+_CELL: Final = 72
+# A text up to this length is not broken into lines.
+_BRIEF: Final = 44
+
+_LIGHT: Final = "".join(f"{name}:{light};" for name, light, _ in PALETTE)
+_DARK: Final = "".join(f"{name}:{dark};" for name, _, dark in PALETTE)
+_STYLE: Final = (
+    f":root{{color-scheme:light dark;{_LIGHT}}}"
+    f"@media(prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    """
+*{box-sizing:border-box}
+body{margin:0;background:var(--page);color:var(--ink);
+font:15px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
+-webkit-text-size-adjust:100%}
+main{max-width:1080px;margin:0 auto;padding:48px 24px 64px}
+header p.kicker{margin:0 0 6px;color:var(--faint);font-size:12px;font-weight:600;
+letter-spacing:.09em;text-transform:uppercase}
+h1{margin:0;font-size:30px;line-height:1.2;letter-spacing:-.015em}
+h2{margin:44px 0 6px;font-size:19px;line-height:1.3;letter-spacing:-.005em}
+h3{margin:0;padding:14px 18px 10px;font-size:14px;font-weight:600}
+p{margin:0 0 14px}
+p.summary{margin:10px 0 0;font-size:18px;line-height:1.45;color:var(--faint);max-width:62em}
+section>p{color:var(--faint);max-width:72em}
+.figures{display:grid;grid-template-columns:repeat(var(--across),1fr);gap:12px;margin:28px 0 0;padding:0}
+.figure,.card{background:var(--card);border:1px solid var(--line);border-radius:10px}
+.figure{padding:14px 16px 13px;border-top:3px solid var(--tone)}
+.figure dt{color:var(--faint);font-size:13px}
+.figure dd{margin:0}
+.figure .value{font-size:25px;font-weight:650;line-height:1.3;letter-spacing:-.02em;font-variant-numeric:tabular-nums}
+.figure .note{color:var(--faint);font-size:12.5px;line-height:1.4}
+.plain,.faint{--tone:var(--line)}.good{--tone:var(--good)}.warning{--tone:var(--warning)}.bad{--tone:var(--bad)}
+.figure.good .value{color:var(--good)}.figure.warning .value{color:var(--warning)}.figure.bad .value{color:var(--bad)}
+.card{margin:14px 0 0;overflow:hidden}
+.scroll{overflow-x:auto}
+table{width:100%;border-collapse:collapse;font-size:13.5px;line-height:1.45}
+th,td{padding:7px 10px;text-align:left;vertical-align:top;border-top:1px solid var(--line)}
+th{color:var(--faint);font-weight:600;font-size:12px;white-space:nowrap}
+th:first-child,td:first-child{padding-left:18px}th:last-child,td:last-child{padding-right:18px}
+td.number,th.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td.time{white-space:nowrap;font-variant-numeric:tabular-nums}
+td.code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;
+font-size:12.5px;overflow-wrap:anywhere}
+td.brief{white-space:nowrap}td.code:not(.brief),td.text:not(.brief){min-width:20em}
+td.text{overflow-wrap:anywhere}
+tbody tr:hover td{background:color-mix(in srgb,var(--accent) 7%,transparent)}
+.card p{margin:0;padding:9px 18px 11px;color:var(--faint);font-size:12.5px;border-top:1px solid var(--line)}
+.card p.none{color:var(--faint);font-size:13.5px}
+.plot svg{display:block;width:100%;height:auto;padding:0 18px 10px}
+.plot text{fill:currentColor}
+aside{margin:14px 0 0;padding:11px 16px;border-left:3px solid var(--tone);border-radius:0 8px 8px 0;
+background:var(--card);font-size:14px}
+aside.plain,.faint{--tone:var(--accent)}
+footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--faint);font-size:12.5px}
+@media(max-width:760px){.figures{grid-template-columns:repeat(2,1fr)}}
+@media(max-width:600px){main{padding:28px 14px 40px}h1{font-size:24px}th,td{padding:6px 8px}}
+@media print{body{background:none}
+main{max-width:none;padding:0}.card,.figure,aside{break-inside:avoid}.scroll{overflow:visible}}
+"""
+)
+
+
+def html_page(report: "Report") -> str:
+    return "".join(_page(report))
+
+
+def _page(report: "Report") -> Iterator[str]:
+    title = html(report.title)
+    yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+    yield f'<header>\n<p class="kicker">Waypost on Spark</p>\n<h1>{title}</h1>\n'
+    yield f'<p class="summary">{html(report.summary)}</p>\n</header>\n'
+    if report.figures:
+        # Two rows of about the same length rather than one and a bit.
+        across = len(report.figures) if len(report.figures) <= 6 else (len(report.figures) + 1) // 2
+        yield f'<dl class="figures" style="--across:{across}">\n'
+        yield from map(_figure, report.figures)
+        yield "</dl>\n"
+    for section in report.sections:
+        yield from _section(section)
+    origin = f" from {html(report.origin)}" if report.origin else ""
+    yield f"<footer>Made by waypost {__version__}{origin} on {shown(report.made)} UTC. Times are in UTC.</footer>\n"
+    yield "</main>\n</body>\n</html>\n"
+
+
+def _figure(figure: Figure) -> str:
+    note = f'<dd class="note">{html(figure.note)}</dd>' if figure.note else ""
+    value = html(shown(figure.value, figure.kind))
+    return f'<div class="figure {figure.tone}"><dt>{html(figure.name)}</dt><dd class="value">{value}</dd>{note}</div>\n'
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"<section>\n<h2>{html(section.title)}</h2>\n"
+    if section.text:
+        yield f"<p>{html(section.text)}</p>\n"
+    for part in section.parts:
+        yield from _part(part)
+    yield "</section>\n"
+
+
+def _part(part: Part) -> Iterator[str]:
+    match part:
+        case Note():
+            yield f'<aside class="{part.tone}">{html(part.text)}</aside>\n'
+        case Plot():
+            yield f'<figure class="card plot">\n<h3>{html(part.title)}</h3>\n'
+            yield themed(part.svg).replace("<svg ", f'<svg role="img" aria-label="{html(part.text)}" ', 1)
+            yield f"<p>{html(part.text)}</p>\n</figure>\n"
+        case Table():
+            yield f'<div class="card">\n<h3>{html(part.title)}</h3>\n'
+            if part.rows:
+                yield from _table(part)
+            else:
+                yield '<p class="none">Nothing.</p>\n'
+            if part.remark:
+                yield f"<p>{html(part.remark)}</p>\n"
+            yield "</div>\n"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield '<div class="scroll"><table>\n<thead><tr>'
+    for column in table.columns:
+        yield f'<th class="{_class(column)}">{html(column.title)}</th>'
+    yield "</tr></thead>\n<tbody>\n"
+    for row in table.shown:
+        cells = (_cell(value, column) for value, column in zip(row, table.columns, strict=True))
+        yield f"<tr>{''.join(cells)}</tr>\n"
+    yield "</tbody></table></div>\n"
+
+
+def _class(column: Column) -> str:
+    return "number" if column.kind.is_number else "code" if column.kind is Kind.GUID else column.kind
+
+
+def _cell(value: object, column: Column) -> str:
+    text = shown(value, column.kind)
+    if column.kind is Kind.GUID and isinstance(value, str):
+        return f'<td class="code brief" title="{html(value)}">{html(text)}</td>'
+    brief = short(text, _CELL) if column.kind in (Kind.TEXT, Kind.CODE) else text
+    whole = f' title="{html(text)}"' if brief != text else ""
+    width = " brief" if len(brief) <= _BRIEF else ""
+    return f'<td class="{_class(column)}{width}"{whole}>{html(brief)}</td>'

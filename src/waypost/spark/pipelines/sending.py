@@ -1,0 +1,42 @@
+"""Messages that were, made ready to be sent again, and the sink that sends them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+# What of a message goes into a new one. The sink knows these columns.
+SENT: Final = (
+    *("dest_queue", "label", "body", "body_type", "priority", "correlation_id", "app_specific", "response_queue"),
+    *("admin_queue", "acknowledge", "journal", "extension", "time_to_reach_queue", "time_to_be_received"),
+)
+
+Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
+
+
+class Sink(Protocol):
+    """Sends what a DataFrame has, all of it or none; a second time under the name of the same transaction, nothing.
+
+    With `at-least-once` each message is sent by itself: that is how messages go to nontransactional queues.
+    """
+
+    def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MsmqSink:
+    """The sink of format("msmq"). `options` say which daemon sends."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
+        writer = messages.select(*SENT).write.format("msmq").mode("append").options(**self.options)
+        writer.option("delivery", delivery).option("txnId", transaction).save()
+
+
+def like(column: str, pattern: str) -> Column:
+    """Whether a text matches a pattern with * and ?, in letters of either case. A text that is not there is empty."""
+    escaped = "".join(f"\\{letter}" if letter in "\\%_" else letter for letter in pattern)
+    return sf.ilike(sf.coalesce(column, sf.lit("")), sf.lit(escaped.replace("*", "%").replace("?", "_")))

@@ -1,0 +1,148 @@
+"""Trace: the ways of messages through queue managers, out of the report messages about them.
+
+A queue manager that sends or receives a traced message tells the report queue so (MS-MQQB 3.1.5.8.9 and 3.1.7.1.7). The
+label has the id of the traced message, how many hops it has behind it, and its source; the body names the destination,
+and the address of the next hop if the message was sent. Who tells it is the source of the report itself. Reports are
+express messages: some may be missing.
+
+Hop 0 leads from the source of a message to the first queue manager, hop 1 on from there. A router that has received a
+message tells its hops before or after it has counted itself, according to its make; so the hop of an arrival is found
+by what the same queue manager sent on.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from waypost.spark.pipelines.expressions import message_id_bytes, percentile, seconds_between
+from waypost.wire.message_class import MessageClass
+
+# Digits may be of either case; what else is in the label does not matter.
+_LABEL: Final = r"^[0-9A-Fa-f]{4}:([0-9A-Fa-f]{8}):([0-9A-Fa-f]{2}) received by ([0-9A-Fa-f-]{36}) at "
+_NEXT_HOP: Final = "<NEXT HOP>([^<]*)</NEXT HOP>"
+_TARGET: Final = "<TARGET QUEUE>([^<]*)</TARGET QUEUE>"
+# More than any report has.
+_BODY_BYTES: Final = 4096
+
+
+def steps(reports: DataFrame) -> DataFrame:
+    """A row for each report that can be read: who sent or received which message, when."""
+    label, text = sf.col("label"), _text(sf.col("body"))
+    number, hops, source = (sf.regexp_extract(label, _LABEL, group) for group in (1, 2, 3))
+    next_hop = sf.regexp_extract(text, _NEXT_HOP, 1)
+    return reports.where(
+        (sf.col("message_class") == MessageClass.MQMSG_CLASS_REPORT)
+        & label.rlike(_LABEL)
+        & text.contains("<MESSAGE ID>")
+    ).select(
+        message_id_bytes(source, number).alias("message_id"),
+        sf.lower(source).alias("source_qm"),
+        sf.regexp_extract(text, _TARGET, 1).alias("dest_queue"),
+        _guid(sf.col("source_qm")).alias("reporter"),
+        sf.conv(hops, 16, 10).cast("int").alias("hops"),
+        sf.when(next_hop != "", next_hop).alias("next_hop"),
+        (next_hop != "").alias("is_sent"),
+        sf.col("sent_time").alias("time"),
+    )
+
+
+def trace(reports: DataFrame) -> DataFrame:
+    """A row for each hop of each message: from where to where, when, and how many seconds it took.
+
+    `to_qm` and `received_time` are null for a hop of which only the start was reported, `sent_time` for the reverse.
+    """
+    of_message = Window.partitionBy("message_id")
+    of_reporter = Window.partitionBy("message_id", "reporter")
+    is_sent, hops = sf.col("is_sent"), sf.col("hops")
+    own = sf.collect_set(sf.when(is_sent, hops)).over(of_reporter)
+    last = sf.max(sf.when(is_sent, hops)).over(of_message)
+    sent_on = sf.array_min(sf.filter(sf.col("own"), lambda hop: hop >= sf.greatest(hops, sf.lit(1)))) - 1
+    arrived_by = sf.coalesce(sent_on, sf.least(hops, sf.col("last")), hops)
+    placed = (
+        steps(reports)
+        .withColumns({"own": own, "last": last})
+        .withColumn("hop", sf.when(is_sent, hops).otherwise(arrived_by))
+    )
+    time, reporter = sf.col("time"), sf.col("reporter")
+    found = placed.groupBy("message_id", "hop").agg(
+        sf.min("source_qm").alias("source_qm"),
+        sf.max("dest_queue").alias("dest_queue"),
+        sf.min_by(sf.when(is_sent, reporter), sf.when(is_sent, time)).alias("from_qm"),
+        sf.min_by(sf.when(~is_sent, reporter), sf.when(~is_sent, time)).alias("to_qm"),
+        sf.max_by("next_hop", sf.when(is_sent, time)).alias("next_hop"),
+        sf.min(sf.when(is_sent, time)).alias("sent_time"),
+        sf.min(sf.when(~is_sent, time)).alias("received_time"),
+        sf.count_if(is_sent).alias("sent_count"),
+        sf.count_if(~is_sent).alias("received_count"),
+    )
+    before = sf.lag("to_qm").over(of_message.orderBy("hop"))
+    start = sf.coalesce(sf.col("from_qm"), sf.when(sf.col("hop") == 0, sf.col("source_qm")), before)
+    return found.withColumn("from_qm", start).withColumn(
+        "seconds", seconds_between(sf.col("sent_time"), sf.col("received_time"))
+    )
+
+
+def journeys(hops: DataFrame) -> DataFrame:
+    """A row for each message of `trace`: its path, how long it took, and what is remarkable about it.
+
+    `arrived` says that its last hop was received, as far as it was reported; `loop` that it came to the same queue
+    manager twice.
+    """
+    ordered = sf.array_sort(sf.collect_list(sf.struct("hop", "from_qm", "to_qm", "next_hop", "received_time")))
+    found = hops.groupBy("message_id").agg(
+        sf.min("source_qm").alias("source_qm"),
+        sf.max("dest_queue").alias("dest_queue"),
+        sf.count("*").alias("hops"),
+        sf.min("sent_time").alias("sent_time"),
+        sf.max("received_time").alias("received_time"),
+        sf.max("seconds").alias("slowest_seconds"),
+        sf.max_by("hop", "seconds").alias("slowest_hop"),
+        ordered.alias("ordered"),
+    )
+    start = sf.array(sf.element_at("ordered", 1)["from_qm"])
+    path = sf.concat(start, sf.transform("ordered", lambda each: sf.coalesce(each["to_qm"], each["next_hop"])))
+    known = sf.filter(path, lambda place: place.isNotNull())
+    return (
+        found.withColumn("path", known)
+        .withColumn("loop", sf.size("path") != sf.size(sf.array_distinct("path")))
+        .withColumn("arrived", sf.element_at("ordered", -1)["received_time"].isNotNull())
+        .withColumn(
+            "seconds", sf.when(sf.col("arrived"), seconds_between(sf.col("sent_time"), sf.col("received_time")))
+        )
+        .drop("ordered")
+    )
+
+
+def edges(hops: DataFrame) -> DataFrame:
+    """The graph of the routes: a row for each pair of queue managers, with how many messages went that way."""
+    return (
+        hops.groupBy("from_qm", "to_qm")
+        .agg(
+            sf.mode("next_hop", deterministic=True).alias("address"),
+            sf.count("*").alias("messages"),
+            sf.count_if(sf.col("received_time").isNull()).alias("unfinished"),
+            sf.count_if(sf.col("sent_count") > 1).alias("repeated"),
+            percentile(sf.col("seconds"), 0.5).alias("p50"),
+            percentile(sf.col("seconds"), 0.99).alias("p99"),
+            sf.max("seconds").alias("max"),
+        )
+        .orderBy(sf.desc("messages"), "from_qm", "to_qm")
+    )
+
+
+def _text(body: Column) -> Column:
+    """UTF-16 as text. Spark refuses a whole job for one lone surrogate, so a body with surrogates gives its low bytes,
+    which hold all but the letters of a queue.
+    """
+    cut = sf.substring(body, 1, _BODY_BYTES)
+    whole = sf.when(sf.length(cut) % 2 == 0, cut)
+    has_surrogates = sf.hex(whole).rlike("^(?:.{4})*?..D[89A-F]")
+    plain = sf.regexp_replace(sf.decode(cut, "ISO-8859-1"), "\\x00", "")
+    return sf.when(whole.isNull() | has_surrogates, plain).otherwise(
+        sf.decode(sf.when(~has_surrogates, whole), "UTF-16LE")
+    )
+
+
+def _guid(text: Column) -> Column:
+    return sf.regexp_replace(sf.lower(text), "[{}]", "")

@@ -1,0 +1,198 @@
+"""The report of a trace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as sf
+
+from waypost.spark.pipelines import plots
+from waypost.spark.pipelines.expressions import message_id_text, percentile
+from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
+from waypost.spark.pipelines.trace import edges, journeys, trace
+
+LISTED: Final = 1000
+# A graph with more ways than that cannot be read.
+DRAWN: Final = 30
+# A way is slow if its median is so many times that of all, and not within the second that clocks are off.
+SLOW: Final = 3
+
+_EDGES: Final = (
+    Column("start", "From", Kind.CODE),
+    Column("end", "To", Kind.CODE),
+    Column("messages", "Messages", Kind.COUNT),
+    Column("unfinished", "Not received", Kind.COUNT),
+    Column("repeated", "Sent again", Kind.COUNT),
+    Column("p50", "50%", Kind.SECONDS),
+    Column("p99", "99%", Kind.SECONDS),
+    Column("max", "Max", Kind.SECONDS),
+)
+_JOURNEY: Final = (
+    Column("id", "Message", Kind.CODE),
+    Column("dest_queue", "Destination", Kind.CODE),
+    Column("way", "Way", Kind.CODE),
+    Column("sent_time", "Sent", Kind.TIME),
+)
+
+_PLACES: Final = (Column("name", "Name in this report", Kind.CODE), Column("place", "Identifier or address", Kind.CODE))
+
+
+def report(reports: DataFrame, origin: str = "") -> Report:
+    """Reads the reports once, and tells what they say."""
+    hops = trace(reports).persist()
+    try:
+        return _report(reports.count(), hops, origin)
+    finally:
+        hops.unpersist()
+
+
+def _report(count: int, hops: DataFrame, origin: str) -> Report:
+    travelled = journeys(hops)
+    found = edges(hops).collect()
+    names = place_names(found)
+    ways = _ways(found, names)
+    totals = travelled.agg(
+        sf.count("*").alias("messages"),
+        sf.count_if(~sf.col("arrived")).alias("unfinished"),
+        sf.count_if("loop").alias("loops"),
+        sf.max("hops").alias("hops"),
+        percentile(sf.col("seconds"), 0.5).alias("p50"),
+        percentile(sf.col("seconds"), 0.99).alias("p99"),
+    ).first()
+    assert totals is not None
+    slow = sum(_is_slow(way, ways) for way in ways)
+    parts: list[Part] = [
+        *_graph(ways),
+        Table.of("ways", "Ways", _EDGES, [asdict(way) for way in ways]),
+        Table.of("places", "Queue managers", _PLACES, _places(names)),
+    ]
+    sections = [
+        Section("Routes", "A way leads from one queue manager to the next. Times are by the clocks of both.", parts)
+    ]
+    if totals["unfinished"]:
+        listed = _list("unfinished", travelled.where(~sf.col("arrived")), names, totals["unfinished"])
+        note = Note(
+            "A report says that the message was sent on, and none that it was received. It may be on its way, or lost; "
+            "or the report is: reports are express messages.",
+            Tone.WARNING,
+        )
+        sections.append(Section("Not arrived", "", [note, listed]))
+    if totals["loops"]:
+        listed = _list("loops", travelled.where("loop"), names, totals["loops"])
+        sections.append(Section("Loops", "These messages came to the same queue manager more than once.", [listed]))
+    columns = (*_JOURNEY, Column("hops", "Hops", Kind.COUNT), Column("seconds", "Took", Kind.SECONDS))
+    slowest = travelled.where(sf.col("seconds").isNotNull()).orderBy(sf.desc("seconds"), "message_id").limit(LISTED)
+    sections.append(Section("Slowest", "", [Table.of("slowest", "Messages", columns, _journeys(slowest, names))]))
+    figures = [
+        Figure("Traced messages", totals["messages"], note=f"in {count:,} messages of the report queue"),
+        Figure("Queue managers", len(set(names.values()))),
+        Figure("Hops, at most", totals["hops"]),
+        Figure("Not arrived", totals["unfinished"], tone=Tone.WARNING if totals["unfinished"] else Tone.GOOD),
+        Figure("In a loop", totals["loops"], tone=Tone.of_problems(totals["loops"])),
+        Figure("Slow ways", slow, tone=Tone.WARNING if slow else Tone.GOOD),
+        Figure("99% arrive in", totals["p99"], Kind.SECONDS),
+    ]
+    return Report("Routes of traced messages", _summary(totals, slow), figures, sections, origin)
+
+
+def _summary(totals: Row, slow: int) -> str:
+    if not totals["messages"]:
+        return "The queue has no report about a traced message."
+    problems = [
+        f"{number:,} {words}"
+        for number, words in (
+            (totals["unfinished"], "did not arrive as far as is known"),
+            (totals["loops"], "went in a loop"),
+        )
+        if number
+    ]
+    told = f"Of {totals['messages']:,} traced messages, {' and '.join(problems)}" if problems else (
+        f"All {totals['messages']:,} traced messages arrived"
+    )  # fmt: skip
+    if not slow:
+        return f"{told}."
+    return f"{told}; 1 way is slow." if slow == 1 else f"{told}; {slow:,} ways are slow."
+
+
+@dataclass(slots=True)
+class _Way:
+    """From one queue manager to the next, by the names of this report. Times are in seconds."""
+
+    start: str
+    end: str
+    messages: int
+    unfinished: int
+    repeated: int
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+def place_names(found: Sequence[Row]) -> dict[str, str]:
+    """What to call each queue manager, and each address of which it is not known whose it is.
+
+    The busiest way to a queue manager, which comes first, says what its address is.
+    """
+    named: dict[str, str] = {}
+    for row in found:
+        if row["to_qm"] and row["address"] and row["to_qm"] not in named:
+            named[row["to_qm"]] = named[row["address"]] = f"{row['address']} ({row['to_qm'][:4]})"
+    for row in found:
+        for place in (row["from_qm"], row["to_qm"] or row["address"]):
+            if place:
+                named.setdefault(place, place[:8] if len(place) == 36 else place)
+    return dict(sorted(named.items(), key=lambda item: item[1]))
+
+
+def _ways(found: Sequence[Row], names: Mapping[str, str]) -> list[_Way]:
+    """What was not received goes with what was, where the address tells that it was meant for the same."""
+    ways: dict[tuple[str, str], _Way] = {}
+    for row in sorted(found, key=lambda row: row["p50"] is None):
+        start, end = names.get(row["from_qm"], "?"), names.get(row["to_qm"] or row["address"], "?")
+        way = ways.setdefault((start, end), _Way(start, end, 0, 0, 0, row["p50"], row["p99"], row["max"]))
+        way.messages += row["messages"]
+        way.unfinished += row["unfinished"]
+        way.repeated += row["repeated"]
+    return sorted(ways.values(), key=lambda way: (-way.messages, way.start, way.end))
+
+
+def _places(names: Mapping[str, str]) -> list[dict[str, object]]:
+    """Without addresses of which it is known whose they are."""
+    return [{"place": place, "name": name} for place, name in names.items() if len(place) == 36 or place == name]
+
+
+def _is_slow(way: _Way, ways: Sequence[_Way]) -> bool:
+    medians = sorted(each.p50 for each in ways if each.p50 is not None)
+    return way.p50 is not None and way.p50 > max(1, SLOW * medians[(len(medians) - 1) // 2])
+
+
+def _graph(ways: Sequence[_Way]) -> list[Part]:
+    if not ways:
+        return []
+    drawn = [plots.Edge(way.start, way.end, way.messages, _words(way), _tone(way, ways)) for way in ways[:DRAWN]]
+    text = (
+        "An arrow is the thicker the more messages took it, and has their number and median time. Yellow is slow, red "
+        "has messages that were not received."
+    )
+    return [plots.graph("routes", "Route graph", drawn, text=text)]
+
+
+def _words(way: _Way) -> str:
+    return f"{way.messages:,}" if way.p50 is None else f"{way.messages:,} · {way.p50:.0f} s"
+
+
+def _tone(way: _Way, ways: Sequence[_Way]) -> Tone:
+    if way.unfinished:
+        return Tone.BAD
+    return Tone.WARNING if _is_slow(way, ways) else Tone.PLAIN
+
+
+def _list(name: str, which: DataFrame, names: Mapping[str, str], total: int) -> Table:
+    some = which.orderBy("sent_time", "message_id").limit(LISTED)
+    return Table.of(name, "Messages", _JOURNEY, _journeys(some, names), total=total)
+
+
+def _journeys(which: DataFrame, names: Mapping[str, str]) -> list[dict[str, object]]:
+    rows = which.withColumn("id", message_id_text(sf.col("message_id"))).collect()
+    return [row.asDict() | {"way": " → ".join(names.get(place, place) for place in row["path"])} for row in rows]

@@ -1,0 +1,135 @@
+"""Which queues are read, which messages of them, and in how many partitions."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from waypost.arrow.packets import Packets
+from waypost.client.bulk.schema import BulkQueue
+from waypost.client.excerpt import excerpt
+from waypost.client.names import short_name
+from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
+from waypost.spark.offsets import UNKNOWN, Stretch
+from waypost.spark.options import Place, Position, ReadOptions, Split
+from waypost.spark.origin import Limits, Origin
+from waypost.spark.origins import open_origin
+from waypost.wire.format_names import FormatName
+
+# Fewer messages are not worth a task.
+_WORTH_A_TASK: Final = 10_000
+_TASKS_PER_CORE: Final = 2
+# Which kinds a pattern may find; names may name any.
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {"journal": ("journal",), "outgoing": ("outgoing",)}
+_MAIN: Final = ("private", "public")
+
+
+@dataclass(frozen=True)
+class MessageRange(InputPartition):
+    """A partition: what one task reads."""
+
+    stretch: Stretch
+    fail_on_data_loss: bool
+
+
+def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
+    """The queues that the options mean. Raises QueueNotFound if there is none."""
+    if options.pattern is None:
+        # Two names may mean one queue.
+        return list({queue.format_name: queue for queue in map(origin.queue, options.queues)}.values())
+    kinds = _KINDS.get(options.queue_type, _MAIN)
+    pattern = options.pattern
+    if options.queue_type == "journal" and not pattern.lower().endswith(";journal"):
+        pattern += ";journal"
+    found = [queue for queue in origin.queues(pattern) if queue.kind in kinds]
+    if not found:
+        raise QueueNotFound(
+            f"no queue of the type {options.queue_type} matches the queuePattern {excerpt(options.pattern)} "
+            f"at {options.place}"
+        )
+    return found
+
+
+def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) -> int | None:
+    """The number behind which a read begins, or up to which it goes; None for the end that is stable."""
+    if position == "earliest":
+        return 0
+    if position == "latest":
+        return None
+    if isinstance(position, datetime):
+        return origin.seq_at(queue.format_name, position)
+    assert isinstance(position, Mapping)
+    for name, seq in position.items():
+        if _is_named(queue, name):
+            return seq
+    raise InvalidParameter(f"the option {option} has no place for the queue {queue.format_name}")
+
+
+def stable(queue: BulkQueue, place: Place) -> int:
+    return queue.committed if place.locked == "skip" else queue.stable
+
+
+def divided(origin: Origin, stretch: Stretch, parts: int) -> list[Stretch]:
+    """The stretch in parts, with the messages that it has now."""
+    plan = origin.plan(stretch.queue, stretch.after, stretch.up_to, Limits(), parts=max(parts, 1), epoch=stretch.epoch)
+    edges = zip(plan.bounds[:-1], plan.bounds[1:], plan.counts, strict=True)
+    return [Stretch(stretch.queue, plan.epoch, after, up_to, count) for after, up_to, count in edges]
+
+
+def parts_for(count: int, total: int, split: Split) -> int:
+    """Into how many parts `count` messages go, out of `total` that are read together."""
+    if count <= 0 or total <= 0:
+        return 1
+    wanted = ceil(count / _WORTH_A_TASK)
+    wanted = min(wanted, ceil(_TASKS_PER_CORE * (os.cpu_count() or 1) * count / total))
+    if split.min_partitions is not None:
+        wanted = max(wanted, ceil(split.min_partitions * count / total))
+    if split.max_messages is not None:
+        wanted = max(wanted, ceil(count / split.max_messages))
+    return min(wanted, count)
+
+
+def packets(place: Place, part: MessageRange) -> Iterator[Packets]:
+    """What a task reads. Raises MessageNotFound if messages that were planned are gone and that matters."""
+    stretch = part.stretch
+    count = 0
+    with closing(open_origin(place)) as origin:
+        for page in origin.read(stretch.queue, stretch.after, stretch.up_to, epoch=stretch.epoch):
+            count += len(page)
+            yield page
+    if part.fail_on_data_loss and count < stretch.count:
+        raise gone(stretch, count)
+
+
+def gone(stretch: Stretch, count: int) -> MessageNotFound:
+    return MessageNotFound(
+        f"{stretch.count - count} of {stretch.count} messages of {stretch.queue} behind {stretch.after} up to "
+        f"{stretch.up_to} are gone: somebody else has received or purged them, or they expired; set the option "
+        "failOnDataLoss to false to go on without them, or read in the mode claim"
+    )
+
+
+def recreated(queue: str) -> QueueDeleted:
+    return QueueDeleted(
+        f"the queue {queue} was deleted, or deleted and created again, after the query had read from it: what it had "
+        "is gone; set the option failOnDataLoss to false to go on with what is there now"
+    )
+
+
+def _is_named(queue: BulkQueue, name: str) -> bool:
+    """By its format name, its path, or the short name that people type."""
+    computer = queue.path.partition("\\")[0]
+    names = {queue.format_name.lower(), queue.path.lower()}
+    names.add(short_name(FormatName.parse(queue.format_name), computer).lower())
+    wanted = name.lower()
+    return wanted in names or wanted.removeprefix("private$\\") in names
+
+
+def known(count: int) -> int:
+    """A count for adding up."""
+    return 0 if count == UNKNOWN else count

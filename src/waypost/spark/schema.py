@@ -1,0 +1,79 @@
+"""The columns of messages as Spark knows them. A schema that the user gives is a choice among them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from waypost.arrow.decoder import OnMalformed, decode
+from waypost.arrow.packets import Packets
+from waypost.arrow.schema import ALL, BODY_TEXT, DEFAULT, PACKET, PACKET_ERROR
+from waypost.errors import InvalidParameter
+from waypost.spark.options import Columns
+
+_SECURITY: Final = frozenset({"sender_id", "authenticated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What becomes of packets: these columns, in this order."""
+
+    names: tuple[str, ...]
+    # Those that may not be null, if the user says so.
+    required: frozenset[str]
+    on_malformed: OnMalformed
+    max_body_bytes: int | None
+
+    def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
+        """A RecordBatch for each page, whose types are exactly those that Spark expects."""
+        schema = pa.schema([ALL.field(name).with_nullable(name not in self.required) for name in self.names])
+        for page in pages:
+            batch = decode(page, self.names, on_malformed=self.on_malformed)
+            arrays = [self._bounded(name, batch.column(name)) for name in self.names]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _bounded(self, name: str, array: Any) -> Any:
+        if name != "body" or self.max_body_bytes is None:
+            return array
+        return pc.if_else(pc.greater(pc.binary_length(array), self.max_body_bytes), None, array)
+
+
+def default_schema(columns: Columns) -> StructType:
+    """What a read has if nobody gives a schema."""
+    left_out = set() if columns.include_security else set(_SECURITY)
+    if not columns.include_body:
+        left_out.add("body")
+    fields = [field for field in DEFAULT if field.name not in left_out]
+    if columns.include_packet or columns.on_malformed is OnMalformed.QUARANTINE:
+        fields.append(PACKET)
+    if columns.on_malformed is OnMalformed.QUARANTINE:
+        fields.append(PACKET_ERROR)
+    if columns.decode_body:
+        fields.extend(BODY_TEXT)
+    return StructType([StructField(field.name, from_arrow_type(field.type)) for field in fields])
+
+
+def shape_of(schema: StructType, columns: Columns) -> Shape:
+    """Raises InvalidParameter with the name of a column that there is not, or that has another type."""
+    for field in schema.fields:
+        if field.name not in ALL.names:
+            near = get_close_matches(field.name, ALL.names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(ALL.names)}"
+            raise InvalidParameter(f"a message has no column {field.name!r}; {hint}")
+        expected = from_arrow_type(ALL.field(field.name).type)
+        if field.dataType != expected:
+            raise InvalidParameter(
+                f"the column {field.name} is {expected.simpleString()}, not {field.dataType.simpleString()}; "
+                "read it so and cast it then"
+            )
+    return Shape(
+        names=tuple(schema.names),
+        required=frozenset(field.name for field in schema.fields if not field.nullable),
+        on_malformed=columns.on_malformed,
+        max_body_bytes=columns.max_body_bytes,
+    )

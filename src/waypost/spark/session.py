@@ -1,0 +1,104 @@
+"""A SparkSession with the settings that messages need, on a Java that is found for it."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from waypost.spark.class_archive import archive_of
+from waypost.spark.java import Java, SparkNotAvailable, find_java, launcher_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES: Final = ("pyspark", "pyarrow", "numpy", "pandas")
+
+SETTINGS: Final = {
+    # Times of messages have no zone, and Spark's default for Parquet is a type that other readers lack.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Without it Spark reads a whole queue for a filter on a few messages.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # 200 otherwise, each of them a task, even for ten messages.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+# Nothing of Spark listens beyond this computer, and the name of this computer need not resolve.
+LOCAL_SETTINGS: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+
+def session(
+    app: str = "waypost", *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """The SparkSession of this process, made if there is none. It reads and writes the format `msmq`.
+
+    `conf` has settings of Spark that count before ours. Without `master`, Spark runs in this process with all cores,
+    or where spark-submit says. PYSPARK_PYTHON names the interpreter of its workers; without it they have this one.
+    """
+    require_packages()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Set by spark-submit, which has started Java and knows the master.
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _make(app, master, {**SETTINGS, **(conf or {})})
+    java = find_java()
+    master = master or "local[*]"
+    settings = {
+        **SETTINGS,
+        **(LOCAL_SETTINGS if master.startswith("local") else {}),
+        JAVA_OPTIONS: java_options(java),
+        **(conf or {}),
+    }
+    with _java_home(launcher_home(java)):
+        return _make(app, master, settings)
+
+
+def java_options(java: Java) -> str:
+    """For the driver: to be quiet, and to start with the classes that were archived, if they were."""
+    archive = archive_of(java)
+    options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"]
+    if archive.exists():
+        # Java goes without an archive that does not fit, and is told not to speak of it.
+        options += [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable"]
+    return " ".join(f'"{option}"' for option in options)
+
+
+def require_packages() -> None:
+    """Raises SparkNotAvailable unless the extra `spark` is installed."""
+    missing = [package for package in PACKAGES if find_spec(package) is None]
+    if missing:
+        raise SparkNotAvailable(
+            f"{missing[0]} is not installed; `pip install 'waypost[spark]'` brings what Spark needs"
+        )
+
+
+def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSession":
+    builder = import_module("pyspark.sql").SparkSession.builder.appName(app)
+    if master is not None:
+        builder = builder.master(master)
+    spark: SparkSession = builder.config(map=dict(settings)).getOrCreate()
+    import_module("waypost.spark.source").register(spark)
+    return spark
+
+
+@contextmanager
+def _java_home(folder: Path) -> Iterator[None]:
+    """Only while Spark starts: other programs that this process starts keep their Java."""
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before

@@ -1,0 +1,198 @@
+"""The columns of rows that are to be messages: which there can be, and rows as messages that share properties.
+
+Rows are not looked at one by one. Each column is reduced to its distinct values, each of which is converted once, and
+rows that follow each other with the same properties become one group. Rows for one queue keep their order.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from waypost.client.bodies import BYTES, VT_BSTR, encode_body
+from waypost.client.sending import acknowledge_text
+from waypost.errors import InvalidParameter
+from waypost.limits import MAX_PACKET_SIZE
+from waypost.spark.options import WriteOptions
+
+Codes = npt.NDArray[np.int64]
+
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+_SECONDS: Final = (*_WHOLE, FloatType, DoubleType)
+_TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
+    "body": (BinaryType, StringType),
+    "dest_queue": (StringType,),
+    "label": (StringType,),
+    "priority": _WHOLE,
+    "body_type": _WHOLE,
+    "correlation_id": (BinaryType, StringType),
+    "app_specific": _WHOLE,
+    "response_queue": (StringType,),
+    "admin_queue": (StringType,),
+    "acknowledge": (*_WHOLE, StringType),
+    "journal": (BooleanType, *_WHOLE),
+    "time_to_reach_queue": _SECONDS,
+    "time_to_be_received": _SECONDS,
+    "extension": (BinaryType,),
+}
+# MS-MQMQ 2.2.20.3: the values that the source has in `journal` too.
+_DEAD_LETTER: Final = 1
+_JOURNAL: Final = 2
+# The bytes of one frame, and the rows.
+_FRAME_BYTES: Final = 4 << 20
+_FRAME_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Messages for one queue that differ in their bodies; the properties are in the words of `Queue.send`."""
+
+    queue: str
+    properties: dict[str, Any]
+    bodies: list[bytes]
+
+
+def check_columns(schema: StructType, options: WriteOptions) -> None:
+    """Raises InvalidParameter with the name of the column that is wrong, before a job starts."""
+    for field in schema.fields:
+        if field.name not in _TYPES:
+            near = get_close_matches(field.name, list(_TYPES), 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_TYPES)}"
+            raise InvalidParameter(
+                f"no message can be made of the column {field.name!r}; drop it, or rename it: {hint}"
+            )
+        kinds = _TYPES[field.name]
+        if not isinstance(field.dataType, kinds):
+            allowed = " or ".join(kind().simpleString() for kind in kinds)
+            raise InvalidParameter(
+                f"the column {field.name} is {field.dataType.simpleString()}; it has to be {allowed}"
+            )
+    if "body" not in schema.names:
+        raise InvalidParameter("there is no column body, binary or string, to make messages of")
+    if "dest_queue" not in schema.names and options.queue is None:
+        raise InvalidParameter("where do the messages go? Give the option queue, or a column dest_queue")
+
+
+def frames(batch: Any) -> Iterator[Any]:
+    """The rows of a RecordBatch in pieces that are worth a request."""
+    lengths = pc.fill_null(pc.binary_length(batch.column("body")), 0).to_numpy(zero_copy_only=False)
+    ends = np.cumsum(lengths, dtype=np.int64)
+    start = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        stop = int(np.searchsorted(ends, before + _FRAME_BYTES, "right"))
+        stop = max(min(stop, start + _FRAME_ROWS), start + 1)
+        yield batch.slice(start, stop - start)
+        start = stop
+
+
+def groups(batch: Any, queue: str | None) -> list[Group]:
+    """The messages of a RecordBatch; `queue` is for rows that name none."""
+    rows = batch.num_rows
+    names = [name for name in batch.schema.names if name not in ("body", "dest_queue")]
+    columns = {name: _distinct(batch.column(name)) for name in names}
+    queues, codes = _destinations(batch, queue)
+    order: Codes = np.argsort(codes, kind="stable") if len(queues) > 1 else np.arange(rows)
+    changes = np.zeros(max(rows - 1, 0), bool)
+    for each in (codes, *(theirs for _, theirs in columns.values())):
+        changes |= np.diff(each[order]) != 0
+    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), rows] if rows else []
+    converted = {name: [_CONVERT[name](value) for value in values] for name, (values, _) in columns.items()}
+    bodies = batch.column("body").take(pa.array(order)).to_pylist()
+    kind = batch.schema.field("body").type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    found = []
+    for start, stop in pairwise(edges):
+        row = order[start]
+        properties: dict[str, Any] = {"body_type": VT_BSTR if is_text else BYTES}
+        for name, (_, theirs) in columns.items():
+            properties.update(converted[name][theirs[row]])
+        encoded = _encoded(bodies[start:stop], properties["body_type"], is_text=is_text)
+        found.append(Group(queues[codes[row]], properties, encoded))
+    return found
+
+
+def _destinations(batch: Any, queue: str | None) -> tuple[Sequence[str], Codes]:
+    if "dest_queue" not in batch.schema.names:
+        assert queue is not None
+        return [queue], np.zeros(batch.num_rows, np.int64)
+    values, codes = _distinct(batch.column("dest_queue"))
+    names = [queue if value is None else str(value) for value in values]
+    if None in names:
+        raise InvalidParameter("the column dest_queue is null in a row, and the option queue names no other queue")
+    return cast("list[str]", names), codes
+
+
+def _distinct(array: Any) -> tuple[list[Any], Codes]:
+    """The values that there are, null too, and which of them each row has."""
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _encoded(bodies: list[Any], body_type: int, *, is_text: bool) -> list[bytes]:
+    if is_text:
+        return [encode_body(body or "", body_type)[0] for body in bodies]
+    found = [body or b"" for body in bodies]
+    longest = max(map(len, found), default=0)
+    if longest > MAX_PACKET_SIZE:
+        raise InvalidParameter(
+            f"the column body has a value of {longest} bytes, and a message at most {MAX_PACKET_SIZE} (4 MiB) with all "
+            "that belongs to it"
+        )
+    return found
+
+
+def _named(word: str) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: {} if value is None else {word: value}
+
+
+def _acknowledge(value: Any) -> dict[str, Any]:
+    word = acknowledge_text(value) if isinstance(value, int) else value
+    return {} if word in (None, "", "none") else {"acknowledge": word}
+
+
+def _journal(value: Any) -> dict[str, Any]:
+    if value is None or isinstance(value, bool):
+        return {} if value is None else {"journal": value}
+    if value & ~(_DEAD_LETTER | _JOURNAL):
+        raise InvalidParameter(f"the column journal is 1 for dead letters, 2 for the journal, 3 for both, not {value}")
+    return {"journal": bool(value & _JOURNAL), "dead_letter": bool(value & _DEAD_LETTER)}
+
+
+def _correlation(value: Any) -> dict[str, Any]:
+    return {} if value is None else {"correlation_id": value.hex() if isinstance(value, bytes) else value}
+
+
+_CONVERT: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
+    "label": _named("label"),
+    "priority": _named("priority"),
+    "body_type": _named("body_type"),
+    "correlation_id": _correlation,
+    "app_specific": _named("app_tag"),
+    "response_queue": _named("response_queue"),
+    "admin_queue": _named("admin_queue"),
+    "acknowledge": _acknowledge,
+    "journal": _journal,
+    "time_to_reach_queue": _named("time_to_reach_queue"),
+    "time_to_be_received": _named("time_to_be_received"),
+    "extension": _named("extension"),
+}

@@ -1,0 +1,82 @@
+"""format("msmq"): what Spark asks for by that name."""
+
+from typing import Any, ClassVar, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
+from pyspark.sql.types import StructType
+
+from waypost.errors import InvalidParameter
+from waypost.spark.batch import BatchReader, FilteringReader, check_for_batch
+from waypost.spark.options import ReadOptions, WriteOptions, read_options, write_options
+from waypost.spark.schema import default_schema, shape_of
+from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
+from waypost.spark.sink_columns import check_columns
+from waypost.spark.stream import check_for_stream
+from waypost.spark.stream_claims import ClaimStream
+from waypost.spark.stream_ranges import RangeStream
+
+TOKEN_SETTING: Final = "spark.msmq.token"
+
+
+class MsmqDataSource(DataSource):
+    """Messages of queues as rows, and rows as messages. docs/spark.md tells the options and the columns."""
+
+    # That of the session, if it has one: see `register`.
+    token: ClassVar[str | None] = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "msmq"
+
+    def schema(self) -> StructType:
+        return default_schema(self._read_options().columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = self._read_options()
+        check_for_batch(options)
+        kind = FilteringReader if options.pushdown else BatchReader
+        return kind(options, shape_of(schema, options.columns))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, the name is Spark's
+        options = self._read_options()
+        check_for_stream(options)
+        kind = ClaimStream if options.mode == "claim" else RangeStream
+        return kind(options, shape_of(schema, options.columns))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001, Spark's
+        return BatchWriter(self._write_options(schema, overwrite=overwrite))
+
+    def streamWriter(  # noqa: N802, the name is Spark's
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001, Spark's
+    ) -> DataSourceStreamArrowWriter:
+        return StreamWriter(self._write_options(schema, overwrite=overwrite))
+
+    def _read_options(self) -> ReadOptions:
+        return read_options(self.options, self.token)
+
+    def _write_options(self, schema: StructType, *, overwrite: bool) -> WriteOptions:
+        options = write_options(self.options, self.token)
+        if overwrite:
+            raise InvalidParameter("messages are only added to a queue: write with the mode append, not overwrite")
+        check_columns(schema, options)
+        check_destination(options)
+        return options
+
+
+def register(spark: SparkSession) -> None:
+    """Give the format `msmq` to a session.
+
+    If it has the setting spark.msmq.token by now, that is the token for daemons. It stands in no plan.
+    """
+    members: dict[str, Any] = {"__doc__": MsmqDataSource.__doc__, "token": spark.conf.get(TOKEN_SETTING, None)}
+    # A class of its own travels by value, with what it knows.
+    spark.dataSource.register(type("MsmqDataSource", (MsmqDataSource,), members))

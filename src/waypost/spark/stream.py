@@ -1,0 +1,82 @@
+"""What the stream readers share: their origin, and how much a trigger may take."""
+
+import time
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from waypost.errors import InvalidParameter
+from waypost.spark.offsets import Json
+from waypost.spark.options import ReadOptions
+from waypost.spark.origin import Limits, Origin
+from waypost.spark.origins import open_origin
+from waypost.spark.schema import Shape
+from waypost.spark.shipping import Shipped
+
+
+class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The driver has one for as long as the query runs; executors get copies that only read."""
+
+    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+        self._options: Final = options
+        self._shape: Final = shape
+        self._opened: Origin | None = None
+        self._initial: Json | None = None
+        # The last offset that was handed out, to tell how much is behind it.
+        self._last: Json | None = None
+        self._last_data: float = time.monotonic()
+
+    def arguments(self) -> tuple[Any, ...]:
+        return self._options, self._shape
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802, the name is Spark's
+        rate = self._options.rate
+        if rate.max_messages is not None:
+            return ReadMaxRows(rate.max_messages)
+        if rate.max_bytes is not None:
+            return ReadMaxBytes(rate.max_bytes)
+        return ReadAllAvailable()
+
+    @property
+    def _origin(self) -> Origin:
+        if self._opened is None:
+            self._opened = open_origin(self._options.place)
+        return self._opened
+
+    def _limits(self, limit: ReadLimit) -> Limits:
+        """Spark hands over one limit at a time; the other one is ours to add."""
+        rate = self._options.rate
+        if isinstance(limit, ReadMaxRows):
+            return Limits(limit.max_rows, rate.max_bytes)
+        if isinstance(limit, ReadMaxBytes):
+            return Limits(rate.max_messages, limit.max_bytes)
+        return Limits()
+
+    def _is_too_early(self, count: int) -> bool:
+        """Whether to wait for more messages than these."""
+        rate = self._options.rate
+        return count < rate.min_messages and time.monotonic() - self._last_data < rate.max_delay_s
+
+    def _handed_out(self, offset: Json) -> Json:
+        self._last = offset
+        self._last_data = time.monotonic()
+        return offset
+
+
+def check_for_stream(options: ReadOptions) -> None:
+    if options.end != "latest":
+        raise InvalidParameter("the options endingOffsets and endingTimestamp are for batch reads: a stream has no end")
+    if options.mode == "claim" and options.place.kind != "daemon":
+        raise InvalidParameter("the mode claim needs a Waypost daemon: give the option server, or read in another mode")

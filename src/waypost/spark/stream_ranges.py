@@ -1,0 +1,182 @@
+"""The stream modes peek and drain: batches are ranges of arrival numbers.
+
+Spark calls `latestOffset` after every batch with the end of the last one that it will never ask for again, also after
+the very last and when a query starts again; `commit` it leaves out there. So drain removes in both.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from waypost.errors import QueueDeleted, QueueNotFound, WaypostError
+from waypost.spark.offsets import UNKNOWN, Json, RangePlace, Stretch, json_of, range_places, shares, stretches
+from waypost.spark.options import ReadOptions
+from waypost.spark.origin import Limits
+from waypost.spark.ranges import (
+    MessageRange,
+    chosen,
+    divided,
+    gone,
+    known,
+    packets,
+    parts_for,
+    place_of,
+    recreated,
+    stable,
+)
+from waypost.spark.schema import Shape
+from waypost.spark.stream import MessageStream
+
+_log: Final = logging.getLogger("waypost.spark")
+
+
+class RangeStream(MessageStream):
+    def __init__(self, options: ReadOptions, shape: Shape) -> None:
+        super().__init__(options, shape)
+        # Where a query that takes what is there now ends in each queue.
+        self._ends: dict[str, int] | None = None
+        # Up to where drain has removed everything.
+        self._removed: dict[str, RangePlace] = {}
+
+    # --- Offsets
+
+    def initialOffset(self) -> Json:  # noqa: N802, the name is Spark's
+        if self._initial is None:
+            places = {}
+            for queue in chosen(self._origin, self._options):
+                place = place_of(self._origin, queue, self._options.start, "startingOffsets")
+                seq = stable(queue, self._options.place) if place is None else place
+                places[queue.format_name] = RangePlace(seq, queue.epoch, first=seq)
+            self._initial = json_of(places)
+        return self._initial
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, the name is Spark's
+        queues = chosen(self._origin, self._options)
+        self._ends = {queue.format_name: stable(queue, self._options.place) for queue in queues}
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
+        self._settle(start)
+        self._last = self._last or start
+        places = self._current(range_places(start))
+        found = self._next(places, self._limits(limit))
+        count = sum(known(part.count) for part in found)
+        is_counted = all(part.count != UNKNOWN for part in found)
+        if not found or (self._ends is None and is_counted and self._is_too_early(count)):
+            return start
+        for part in found:
+            places[part.queue] = places[part.queue].advanced(part.up_to, part.count)
+        return self._handed_out(json_of(places))
+
+    def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
+        """Where the queues end now, and what is held back there. A query does not fail for want of it."""
+        try:
+            return None if self._last is None else dict(self._latest(range_places(self._last)))
+        except WaypostError:
+            return None
+
+    def commit(self, end: Json) -> None:
+        self._settle(end)
+
+    # --- Reading
+
+    def partitions(self, start: Json, end: Json) -> list[InputPartition]:
+        planned = stretches(range_places(start), range_places(end))
+        total = sum(known(part.count) for part in planned)
+        fails = self._options.fail_on_data_loss
+        return [MessageRange(part, fails) for whole in planned for part in self._divided(whole, total)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, MessageRange):
+            return iter(())
+        return self._shape.batches(packets(self._options.place, partition))
+
+    def _divided(self, whole: Stretch, total: int) -> list[Stretch]:
+        try:
+            found = divided(self._origin, whole, parts_for(whole.count, total, self._options.split))
+        except (QueueDeleted, QueueNotFound):
+            self._lost(recreated(whole.queue))
+            return []
+        count = sum(part.count for part in found)
+        if UNKNOWN not in (whole.count, count) and count < whole.count:
+            self._lost(gone(whole, count))
+        return found
+
+    # --- What there is
+
+    def _current(self, places: dict[str, RangePlace]) -> dict[str, RangePlace]:
+        """The places with the queues as they are: some are new, some were created again."""
+        if self._options.pattern is None:
+            return places
+        queues = chosen(self._origin, self._options)
+        for queue in queues:
+            if queue.format_name not in places:
+                places[queue.format_name] = RangePlace(0, queue.epoch)
+        return places
+
+    def _next(self, places: dict[str, RangePlace], limits: Limits) -> list[Stretch]:
+        """The first messages of each queue behind its place. Places of queues that were created again are changed."""
+        found = [part for name in places if (part := self._planned(places, name, limits)) is not None]
+        if len(found) < 2 or (limits.max_messages is None and limits.max_bytes is None):
+            return found
+        each = None if limits.max_bytes is None else max(limits.max_bytes // len(found), 1)
+        counts = {part.queue: part.count for part in found}
+        if limits.max_messages is not None:
+            counts = shares(counts, limits.max_messages)
+        again = (self._planned(places, name, Limits(share, each)) for name, share in counts.items() if share)
+        return [part for part in again if part is not None]
+
+    def _planned(self, places: dict[str, RangePlace], name: str, limits: Limits) -> Stretch | None:
+        up_to = None
+        if self._ends is not None:
+            up_to = self._ends.get(name, 0)
+        try:
+            return self._plan(name, places[name], up_to, limits)
+        except (QueueDeleted, QueueNotFound):
+            self._lost(recreated(name))
+        try:
+            queue = self._origin.queue(name)
+        except QueueNotFound:
+            return None
+        places[name] = replace(places[name], seq=0, epoch=queue.epoch, first=0)
+        return self._plan(name, places[name], up_to, limits)
+
+    def _plan(self, name: str, place: RangePlace, up_to: int | None, limits: Limits) -> Stretch | None:
+        if up_to is not None and up_to <= place.seq:
+            return None
+        plan = self._origin.plan(name, place.seq, up_to, limits, parts=1, epoch=place.epoch)
+        if not plan.counts:
+            return None
+        count = UNKNOWN if UNKNOWN in plan.counts else sum(plan.counts)
+        return Stretch(name, place.epoch, place.seq, plan.bounds[-1], count)
+
+    def _latest(self, places: Mapping[str, RangePlace]) -> Iterator[tuple[str, Json]]:
+        for name, place in places.items():
+            queue = self._origin.queue(name)
+            behind = self._plan(name, place, None, Limits())
+            end = place if behind is None else place.advanced(behind.up_to, behind.count)
+            yield name, end.json() | {"held": queue.held, "held_s": queue.held_s}
+
+    # --- What has gone
+
+    def _settle(self, offset: Json) -> None:
+        """In the mode drain, take out what Spark will not ask for again. To do it twice does no harm."""
+        if self._options.mode != "drain":
+            return
+        for name, place in range_places(offset).items():
+            if not place.rows or self._removed.get(name) == place:
+                continue
+            try:
+                self._origin.remove(name, place.seq, epoch=place.epoch)
+                self._removed[name] = place
+            except (QueueDeleted, QueueNotFound):
+                # The rest of the call says so, if it matters.
+                _log.warning("%s was deleted before what was read could be removed from it", name)
+
+    def _lost(self, error: WaypostError) -> None:
+        if self._options.fail_on_data_loss:
+            raise error
+        _log.warning("%s", error)

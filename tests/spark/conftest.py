@@ -1,0 +1,62 @@
+"""One SparkSession for all tests of Spark, a daemon for their queues, and a cluster for those that need one.
+
+Starting any of these takes seconds, so they live as long as the tests, and all tests of this folder run in one process
+(tools/sharing.py).
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.crash.daemons import ROOT, Daemon, loopback
+from tests.spark.clusters import Cluster, cluster_in
+from waypost.spark import session
+from waypost.spark.class_archive import make_archive
+from waypost.spark.warm_up import end_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def class_archive() -> Path | None:
+    """Made once on this computer, and then every Spark that a test starts takes seconds less."""
+    return make_archive()
+
+
+@pytest.fixture(scope="session")
+def spark(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """With two cores. Its Python processes can import the tests."""
+    place = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(HERE / "contract/discovered")]))
+        settings = {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.sql.streaming.checkpointLocation": str(place / "checkpoints"),
+            "spark.local.dir": str(place),
+        }
+        made = session("tests", master="local[2]", conf=settings)
+        yield made
+        made.stop()
+        # Otherwise it ends with this process, and pytest sees its pipe and its connections leak.
+        end_java()
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """It is shared: a test gives its queues names of its own, and makes a Daemon of its own to stop or kill it."""
+    with Daemon(tmp_path_factory.mktemp("daemon"), "spark", loopback(230)) as started:
+        started.start()
+        yield started
+
+
+@pytest.fixture(scope="session")
+def cluster(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_in(tmp_path_factory.mktemp("cluster")) as started:
+        yield started

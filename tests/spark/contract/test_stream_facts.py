@@ -1,0 +1,245 @@
+"""What streams, their source and their sink, rely on in PySpark. A failing test names the fact that has changed.
+
+One query tells most of them. It has six numbers at first, two for each batch, and is run five times on one checkpoint:
+to the end; with nothing new; after its last commit was forgotten; with two more numbers; and with a task that fails.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.crash.daemons import patience
+from tests.spark.contract.recorder import Event, Record
+
+SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of the query called, and what it says of itself."""
+
+    events: list[Event]
+    progress: list[dict[str, Any]]
+    query: str
+    failure: str
+
+    def of(self, call: str) -> list[Event]:
+        return [event for event in self.events if event["call"] == call]
+
+    def batches(self, call: str) -> list[int]:
+        return sorted({int(event["batch"]) for event in self.of(call)})
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    first: Run
+    idle: Run
+    replayed: Run
+    more: Run
+    failing: Run
+
+
+def start(spark: SparkSession, record: Record, limit: str) -> StreamingQuery:
+    place = str(record.place)
+    stream = spark.readStream.format("recorder").options(place=place, limit=limit).load()
+    writer = stream.writeStream.format("recorder").options(place=place, checkpointLocation=f"{place}/checkpoint")
+    return writer.trigger(availableNow=True).start()
+
+
+def run(spark: SparkSession, record: Record, limit: str = "rows=2") -> Run:
+    before = len(record.events())
+    query = start(spark, record, limit)
+    failure = ""
+    try:
+        assert query.awaitTermination(SECONDS), "the query does not end"
+    except StreamingQueryException as error:
+        failure = str(error)
+    progress = [json.loads(entry.json) for entry in query.recentProgress]
+    return Run(record.events()[before:], progress, str(query.id), failure)
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    record = Record(tmp_path_factory.mktemp("story"))
+    commits = record.place / "checkpoint/commits"
+    record.tell("available", 6)
+    first = run(spark, record)
+    idle = run(spark, record)
+    forget(commits, 2)
+    replayed = run(spark, record)
+    record.tell("available", 8)
+    more = run(spark, record)
+    record.tell("available", 10)
+    record.tell("refuse", 9)
+    return Story(first, idle, replayed, more, run(spark, record))
+
+
+def forget(commits: Path, batch: int) -> None:
+    (commits / str(batch)).unlink()
+    (commits / f".{batch}.crc").unlink(missing_ok=True)
+
+
+def test_one_process_and_one_reader_plan_for_the_whole_run(story: Story) -> None:
+    calls = [event for event in story.first.events if event["call"] in ("latestOffset", "partitions", "commit")]
+    assert len({event["process"] for event in calls}) == 1
+    assert [event["calls"] for event in calls] == sorted({event["calls"] for event in calls}), "it is one object"
+
+
+def test_the_reader_that_reads_shares_nothing_with_the_one_that_plans(story: Story) -> None:
+    planner = story.first.of("latestOffset")[0]["process"]
+    assert planner not in {event["process"] for event in story.first.of("read")}
+    assert {event["calls"] for event in story.first.of("read")} == {1}, "each task has a reader of its own"
+
+
+def test_the_initial_offset_may_be_asked_for_again_and_only_in_the_first_run(story: Story) -> None:
+    assert len(story.first.of("initialOffset")) >= 1
+    for later in (story.idle, story.replayed, story.more):
+        assert later.of("latestOffset")[0]["start"] != {"n": 0}, "later runs start from the checkpoint"
+
+
+def test_available_now_is_prepared_once_before_anything_is_planned(story: Story) -> None:
+    for each in (story.first, story.idle, story.more):
+        (prepared,) = each.of("prepareForTriggerAvailableNow")
+        assert prepared["calls"] < each.of("latestOffset")[0]["calls"]
+
+
+def test_the_limit_is_the_default_of_the_reader_and_has_max_rows(story: Story) -> None:
+    assert story.first.of("getDefaultReadLimit")
+    assert {(event["limit"], event.get("max_rows")) for event in story.first.of("latestOffset")} == {("ReadMaxRows", 2)}
+    assert [entry["numInputRows"] for entry in story.first.progress if entry["numInputRows"]] == [2, 2, 2]
+
+
+def test_commit_of_a_batch_comes_when_the_next_one_is_planned(story: Story) -> None:
+    def place(call: str, **words: object) -> int:
+        """Of the first such call among all."""
+        return next(
+            number
+            for number, event in enumerate(story.first.events)
+            if event["call"] == call and words.items() <= event.items()
+        )
+
+    assert [event["end"]["n"] for event in story.first.of("commit")] == [2, 4]
+    for batch, end in enumerate((2, 4)):
+        finished = place("sink commit", batch=batch)
+        asked = place("latestOffset", start={"n": end})
+        committed = place("commit", end={"n": end})
+        assert finished < asked < committed, "it comes after the batch, and after there is a next one"
+
+
+def test_the_last_batch_of_available_now_is_never_committed_nor_by_a_restart_without_news(story: Story) -> None:
+    for each in (story.first, story.idle):
+        assert {"n": 6} not in [event["end"] for event in each.of("commit")]
+
+
+def test_the_next_run_with_news_commits_the_last_batch_at_the_latest(story: Story) -> None:
+    assert {"n": 6} in [event["end"] for each in (story.replayed, story.more) for event in each.of("commit")]
+
+
+def test_latest_offset_is_asked_for_after_every_batch_and_after_the_last_one(story: Story) -> None:
+    starts = [event["start"]["n"] for event in story.first.of("latestOffset")]
+    assert sorted(set(starts)) == [0, 2, 4, 6]
+    assert starts == sorted(starts)
+
+
+def test_latest_offset_is_asked_for_by_a_restart_without_news(story: Story) -> None:
+    assert {"n": 6} in [event["start"] for event in story.idle.of("latestOffset")]
+    assert story.idle.of("read") == []
+
+
+def test_latest_offset_starts_where_the_sink_has_committed(story: Story) -> None:
+    done = 0
+    for event in story.first.events:
+        if event["call"] == "sink commit":
+            done = max(number + 1 for message in event["messages"] for number in message["numbers"])
+        if event["call"] == "latestOffset":
+            assert event["start"]["n"] <= done, "a start that no commit covers must not be acknowledged"
+
+
+def test_a_batch_without_its_commit_entry_is_replayed_with_the_same_range_and_number(story: Story) -> None:
+    def ranges(each: Run) -> list[tuple[int, int]]:
+        return sorted((event["start"], event["stop"]) for event in each.of("read") if int(event["batch"]) == 2)
+
+    assert story.replayed.batches("read") == [2]
+    assert ranges(story.replayed) == ranges(story.first) != []
+    assert story.replayed.batches("sink commit") == [2]
+
+
+def test_a_replay_has_the_same_query(story: Story) -> None:
+    assert {each.query for each in (story.first, story.idle, story.replayed, story.more)} == {story.first.query}
+
+
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_tasks_know_the_query_and_the_batch(story: Story, call: str) -> None:
+    assert {event["query"] for event in story.first.of(call)} == {story.first.query}
+    assert story.first.batches(call) == [0, 1, 2]
+    for event in story.first.of("write"):
+        assert {number // 2 for number in event["numbers"]} <= {int(event["batch"])}
+
+
+def test_the_sink_commits_in_a_new_writer_that_has_only_the_messages(story: Story) -> None:
+    writers = {event["process"] for event in story.first.of("write")}
+    for event in story.first.of("sink commit"):
+        assert event["calls"] == 0
+        assert event["process"] not in writers
+        assert len(event["messages"]) == 2, "one message from each task"
+    assert story.first.batches("sink commit") == [0, 1, 2]
+
+
+def test_a_failed_task_aborts_the_batch_with_none_in_place_of_its_message(story: Story) -> None:
+    assert "refused as told" in story.failing.failure
+    assert story.failing.of("sink commit") == []
+    (abort,) = story.failing.of("sink abort")
+    assert abort["batch"] == 4
+    assert None in abort["messages"]
+
+
+def test_progress_shows_what_the_source_reports_as_its_latest_offset(story: Story) -> None:
+    assert {json.dumps(source["latestOffset"]) for entry in story.first.progress for source in entry["sources"]} == {
+        json.dumps({"n": 6})
+    }
+
+
+def test_stop_need_not_be_called(story: Story) -> None:
+    # Nothing may depend on it. If this fails, leases could end early.
+    assert [each for each in (story.first, story.idle, story.replayed, story.more) if each.of("stop")] == []
+
+
+def test_bytes_can_be_the_limit(spark: SparkSession, tmp_path: Path) -> None:
+    record = Record(tmp_path)
+    record.tell("available", 6)
+    done = run(spark, record, "bytes=300")
+    assert {(event["limit"], event.get("max_bytes")) for event in done.of("latestOffset")} == {("ReadMaxBytes", 300)}
+    assert done.batches("read") == [0, 1]
+
+
+def test_a_stream_that_goes_on_commits_each_batch_with_the_next_and_sees_new_messages(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    record = Record(tmp_path)
+    record.tell("available", 2)
+    stream = spark.readStream.format("recorder").option("place", str(tmp_path)).load()
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        # `start` names the end of the batch before, whose entry in the log of commits is then on disk.
+        await_start(record, 2)
+        assert (tmp_path / "checkpoint/commits/0").exists()
+        assert record.events("commit") == [], "nothing new, nothing committed"
+        record.tell("available", 5)
+        await_start(record, 5)
+        assert {"n": 2} in [event["end"] for event in record.events("commit")]
+        assert {event["limit"] for event in record.events("latestOffset")} == {"ReadAllAvailable"}
+    finally:
+        query.stop()
+
+
+def await_start(record: Record, number: int) -> None:
+    with patience(SECONDS, f"latestOffset was not asked for with the start {number}") as turns:
+        for _ in turns:
+            if {"n": number} in [event["start"] for event in record.events("latestOffset")]:
+                return

@@ -1,0 +1,138 @@
+"""An Origin in memory: queues are lists of arrival numbers, and a packet is its number in eight bytes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+import numpy as np
+
+from waypost.arrow.packets import Packets
+from waypost.client.bulk.schema import BulkQueue, PlannedRange
+from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound
+from waypost.spark.origin import Limits, Part
+
+BYTES_EACH = 10
+
+
+@dataclass
+class FakeQueue:
+    epoch: str = "e1"
+    numbers: list[int] = field(default_factory=list)
+    # The smallest number that is not certain yet.
+    unstable: int | None = None
+    claim: str = ""
+    part: int = 0
+    claimed: list[int] = field(default_factory=list)
+
+    @property
+    def stable(self) -> int:
+        last = max((*self.numbers, 0))
+        return last if self.unstable is None else min(last, self.unstable - 1)
+
+
+class FakeOrigin:
+    """See waypost.spark.origin.Origin; `gone` are the numbers that were removed or settled."""
+
+    def __init__(self, *names: str) -> None:
+        self.held = {name: FakeQueue() for name in names}
+        self.gone: dict[str, list[int]] = {name: [] for name in names}
+        self.seq = 0
+
+    def arrive(self, name: str, count: int = 1) -> None:
+        for _ in range(count):
+            self.seq += 1
+            self.held[name].numbers.append(self.seq)
+
+    def recreate(self, name: str) -> None:
+        self.held[name] = FakeQueue(epoch=self.held[name].epoch + "+")
+
+    def queues(self, pattern: str) -> Sequence[BulkQueue]:
+        return [self.queue(name) for name in self.held if name.startswith(pattern.rstrip("*"))]
+
+    def queue(self, name: str) -> BulkQueue:
+        queue = self._queue(name, "")
+        return BulkQueue(
+            format_name=name,
+            path=name,
+            kind="private",
+            transactional=True,
+            epoch=queue.epoch,
+            count=len(queue.numbers),
+            bytes=len(queue.numbers) * BYTES_EACH,
+            first=min(queue.numbers, default=0),
+            last=max(queue.numbers, default=0),
+            stable=queue.stable,
+            committed=max(queue.numbers, default=0),
+            oldest=0,
+            held=0,
+            held_s=0.0,
+        )
+
+    def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
+        queue = self._queue(name, epoch)
+        end = queue.stable if up_to is None else up_to
+        found = sorted(number for number in queue.numbers if after < number <= end)
+        if limits.max_messages is not None:
+            found = found[: limits.max_messages]
+        if limits.max_bytes is not None:
+            found = found[: max(limits.max_bytes // BYTES_EACH, 1)]
+        parts = min(parts, len(found))
+        edges = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
+        bounds = [after, *(found[edge - 1] for edge in edges[1:])]
+        return PlannedRange(epoch=queue.epoch, bounds=bounds, counts=[b - a for a, b in pairwise(edges)])
+
+    def seq_at(self, name: str, time: datetime) -> int:
+        return max((number for number in self._queue(name, "").numbers if number < time.timestamp()), default=0)
+
+    def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
+        numbers = sorted(number for number in self._queue(name, epoch).numbers if after < number <= up_to)
+        yield from pages(name, numbers)
+
+    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
+        queue = self._queue(name, epoch)
+        going = [number for number in queue.numbers if number <= up_to]
+        self.gone[name].extend(going)
+        queue.numbers = [number for number in queue.numbers if number > up_to]
+        return len(going)
+
+    def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:
+        self.settle(name, claim, after, epoch=epoch)
+        queue = self._queue(name, epoch)
+        if not queue.claimed:
+            assert limits.max_messages
+            queue.claimed, queue.numbers = queue.numbers[: limits.max_messages], queue.numbers[limits.max_messages :]
+            queue.part = after + 1
+        return (queue.part, len(queue.claimed)) if queue.claimed else (after, 0)
+
+    def settle(self, name: str, claim: str, after: int, *, epoch: str) -> None:
+        queue = self._queue(name, epoch)
+        if queue.claim != claim:
+            queue.numbers, queue.claimed = sorted(queue.claimed + queue.numbers), []
+            queue.claim = claim
+        if queue.claimed and queue.part <= after:
+            self.gone[name].extend(queue.claimed)
+            queue.claimed = []
+
+    def read_claim(self, name: str, part: Part, *, epoch: str) -> Iterator[Packets]:
+        queue = self._queue(name, epoch)
+        if (queue.claim, queue.part) != (part.claim, part.number):
+            raise MessageNotFound(f"part {part.number} is not claimed")
+        yield from pages(name, queue.claimed[part.start : part.stop])
+
+    def close(self) -> None:
+        pass
+
+    def _queue(self, name: str, epoch: str) -> FakeQueue:
+        if name not in self.held:
+            raise QueueNotFound(f"there is no queue {name}")
+        if epoch and epoch != self.held[name].epoch:
+            raise QueueDeleted(f"{name} is another queue now")
+        return self.held[name]
+
+
+def pages(name: str, numbers: Sequence[int]) -> Iterator[Packets]:
+    for start in range(0, len(numbers), 3):
+        page = numbers[start : start + 3]
+        found = Packets.of([number.to_bytes(8, "little") for number in page])
+        yield Packets(found.data, found.offsets, name, np.array(page, np.uint64))

@@ -1,0 +1,152 @@
+"""The archive: every message once, whatever ends between two of its steps."""
+
+from datetime import date
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tests.spark.pipeline_samples import INVOICES, ORDERS, message, write_messages
+from waypost.errors import InvalidParameter
+from waypost.spark.pipelines import archive as pipeline
+from waypost.spark.pipelines.archive import archive, archive_batch, table_of
+from waypost.spark.pipelines.archived import read_archive, verify
+from waypost.spark.pipelines.iceberg import IcebergArchive
+from waypost.spark.pipelines.manifest import MESSAGE, Batch, noted
+
+
+class Crash(Exception):
+    pass
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """One batch for every file."""
+    reader = spark.readStream.schema(from_arrow_schema(MESSAGE)).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def archived(spark: SparkSession, path: Path) -> list[tuple[str, int, bytes]]:
+    rows = read_archive(spark, str(path)).select("queue", "seq", "packet").collect()
+    return sorted((row.queue, row.seq, bytes(row.packet)) for row in rows)
+
+
+def batch_of(spark: SparkSession, *seqs: int) -> DataFrame:
+    return spark.createDataFrame([message(seq) for seq in seqs], from_arrow_schema(MESSAGE))
+
+
+def test_a_stream_is_archived_by_queue_and_day_and_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
+    messages, path = tmp_path / "in", tmp_path / "archive"
+    write_messages(messages / "1.parquet", [message(1), message(2), message(3), message(4, INVOICES)])
+    archive(stream(spark, messages), str(path)).awaitTermination()
+    write_messages(messages / "2.parquet", [message(5)])
+    archive(stream(spark, messages), str(path)).awaitTermination()
+    archive(stream(spark, messages), str(path)).awaitTermination()
+    assert archived(spark, path) == sorted(
+        [*((ORDERS, seq, b"packet %d" % seq) for seq in (1, 2, 3, 5)), (INVOICES, 4, b"packet 4")]
+    )
+    entries = noted(spark, str(path)).orderBy("first_seq").collect()
+    assert [(row.queue, row.date, row.messages, row.bytes, row.first_seq, row.last_seq) for row in entries] == [
+        (ORDERS, date(2026, 3, 1), 1, 8, 1, 1),
+        (ORDERS, date(2026, 3, 2), 2, 16, 2, 3),
+        (INVOICES, date(2026, 3, 2), 1, 8, 4, 4),
+        (ORDERS, date(2026, 3, 2), 1, 8, 5, 5),
+    ]
+    assert [row.batch[-2:] for row in entries] == ["-0", "-0", "-0", "-1"]
+    assert verify(spark, str(path)).collect() == []
+
+
+def test_a_stream_that_fails_between_files_and_manifest_archives_everything_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages, path = tmp_path / "in", tmp_path / "archive"
+    write_messages(messages / "1.parquet", [message(1), message(2)])
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "write_manifest", _crash)
+        with pytest.raises(StreamingQueryException, match="Crash"):
+            archive(stream(spark, messages), str(path)).awaitTermination()
+    assert list(path.glob("queue=*/date=*/batch=*/*.parquet"))
+    with pytest.raises(InvalidParameter, match="nothing was archived there"):
+        read_archive(spark, str(path))
+    archive(stream(spark, messages), str(path)).awaitTermination()
+    assert [seq for _, seq, _ in archived(spark, path)] == [1, 2]
+    assert len(list(path.glob("queue=*/date=*/batch=*/*.parquet"))) == noted(spark, str(path)).count()
+
+
+def _crash(*_: object) -> None:
+    raise Crash
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_a_batch_is_archived_once_wherever_a_run_ends(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path = str(tmp_path)
+    table, query = table_of(path, kind), str(uuid4())
+    first, second = Batch(query, 0), Batch(query, 1)
+    archive_batch(batch_of(spark, 1, 2), path, table, first)
+    for step in ("entries_of", "flush", "write_manifest"):
+        with monkeypatch.context() as patch:
+            patch.setattr(pipeline, step, _crash)
+            with pytest.raises(Crash):
+                archive_batch(batch_of(spark, 3, 4), path, table, second)
+        assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2], step
+    assert table.has(second) is (kind != "parquet")
+    archive_batch(batch_of(spark, 3, 4), path, table, second)
+    # A batch that is archived is passed over, whatever comes with its number.
+    archive_batch(batch_of(spark, 9), path, table, second)
+    assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2, 3, 4]
+    assert verify(spark, path).collect() == []
+    if kind != "parquet":
+        assert sorted(_table_seqs(path, kind)) == [1, 2, 3, 4]
+
+
+def _table_seqs(path: str, kind: str) -> list[int]:
+    """As other programs see the table."""
+    is_delta = kind == "delta"
+    found = DeltaTable(path).to_pyarrow_table() if is_delta else IcebergArchive(path).open().scan().to_arrow()
+    assert set(found.column("queue").to_pylist()) == {ORDERS}
+    assert set(found.column("label").to_pylist()) == {f"label {seq}" for seq in (1, 2, 3, 4)}
+    seqs: list[int] = found.column("seq").to_pylist()
+    return seqs
+
+
+def test_a_lost_checkpoint_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path)
+    for seq in (1, 2):
+        archive_batch(batch_of(spark, seq), path, table_of(path, "parquet"), Batch(str(uuid4()), 0))
+    assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2]
+
+
+def test_a_damaged_archive_is_found_out(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path)
+    table, query = table_of(path, "parquet"), str(uuid4())
+    archive_batch(batch_of(spark, 1), path, table, Batch(query, 0))
+    archive_batch(batch_of(spark, 2), path, table, Batch(query, 1))
+    (gone,) = tmp_path.glob("queue=*/date=*/batch=*-0/*.parquet")
+    (other,) = tmp_path.glob("queue=*/date=*/batch=*-1/*.parquet")
+    gone.unlink()
+    (other.parent / f".{other.name}.crc").unlink(missing_ok=True)
+    write_messages(tmp_path / "changed.parquet", [message(2, packet=b"packet x")])
+    (tmp_path / "changed.parquet").rename(other)
+    found = {row.path.rpartition("/")[2]: row.problem for row in verify(spark, path).collect()}
+    assert found[gone.name] == "the file is not there, or cannot be read"
+    assert "digest is" in found[other.name]
+
+
+def test_an_archive_has_one_kind(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "archive")
+    archive_batch(batch_of(spark, 1), path, table_of(path, "parquet"), Batch(str(uuid4()), 0))
+    with pytest.raises(InvalidParameter, match="is an archive of Parquet files"):
+        archive(stream(spark, tmp_path), path, kind="delta")
+    with pytest.raises(InvalidParameter, match="parquet, delta, iceberg, not 'orc'"):
+        archive(stream(spark, tmp_path), path, kind="orc")
+
+
+def test_what_is_no_archive_is_said_to_be_none(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="is no archive"):
+        read_archive(spark, str(tmp_path))

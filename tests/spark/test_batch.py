@@ -1,0 +1,163 @@
+"""Batch reads of format("msmq") from a real daemon."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+from tests.crash.daemons import Daemon, loopback
+from waypost.arrow.schema import DEFAULT
+from waypost.errors import AccessDenied
+from waypost.spark import purge, register
+
+
+@pytest.fixture(scope="module")
+def sent(daemon: Daemon) -> Iterator[str]:
+    """A queue with messages 0 to 99 in two priorities."""
+    with daemon.connect() as manager:
+        queue = manager.create_queue("batch-read")
+        for priority in (3, 5):
+            bodies = [f"body {number}" for number in range(50 * (priority == 5), 50 * (priority == 5) + 50)]
+            queue.send_many(bodies, label=f"label {priority}", priority=priority)
+        yield "batch-read"
+        manager.delete_queue("batch-read")
+
+
+def reader(spark: SparkSession, daemon: Daemon, **options: str) -> DataFrameReader:
+    return spark.read.format("msmq").options(server=daemon.url, **options)
+
+
+def numbers(frame: DataFrame) -> list[int]:
+    return sorted(row.seq for row in frame.select("seq").collect())
+
+
+def sentence(wrong: DataFrameReader) -> str:
+    with pytest.raises(PySparkException) as error:
+        wrong.load().collect()
+    return str(error.value)
+
+
+def test_all_messages_are_read_with_all_columns_in_several_partitions(
+    spark: SparkSession, daemon: Daemon, sent: str
+) -> None:
+    frame = reader(spark, daemon, queue=sent, minPartitions="3").load()
+    assert frame.columns == DEFAULT.names
+    rows = frame.orderBy("seq").collect()
+    assert frame.rdd.getNumPartitions() == 3
+    assert [bytes(row.body).decode("utf-16-le") for row in rows] == [f"body {number}" for number in range(100)]
+    assert {(row.label, row.priority) for row in rows} == {("label 3", 3), ("label 5", 5)}
+    assert {row.queue for row in rows} == {rf"DIRECT=OS:{daemon.name}\PRIVATE$\{sent}"}
+    assert abs(rows[0].arrived_time.replace(tzinfo=UTC) - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_a_schema_of_the_user_is_a_choice_of_columns(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+    frame = reader(spark, daemon, queue=sent).schema("label string, seq long").load()
+    assert frame.columns == ["label", "seq"]
+    assert frame.count() == 100
+    wrong = reader(spark, daemon, queue=sent)
+    assert "the column seq is bigint, not string" in sentence(wrong.schema("seq string"))
+    assert "a message has no column 'lable'; did you mean label?" in sentence(wrong.schema("lable string"))
+
+
+def test_a_range_is_chosen_by_numbers_and_filters(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+    seqs = numbers(reader(spark, daemon, queue=sent).load())
+    some = reader(spark, daemon, queue=sent, startingOffsets=f'{{"{sent}": {seqs[9]}}}')
+    assert numbers(some.option("endingOffsets", f'{{"{sent}": {seqs[19]}}}').load()) == seqs[10:20]
+    for pushdown in ("true", "false"):
+        where = f"seq > {seqs[39]} and seq <= {seqs[49]} and label like 'label%' and arrived_time > '2020-01-01'"
+        filtered = reader(spark, daemon, queue=sent, pushdown=pushdown).load().where(where)
+        assert numbers(filtered) == seqs[40:50]
+        # Whether Spark looks at the numbers itself.
+        in_plan = "seq#" in physical_plan(filtered).partition("Filter")[2].partition("\n")[0]
+        assert in_plan is (pushdown == "false")
+
+
+def physical_plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_two_actions_see_the_same_messages_and_a_new_load_sees_more(spark: SparkSession, daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        queue = manager.create_queue("batch-growing")
+        queue.send_many([b"1", b"2"])
+        frame = reader(spark, daemon, queue="batch-growing").schema("body binary").load()
+        assert frame.count() == 2
+        queue.send(b"3")
+        assert frame.count() == 2
+        again = reader(spark, daemon, queue="batch-growing").load()
+        assert again.count() == 3
+        last = max(numbers(again.limit(2)))
+        assert purge("batch-growing", last, server=daemon.url) == 2
+        assert purge("batch-growing", last, server=daemon.url) == 0
+        assert [message.body for message in queue.browse()] == [b"3"]
+
+
+def test_queues_are_found_by_pattern_and_type(spark: SparkSession, daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        for name in ("pattern-a", "pattern-b"):
+            manager.create_queue(name, journal=True).send_many([b"x"] * 2)
+        manager.queue("pattern-a").receive(0)
+    frame = reader(spark, daemon, queuePattern="pattern-*").load()
+    assert {row.queue.rpartition("\\")[2]: row["count"] for row in frame.groupBy("queue").count().collect()} == {
+        "pattern-a": 1,
+        "pattern-b": 2,
+    }
+    assert reader(spark, daemon, queuePattern="pattern-*", queueType="journal").load().count() == 1
+    assert reader(spark, daemon, queueType="deadletter").load().count() == 0
+    assert "no queue of the type message matches the queuePattern 'nothing*'" in sentence(
+        reader(spark, daemon, queuePattern="nothing*")
+    )
+
+
+def test_decoded_bodies_and_packets_are_there_if_they_are_asked_for(
+    spark: SparkSession, daemon: Daemon, sent: str
+) -> None:
+    frame = reader(
+        spark, daemon, queue=sent, decodeBody="true", includePacket="true", includeBody="false", maxBodyBytes="4"
+    ).load()
+    row = frame.orderBy("seq").first()
+    assert row is not None
+    assert (row.body_text, row.body_error) == ("body 0", None)
+    assert len(row.packet) > 100
+    assert "body" not in frame.columns
+    bodies = reader(spark, daemon, queue=sent, maxBodyBytes="4").schema("body binary, body_size long").load()
+    assert {(each.body, each.body_size > 4) for each in bodies.collect()} == {(None, True)}
+
+
+def test_sql_reads_it_too(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+    spark.sql(f"create temporary view messages using msmq options (server '{daemon.url}', queue '{sent}')")
+    assert spark.sql("select count(*) from messages where priority = 5").collect()[0][0] == 50
+
+
+def test_what_is_wrong_is_said_in_one_sentence(spark: SparkSession, daemon: Daemon, sent: str) -> None:
+    assert "the daemon at http://127.0.0.1:9 cannot be reached" in sentence(
+        spark.read.format("msmq").options(server="127.0.0.1:9", queue=sent)
+    )
+    assert "did you mean queue?" in sentence(reader(spark, daemon, queu=sent))
+    assert "no-such" in sentence(reader(spark, daemon, queue="no-such"))
+    assert "a batch read takes nothing out of a queue" in sentence(reader(spark, daemon, queue=sent, mode="drain"))
+
+
+def test_a_token_comes_from_a_file_or_the_session_and_stands_in_no_plan(spark: SparkSession, tmp_path: Path) -> None:
+    with Daemon(tmp_path, "guarded", loopback(231), "http.token=open-sesame") as guarded:
+        guarded.start()
+        file = tmp_path / "token"
+        dead_letters = reader(spark, guarded, queueType="deadletter")
+        file.write_text("wrong", encoding="utf-8")
+        with pytest.raises(AccessDenied, match="token"):
+            purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file))
+        assert "token" in sentence(dead_letters)
+        file.write_text("open-sesame\n", encoding="utf-8")
+        assert purge("system$;deadletter", 1, server=guarded.url, tokenFile=str(file)) == 0
+        spark.conf.set("spark.msmq.token", "open-sesame")
+        try:
+            register(spark)
+            frame = dead_letters.load()
+            assert frame.count() == 0
+        finally:
+            spark.conf.unset("spark.msmq.token")
+            register(spark)
+        assert "open-sesame" not in str(frame._jdf.queryExecution().toString())

@@ -1,0 +1,241 @@
+"""Dead letters: told apart by their reasons, and sent again once, whatever ends between sending and removing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import waypost
+from tests.spark.pipeline_samples import message
+from waypost.arrow import schema
+from waypost.arrow.decoder import OnMalformed, decode
+from waypost.arrow.packets import Packets
+from waypost.errors import InvalidParameter
+from waypost.spark.pipelines import deadletters as pipeline
+from waypost.spark.pipelines.deadletters import (
+    QUEUES,
+    RECEIPTS,
+    Choice,
+    Desk,
+    Done,
+    chosen,
+    drop,
+    park,
+    resend,
+    triage,
+    unparked,
+)
+from waypost.spark.pipelines.sending import Delivery
+
+LETTERS = from_arrow_schema(schema.DEFAULT)
+REASONS = {0xC001, 0xC002}
+
+
+class Crash(Exception):
+    pass
+
+
+@dataclass
+class LocalSink:
+    """Sends as the sink of Spark does: all in one transaction, once under each name; `fails` ends before the commit."""
+
+    manager: waypost.Manager
+    transactions: set[str] = field(default_factory=set)
+    fails: bool = False
+
+    def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
+        rows = messages.collect()
+        if delivery == "at-least-once":
+            for row in rows:
+                self._send(row, None)
+        elif transaction not in self.transactions:
+            with self.manager.transaction() as opened:
+                for row in rows:
+                    self._send(row, opened)
+                if self.fails:
+                    raise Crash
+            self.transactions.add(transaction)
+
+    def _send(self, row: Row, transaction: waypost.Transaction | None) -> None:
+        queue = self.manager.queue(row.dest_queue)
+        given = {name: row[name] for name in ("label", "extension") if row[name] is not None}
+        queue.send(bytes(row.body), transaction=transaction, **given)
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[waypost.Manager]:
+    """With three letters for a transactional queue and one for another one; the queues are there, and empty."""
+    with waypost.open(tmp_path, name="alpha") as opened:
+        orders = opened.create_queue("orders", transactional=True)
+        plain = opened.create_queue("plain")
+        with opened.transaction() as transaction:
+            for number in range(3):
+                orders.send(b"body %d" % number, label=f"order {number}", dead_letter=True, transaction=transaction)
+        orders.purge()
+        plain.send(b"body 9", label="plain 9", dead_letter=True, time_to_be_received=0)
+        yield opened
+
+
+def letters(spark: SparkSession, manager: waypost.Manager, *names: str) -> DataFrame:
+    """As the source gives them."""
+    batches = []
+    for name in names or QUEUES:
+        queue = manager.queue(name)
+        found = list(queue.browse())
+        if found:
+            columns = [name for name in schema.DEFAULT.names if name not in {each.name for each in schema.PLACE}]
+            packets = Packets.of([each.packet for each in found])
+            rows = decode(packets, columns, on_malformed=OnMalformed.FAIL).to_pylist()
+            for row, each in zip(rows, found, strict=True):
+                place = {"queue": queue.format_name, "seq": each.lookup_id & (1 << 56) - 1, "lookup_id": each.lookup_id}
+                batches.append(row | place | {"arrived_time": datetime.now(UTC)})
+    return spark.createDataFrame(pa.Table.from_pylist(batches, schema=schema.DEFAULT)) if batches else _none(spark)
+
+
+def _none(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([], LETTERS)
+
+
+def bodies(manager: waypost.Manager, name: str) -> list[bytes]:
+    return [each.body for each in manager.queue(name).browse()]
+
+
+ORDERS = [b"body 0", b"body 1", b"body 2"]
+
+
+def test_letters_are_grouped_by_reason_destination_and_form_of_label(spark: SparkSession) -> None:
+    rows = [
+        message(1, label="order 17", message_class=0x8002, body_type=8),
+        message(2, label="order 23", message_class=0x8002, body_type=8),
+        message(3, label="{8e5ddd7d-0411-49b5-94d9-8e85f1d0ff1a} paid", message_class=0x8000, body_type=8),
+        message(4, label="order 4", message_class=0x1234, body_type=0x300, transactional=False),
+    ]
+    found = triage(spark.createDataFrame(rows, LETTERS)).collect()
+    assert [(row.reason, row.label_form, row.body_kind, row.letters, row.transactional) for row in found] == [
+        ("reach-queue-timeout", "order #", "0x0008", 2, 2),
+        ("0x1234", "order #", "0x0300", 1, 0),
+        ("bad-dst-q", "{#} paid", "0x0008", 1, 1),
+    ]
+    assert (found[0].sample, found[0].sample_id) == ("order 17", r"{00000000-0000-0000-0000-000000000000}\16777216")
+    assert found[0].newest - found[0].oldest == timedelta(hours=1)
+
+
+def test_letters_are_chosen_by_all_that_is_given(spark: SparkSession) -> None:
+    rows = [
+        message(1, label="Order 1", message_class=0x8002),
+        message(2, label="order_2", message_class=0x8000),
+        message(3, label="invoice", message_class=0x8002, dest_queue=r"DIRECT=OS:gamma\private$\invoices"),
+    ]
+    found = spark.createDataFrame(rows, LETTERS)
+
+    def seqs(choice: Choice) -> list[int]:
+        return sorted(row.seq for row in chosen(found, choice).collect())
+
+    assert seqs(Choice()) == [1, 2, 3]
+    assert seqs(Choice(reasons=["reach-queue-timeout"])) == [1, 3]
+    assert seqs(Choice(reasons=["0x8000", "Reach-Queue-Timeout"], labels=["order?2"])) == [2]
+    assert seqs(Choice(destinations=[r"direct=os:gamma\*"])) == [3]
+    assert seqs(Choice(labels=["order_*"])) == [2]
+    assert seqs(Choice(before=rows[1]["arrived_time"])) == [1]
+    with pytest.raises(InvalidParameter, match="there is no reason 'late'; there are bad-dst-q"):
+        chosen(found, Choice(reasons=["late"]))
+
+
+def test_letters_are_sent_again_and_removed(spark: SparkSession, manager: waypost.Manager) -> None:
+    found = letters(spark, manager)
+    assert {row.message_class for row in found.collect()} == REASONS
+    done = resend(found, Desk(manager, LocalSink(manager)))
+    assert done == Done(sent_once=3, sent_at_least_once=1, removed=4, settled=0)
+    assert bodies(manager, "orders") == ORDERS
+    assert bodies(manager, "plain") == [b"body 9"]
+    assert [bodies(manager, name) for name in (*QUEUES, RECEIPTS)] == [[], [], []]
+
+
+@pytest.mark.parametrize("step", ["send", "settle", "remove", "receipt"])
+def test_letters_are_sent_once_wherever_a_run_ends(
+    spark: SparkSession, manager: waypost.Manager, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    sink = LocalSink(manager, fails=step == "send")
+    with monkeypatch.context() as patch:
+        if step == "settle":
+            patch.setattr(pipeline, "settle", _crash_when_called_again(pipeline.settle))
+        elif step == "remove":
+            patch.setattr(pipeline, "_remove", _remove_one_and_crash)
+        elif step == "receipt":
+            patch.setattr(pipeline, "_remove", _remove_all_and_crash)
+        with pytest.raises(Crash):
+            resend(letters(spark, manager).where("transactional"), Desk(manager, sink))
+    left = {"send": 3, "settle": 3, "remove": 2, "receipt": 0}[step]
+    assert len(bodies(manager, r"system$;deadxact")) == left
+    # Another program, which knows nothing of the first, and another choice of letters.
+    done = resend(letters(spark, manager).where("transactional"), Desk(manager, LocalSink(manager)))
+    assert done.settled == (0 if step == "send" else 3)
+    assert bodies(manager, "orders") == ORDERS
+    assert [bodies(manager, name) for name in (r"system$;deadxact", RECEIPTS)] == [[], []]
+
+
+def _crash_when_called_again(settle: object) -> object:
+    calls = iter((False, True))
+
+    def once(manager: waypost.Manager) -> object:
+        if next(calls):
+            raise Crash
+        return settle(manager)  # type: ignore[operator]
+
+    return once
+
+
+def _remove_one_and_crash(manager: waypost.Manager, names: list[tuple[str, int]]) -> int:
+    queue, lookup_id = names[0]
+    manager.queue(queue).receive(0, lookup_id=lookup_id)
+    raise Crash
+
+
+def _remove_all_and_crash(manager: waypost.Manager, names: list[tuple[str, int]]) -> int:
+    for queue, lookup_id in names:
+        manager.queue(queue).receive(0, lookup_id=lookup_id)
+    raise Crash
+
+
+def test_letters_can_be_sent_somewhere_else(spark: SparkSession, manager: waypost.Manager) -> None:
+    manager.create_queue("rescued", transactional=True)
+    done = resend(letters(spark, manager), Desk(manager, LocalSink(manager)), to="rescued")
+    assert done == Done(sent_once=4, removed=4)
+    assert sorted(bodies(manager, "rescued")) == [*ORDERS, b"body 9"]
+
+
+def test_parked_letters_can_be_sent_where_they_were_to_go(spark: SparkSession, manager: waypost.Manager) -> None:
+    desk = Desk(manager, LocalSink(manager))
+    found = letters(spark, manager)
+    before = sorted(found.select("dest_queue", "label", "message_class", "transactional", "journal").collect())
+    assert park(found, desk) == Done(sent_once=4, removed=4)
+    assert [bodies(manager, name) for name in QUEUES] == [[], []]
+    with manager.transaction() as transaction:
+        manager.queue("parked").send(b"another message", transaction=transaction)
+    parked = unparked(letters(spark, manager, "parked"))
+    assert sorted(parked.select("dest_queue", "label", "message_class", "transactional", "journal").collect()) == before
+    assert resend(parked, desk) == Done(sent_once=3, sent_at_least_once=1, removed=4)
+    assert (bodies(manager, "orders"), bodies(manager, "plain")) == (ORDERS, [b"body 9"])
+    assert bodies(manager, "parked") == [b"another message"]
+    with pytest.raises(InvalidParameter, match="transactional queue, which plain is not"):
+        park(_none(spark), desk, to="plain")
+
+
+def test_dropped_letters_are_gone_and_the_others_stay(spark: SparkSession, manager: waypost.Manager) -> None:
+    found = chosen(letters(spark, manager), Choice(labels=["order 1"]))
+    assert drop(found, Desk(manager, LocalSink(manager))) == Done(removed=1)
+    assert bodies(manager, r"system$;deadxact") == [b"body 0", b"body 2"]
+    assert bodies(manager, r"system$;deadletter") == [b"body 9"]
+
+
+def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None:
+    with manager.transaction() as transaction:
+        sent = manager.create_queue(RECEIPTS, transactional=True).send(b"[1, 2]", transaction=transaction)
+    with pytest.raises(InvalidParameter, match="is no receipt; take it out of there") as caught:
+        pipeline.settle(manager)
+    assert sent.id in str(caught.value)

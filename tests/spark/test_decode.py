@@ -1,0 +1,60 @@
+"""Decode: packets out of files and archives to columns, with what is no packet set apart."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import waypost
+from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.decode import DECODED, decoded, read_packets
+
+
+@pytest.fixture(scope="module")
+def packets(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    with waypost.open(tmp_path_factory.mktemp("store"), name="alpha") as manager:
+        queue = manager.create_queue("orders")
+        for number in range(3):
+            queue.send(f"text {number}", label=f"label {number}", priority=number)
+        return sorted((each.packet for each in queue.browse()), key=lambda packet: packet[-64:])
+
+
+def test_files_of_every_kind_become_columns(spark: SparkSession, packets: list[bytes], tmp_path: Path) -> None:
+    raw, text, broken = tmp_path / "raw.bin", tmp_path / "hex.txt", tmp_path / "broken.bin"
+    raw.write_bytes(b"".join(packets))
+    text.write_text(packets[0].hex())
+    broken.write_bytes(b"no packet at all, and no text \xff\xfe")
+    found = decoded(read_packets(spark, [str(raw), str(text), str(broken)])).orderBy("file", "label").collect()
+    told = [(Path(row.file).name, row.label, row.body_text, row.priority) for row in found if row.file_error is None]
+    labels = [(f"label {number}", f"text {number}", number) for number in range(3)]
+    assert told[1:] == [("raw.bin", *each) for each in labels]
+    assert told[0][0] == "hex.txt"
+    assert told[0][1:] in labels
+    (failed,) = [row for row in found if row.file_error is not None]
+    assert failed.file == str(broken)
+    assert "is not hexadecimal" in failed.file_error
+    assert failed.packet is None
+
+
+def test_a_malformed_packet_is_set_apart_and_other_columns_stay(spark: SparkSession, packets: list[bytes]) -> None:
+    rows = [(1, packets[0], "an old label"), (2, packets[0][:40], "x"), (3, None, "x")]
+    given = spark.createDataFrame(rows, "place int, packet binary, label string")
+    found = decoded(given, ["label", "body_size", "packet_error"])
+    assert found.columns == ["place", "packet", "label", "body_size", "packet_error"]
+    one, two, three = found.orderBy("place").collect()
+    assert one.label.startswith("label ")
+    assert one.packet_error is None
+    assert (two.label, two.body_size, bytes(two.packet)) == (None, None, packets[0][:40])
+    assert two.packet_error
+    assert three.packet_error
+
+
+def test_what_cannot_be_decoded_is_refused_before_the_job(spark: SparkSession) -> None:
+    given = spark.createDataFrame([(1,)], "place int")
+    with pytest.raises(InvalidParameter, match="there is no column packet of binary to decode; there are place"):
+        decoded(given)
+    with pytest.raises(InvalidParameter, match="a packet has no column 'seq'"):
+        decoded(spark.createDataFrame([(b"",)], "packet binary"), ["seq"])
+    with pytest.raises(InvalidParameter, match="not 'text'"):
+        read_packets(spark, ["x"], "text")
+    assert "seq" not in DECODED

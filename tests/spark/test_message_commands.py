@@ -1,0 +1,91 @@
+"""The commands of the pipelines that change something, one after the other on a real daemon."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import waypost
+from tests.crash.daemons import Daemon
+from waypost.cli import app
+
+COUNT = 5
+
+
+def do(daemon: Daemon, *arguments: str) -> str:
+    """The summary of the report."""
+    result = CliRunner().invoke(app, ["--url", daemon.url, "spark", *arguments, "--json"])
+    assert result.exit_code == 0, result.stderr
+    summary: str = json.loads(result.stdout)["summary"]
+    return summary
+
+
+def bodies(manager: waypost.Manager, name: str) -> list[str]:
+    return sorted(each.text for each in manager.queue(name).browse())
+
+
+def test_messages_are_archived_replayed_rescued_and_decoded(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = [f"text {number}" for number in range(COUNT)]
+    with daemon.connect() as manager:
+        orders = manager.create_queue("commands", transactional=True, journal=True)
+        with manager.transaction() as transaction:
+            for number, text in enumerate(texts):
+                orders.send(text, label=f"order {number}", dead_letter=True, transaction=transaction)
+        orders.receive_many(COUNT, 0)
+
+        # With --keep they stay, and are not archived a second time then.
+        assert do(daemon, "archive", "archive", "commands;journal", "--keep").startswith("5 messages of 1 queue are in")
+        assert bodies(manager, "commands;journal") == texts
+        assert do(daemon, "archive", "archive", "commands;journal").startswith("There was nothing new")
+        assert bodies(manager, "commands;journal") == []
+        assert do(daemon, "archive", "archive", "--verify").startswith("All ")
+
+        assert do(daemon, "replay", "archive") == "5 messages would be sent; nothing was done."
+        again = ("replay", "archive", "--relabel", "again {label}", "--check")
+        assert do(daemon, *again, "--do") == "All 5 messages were sent, each once."
+        assert do(daemon, *again, "--do") == "All 5 messages were sent before; another --id sends them again."
+        assert bodies(manager, "commands") == texts
+        assert sorted(each.label for each in orders.browse()) == [f"again order {number}" for number in range(COUNT)]
+
+        orders.purge()
+        dest = ("--dest", "*commands")
+        assert do(daemon, "deadletters", *dest) == "There are 5 dead letters."
+        assert do(daemon, "deadletters", "resend", *dest) == "5 dead letters would be sent again; nothing was done."
+        drop = ("deadletters", "drop", *dest, "--label", "again order 4", "--reason", "q-purged", "--do")
+        assert do(daemon, *drop) == "1 of 1 dead letter was dropped."
+        assert do(daemon, "deadletters", "park", *dest, "--do") == "4 of 4 dead letters were parked."
+        assert bodies(manager, "parked") == texts[:4]
+        assert (
+            do(daemon, "deadletters", "resend", "--parked", "parked", "--do") == "4 of 4 dead letters were sent again."
+        )
+        assert bodies(manager, "commands") == texts[:4]
+        assert bodies(manager, "parked") == bodies(manager, "waypost.deadletters") == []
+
+    assert do(daemon, "decode", "archive", "--as", "archive", "--out", "out", "--format", "json") == (
+        "5 messages were decoded; 0 packets are malformed."
+    )
+    rows = [json.loads(line) for file in (tmp_path / "out").glob("*.json") for line in file.read_text().splitlines()]
+    assert sorted(row["body_text"] for row in rows) == texts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("deadletters", "--do"), "say what to do: resend, park or drop"),
+        (("deadletters", "drop", "--to", "x"), "it goes with resend and park only"),
+        (("replay", "a", "--map", "orders"), "'orders' is not FROM=TO"),
+        (("replay", "a", "--since", "noon"), "'noon' is no time like"),
+        (("replay", "a", "--map-file", "nothing.csv"), "nothing.csv cannot be read"),
+        (("replay", "a", "--id", "../x"), "may have letters"),
+        (("archive", "a", "x", "--pattern", "y"), "cannot go with the names of queues"),
+    ],
+)
+def test_what_cannot_be_is_said_before_spark_starts(arguments: tuple[str, ...], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["spark", *arguments])
+    assert result.exit_code != 0
+    assert sentence in result.stderr

@@ -1,0 +1,440 @@
+"""Streams without Spark: offsets, limits and what is gone, on an origin in memory."""
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark import cloudpickle
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
+
+from tests.spark.fake_origin import BYTES_EACH, FakeOrigin
+from waypost.arrow.decoder import OnMalformed
+from waypost.errors import DecodeError, InvalidParameter, MessageNotFound, QueueDeleted
+from waypost.spark import batch, ranges, stream, stream_claims
+from waypost.spark.batch import BatchReader, FilteringReader
+from waypost.spark.offsets import RangePlace, range_places, shares, stretches
+from waypost.spark.options import ReadOptions, read_options
+from waypost.spark.schema import default_schema, shape_of
+from waypost.spark.stream import MessageStream
+from waypost.spark.stream_claims import ClaimStream
+from waypost.spark.stream_ranges import RangeStream
+
+ALL = ReadAllAvailable()
+
+
+@pytest.fixture
+def origin(monkeypatch: pytest.MonkeyPatch) -> FakeOrigin:
+    found = FakeOrigin("orders", "returns")
+    for module in (batch, stream, ranges, stream_claims):
+        monkeypatch.setattr(module, "open_origin", lambda _: found)
+    return found
+
+
+def options_of(**given: str) -> ReadOptions:
+    return read_options({"queue": "orders"} | given if "queues" not in given else given)
+
+
+def started(**given: str) -> MessageStream:
+    options = options_of(**given)
+    kind = ClaimStream if options.mode == "claim" else RangeStream
+    shape = replace(shape_of(default_schema(options.columns), options.columns), names=("seq",))
+    return kind(options, shape)
+
+
+def next_of(reader: MessageStream, start: dict[str, Any], limit: ReadLimit | None = None) -> dict[str, Any]:
+    """As Spark does it: offsets travel as JSON."""
+    found = reader.latestOffset(json.loads(json.dumps(start)), limit or reader.getDefaultReadLimit())
+    return dict(json.loads(json.dumps(found)))
+
+
+def rows(reader: MessageStream, start: dict[str, Any], end: dict[str, Any]) -> list[int]:
+    found: list[int] = []
+    for partition in reader.partitions(start, end):
+        for page in reader.read(partition):
+            found.extend(seqs_of(page))
+    return found
+
+
+def seqs_of(batch: Any) -> list[int]:
+    return list(batch.column("seq").to_pylist())
+
+
+def shipped(reader: MessageStream) -> bytes:
+    """As Spark hands it to its workers."""
+    return bytes(cloudpickle.dumps(reader))  # type: ignore[no-untyped-call]
+
+
+def run(reader: MessageStream, start: dict[str, Any] | None = None) -> Iterator[list[int]]:
+    """Batches until nothing is left; the last end is settled, as Spark does it."""
+    start = start or reader.initialOffset()
+    while (end := next_of(reader, start)) != start:
+        yield sorted(rows(reader, start, end))
+        start = end
+
+
+def test_everything_is_read_once_in_batches_of_the_limit(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 7)
+    assert list(run(started(maxMessagesPerTrigger="3"))) == [[1, 2, 3], [4, 5, 6], [7]]
+    assert origin.gone["orders"] == []
+
+
+def test_both_limits_hold_at_once(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(maxMessagesPerTrigger="4", maxBytesPerTrigger=str(2 * BYTES_EACH))
+    assert reader.getDefaultReadLimit() == ReadMaxRows(4)
+    assert [len(batch) for batch in run(reader)] == [2, 2, 1]
+    other = started(maxBytesPerTrigger=str(3 * BYTES_EACH))
+    assert other.getDefaultReadLimit() == ReadMaxBytes(3 * BYTES_EACH)
+    assert [len(batch) for batch in run(other)] == [3, 2]
+
+
+def test_nothing_is_read_at_or_behind_what_is_uncommitted(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    origin.held["orders"].unstable = 3
+    reader = started()
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    assert rows(reader, start, end) == [1, 2]
+    origin.held["orders"].unstable = None
+    assert rows(reader, end, next_of(reader, end)) == [3, 4, 5]
+
+
+def test_latest_begins_behind_what_is_there_and_a_replay_of_the_first_batch_too(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 3)
+    reader = started(startingOffsets="latest")
+    start = reader.initialOffset()
+    assert reader.initialOffset() is start
+    origin.arrive("orders", 2)
+    end = next_of(reader, start)
+    assert rows(reader, start, end) == [4, 5]
+    # A new driver makes up another beginning; the logged end has the true one.
+    origin.arrive("orders", 2)
+    again = started(startingOffsets="latest")
+    assert rows(again, again.initialOffset(), end) == [4, 5]
+
+
+def test_a_limit_is_divided_fairly_among_queues(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 30)
+    origin.arrive("returns", 2)
+    reader = started(queues="orders,returns", maxMessagesPerTrigger="8")
+    first = next(run(reader))
+    assert len([number for number in first if number <= 30]) == 6
+    assert len([number for number in first if number > 30]) == 2
+    assert sorted(chain(*run(started(queues="orders,returns", maxMessagesPerTrigger="7")))) == list(range(1, 33))
+
+
+def test_queues_that_come_to_match_the_pattern_are_read_from_their_beginning(origin: FakeOrigin) -> None:
+    reader = RangeStream(read_options({"queuePattern": "or*"}), started()._shape)
+    start = reader.initialOffset()
+    assert list(start) == ["orders"]
+    origin.held["orders2"] = type(origin.held["orders"])()
+    origin.arrive("orders2", 2)
+    end = next_of(reader, start)
+    assert rows(reader, start, end) == [1, 2]
+
+
+def test_what_is_there_now_ends_where_it_began(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(maxMessagesPerTrigger="3", minMessagesPerTrigger="3")
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    origin.arrive("orders", 5)
+    last = next_of(reader, end)
+    assert rows(reader, end, last) == [4, 5]
+    assert next_of(reader, last) == last
+
+
+def test_a_stream_waits_for_enough_messages_but_not_for_ever(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 2)
+    reader = started(minMessagesPerTrigger="3", maxTriggerDelay="1h")
+    start = reader.initialOffset()
+    assert next_of(reader, start) == start
+    origin.arrive("orders", 1)
+    assert rows(reader, start, next_of(reader, start)) == [1, 2, 3]
+    late = started(minMessagesPerTrigger="9", maxTriggerDelay="1ms")
+    late._last_data -= 1
+    assert rows(late, start, next_of(late, start)) == [1, 2, 3]
+
+
+def test_the_distance_to_the_end_is_reported_in_messages(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(maxMessagesPerTrigger="2")
+    assert reader.reportLatestOffset() is None
+    end = next_of(reader, reader.initialOffset())
+    latest = reader.reportLatestOffset()
+    assert latest is not None
+    assert latest["orders"]["rows"] - end["orders"]["rows"] == 3
+    assert latest["orders"]["held"] == 0
+
+
+def test_partitions_are_as_many_as_asked_for(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 10)
+    reader = started(minPartitions="3")
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    assert len(reader.partitions(start, end)) == 3
+    assert rows(pickle.loads(shipped(reader)), start, end) == list(range(1, 11))
+    assert len(started(maxMessagesPerPartition="4").partitions(start, end)) == 3
+    assert len(started().partitions(start, end)) == 1
+
+
+# --- Losses
+
+
+def test_messages_that_somebody_took_are_an_error_where_that_matters(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 4)
+    reader = started(failOnDataLoss="true")
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    partitions = reader.partitions(start, end)
+    origin.held["orders"].numbers.remove(2)
+    with pytest.raises(MessageNotFound, match="1 of 4 messages of orders behind 0 up to 4 are gone"):
+        reader.partitions(start, end)
+    with pytest.raises(MessageNotFound, match="are gone"):
+        list(reader.read(partitions[0]))
+    assert rows(started(), start, end) == [1, 3, 4]
+
+
+def test_a_queue_that_was_created_again_is_an_error_or_begins_anew(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 4)
+    strict, lenient = started(failOnDataLoss="true"), started()
+    start = strict.initialOffset()
+    end = next_of(strict, start)
+    origin.recreate("orders")
+    origin.arrive("orders", 2)
+    for attempt in (lambda: strict.partitions(start, end), lambda: next_of(strict, end)):
+        with pytest.raises(QueueDeleted, match="was deleted, or deleted and created again"):
+            attempt()
+    assert rows(lenient, start, end) == []
+    last = next_of(lenient, end)
+    assert rows(lenient, end, last) == [5, 6]
+    assert last["orders"]["rows"] == 6
+
+
+def test_a_queue_that_is_gone_stays_in_the_offset(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 4)
+    reader = started(queues="orders,returns")
+    start = next_of(reader, reader.initialOffset())
+    del origin.held["orders"]
+    origin.arrive("returns", 1)
+    end = next_of(reader, start)
+    assert end["orders"] == start["orders"]
+    assert rows(reader, start, end) == [5]
+
+
+def test_a_checkpoint_of_another_mode_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="go on in the mode"):
+        range_places({"orders": {"claim": "x", "epoch": "", "number": 1, "rows": 1}})
+
+
+def test_filters_narrow_what_a_batch_reads(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 6)
+    origin.arrive("returns", 4)
+
+    def left_by(*filters: Filter) -> tuple[list[int], list[Filter]]:
+        options = options_of(queues="orders,returns")
+        reader = FilteringReader(options, started()._shape)
+        rest = list(reader.pushFilters(list(filters)))
+        return [seq for part in reader.partitions() for page in reader.read(part) for seq in seqs_of(page)], rest
+
+    assert left_by(GreaterThan(("seq",), 2), LessThan(("seq",), 5)) == ([3, 4], [])
+    assert left_by(GreaterThanOrEqual(("seq",), 9), IsNotNull(("seq",))) == ([9, 10], [])
+    assert left_by(EqualTo(("seq",), 7)) == ([7], [])
+    assert left_by(EqualTo(("seq",), -7)) == ([], [])
+    assert left_by(In(("queue",), ("returns", "nowhere")), LessThanOrEqual(("seq",), 8)) == ([7, 8], [])
+    assert left_by(GreaterThan(("seq",), 8), LessThan(("seq",), 3)) == ([], [])
+    # Numbers are near to times, not the same: Spark looks again. The fake messages arrive one a second from 1970 on.
+    late = GreaterThan(("arrived_time",), datetime.fromtimestamp(603, UTC))
+    assert left_by(late) == ([3, 4, 5, 6, 7, 8, 9, 10], [late])
+    other = EqualTo(("label",), "x")
+    assert left_by(other) == (list(range(1, 11)), [other])
+
+
+def test_a_packet_that_is_none_fails_is_null_or_tells_why(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 2)
+
+    def read(policy: str) -> list[dict[str, object]]:
+        options = options_of(onMalformed=policy)
+        shape = replace(started()._shape, names=("seq", "label", "packet_error"), on_malformed=OnMalformed(policy))
+        reader = BatchReader(options, shape)
+        return [row for part in reader.partitions() for page in reader.read(part) for row in page.to_pylist()]
+
+    with pytest.raises(DecodeError, match="orders"):
+        read("fail")
+    assert read("null") == [{"seq": number, "label": None, "packet_error": None} for number in (1, 2)]
+    assert all(row["packet_error"] and row["label"] is None for row in read("quarantine"))
+
+
+# --- Drain
+
+
+def test_drain_removes_what_is_settled_and_the_last_batch_too(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(mode="drain", maxMessagesPerTrigger="2")
+    batches = run(reader)
+    assert next(batches) == [1, 2]
+    assert origin.gone["orders"] == []
+    assert next(batches) == [3, 4]
+    assert origin.gone["orders"] == [1, 2]
+    assert list(batches) == [[5]]
+    assert origin.gone["orders"] == [1, 2, 3, 4, 5]
+
+
+def test_commit_removes_as_well_and_twice_is_as_good_as_once(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 3)
+    reader = started(mode="drain")
+    end = next_of(reader, reader.initialOffset())
+    reader.commit(end)
+    reader.commit(end)
+    assert next_of(reader, end) == end
+    assert origin.gone["orders"] == [1, 2, 3]
+
+
+# --- Claims
+
+
+def test_claims_are_settled_by_the_next_one(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(mode="claim", maxMessagesPerTrigger="2")
+    batches = run(reader)
+    assert next(batches) == [1, 2]
+    assert origin.gone["orders"] == []
+    assert list(batches) == [[3, 4], [5]]
+    assert origin.gone["orders"] == [1, 2, 3, 4, 5]
+
+
+def test_a_part_that_was_claimed_before_a_crash_is_offered_again(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 4)
+    reader = started(mode="claim", maxMessagesPerTrigger="2")
+    start = next_of(reader, reader.initialOffset())
+    lost = next_of(reader, start)
+    # The offset was never written down; the next driver asks from the same start.
+    again = started(mode="claim", maxMessagesPerTrigger="2")
+    assert next_of(again, start) == lost
+    assert rows(again, start, lost) == [3, 4]
+    # And a replay of the first batch has a start with another name.
+    assert claims_of(again.initialOffset()) != claims_of(start)
+
+
+def claims_of(offset: dict[str, Any]) -> set[str]:
+    return {place["claim"] for place in offset.values()}
+
+
+def test_a_first_batch_is_replayed_though_its_start_is_made_up_anew(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 4)
+    reader = started(mode="claim")
+    end = next_of(reader, reader.initialOffset())
+    again = started(mode="claim", maxMessagesPerPartition="2")
+    assert len(again.partitions(again.initialOffset(), end)) == 2
+    assert rows(again, again.initialOffset(), end) == [1, 2, 3, 4]
+
+
+def test_a_claim_of_what_is_there_now_ends_and_settles_though_more_comes(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    reader = started(mode="claim", maxMessagesPerTrigger="3")
+    reader.prepareForTriggerAvailableNow()
+    batches = run(reader)
+    assert next(batches) == [1, 2, 3]
+    origin.arrive("orders", 5)
+    assert list(batches) == [[4, 5]]
+    assert origin.gone["orders"] == [1, 2, 3, 4, 5]
+    assert origin.held["orders"].claimed == []
+
+
+def test_claims_of_several_queues_share_the_limit(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 6)
+    origin.arrive("returns", 2)
+    reader = started(queues="orders,returns", mode="claim", maxMessagesPerTrigger="4")
+    assert [len(batch) for batch in run(reader)] == [4, 4]
+    assert origin.gone == {"orders": [1, 2, 3, 4, 5, 6], "returns": [7, 8]}
+
+
+# --- Facts that hold for all
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["orders", "returns", "crash", "replay"]), st.integers(1, 9)), max_size=15
+    ),
+    mode=st.sampled_from(["peek", "drain", "claim"]),
+    limit=st.integers(1, 7),
+)
+@settings(max_examples=30, deadline=None)
+def test_every_message_is_in_one_batch_whatever_crashes(steps: list[tuple[str, int]], mode: str, limit: int) -> None:
+    origin = FakeOrigin("orders", "returns")
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (stream, ranges, stream_claims):
+            patched.setattr(module, "open_origin", lambda _: origin)
+        given = {"queues": "orders,returns", "mode": mode, "maxMessagesPerTrigger": str(limit)}
+        reader = started(**given)
+        start = reader.initialOffset()
+        batches: list[list[int]] = []
+        for step, number in steps:
+            if step in origin.held:
+                origin.arrive(step, number)
+                continue
+            end = next_of(reader, start)
+            if step == "crash":
+                # Before the end was written down.
+                reader = started(**given)
+                continue
+            if end == start:
+                continue
+            reader = started(**given) if number % 2 else reader
+            batch = sorted(rows(reader, start, end))
+            assert batch == sorted(rows(started(**given), start, end))
+            # What was claimed before a crash comes on top.
+            assert len(batch) <= limit * (2 if mode == "claim" else 1)
+            batches.append(batch)
+            start = end
+        batches.extend(run(reader, start))
+        assert sorted(chain(*batches)) == list(range(1, origin.seq + 1))
+        if mode != "peek":
+            assert sorted(origin.gone["orders"] + origin.gone["returns"]) == list(range(1, origin.seq + 1))
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=2), st.integers(0, 50), max_size=6), st.integers(1, 100))
+def test_shares_use_the_limit_and_no_more(available: dict[str, int], limit: int) -> None:
+    found = shares(available, limit)
+    assert sum(found.values()) == min(limit, sum(available.values()))
+    assert all(found[queue] <= available[queue] for queue in available)
+
+
+def test_no_rows_between_two_offsets_make_no_stretch() -> None:
+    place = {"orders": RangePlace(7, "e", 3, 0)}
+    assert stretches(place, place) == []
+
+
+def test_a_worker_without_the_package_says_what_to_install() -> None:
+    content = shipped(started())
+    program = (
+        "import sys, pickle\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'waypost':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "pickle.loads(sys.stdin.buffer.read())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=False)
+    assert b"the Python of a Spark worker has no module waypost: install waypost[spark] there" in done.stderr

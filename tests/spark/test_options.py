@@ -1,0 +1,249 @@
+"""Options of format("msmq"): what they mean, and the sentence for each that cannot be."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from waypost.arrow.decoder import OnMalformed
+from waypost.errors import InvalidParameter
+from waypost.spark.options import DEFAULT_URL, Rate, Split, read_options, write_options
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WAYPOST_URL", "WAYPOST_TOKEN", "WAYPOST_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def refusal(**given: str) -> str:
+    with pytest.raises(InvalidParameter) as error:
+        read_options({"queue": "orders", **given})
+    return str(error.value)
+
+
+def test_a_queue_is_all_that_has_to_be_said() -> None:
+    options = read_options({"queue": "orders"})
+    assert options.place.kind == "daemon"
+    assert options.place.address == DEFAULT_URL
+    assert options.queues == ("orders",)
+    assert (options.start, options.end, options.mode) == ("earliest", "latest", "peek")
+    assert options.fail_on_data_loss is False
+
+
+def test_names_of_options_have_no_case() -> None:
+    assert read_options({"QUEUE": "orders", "MaxMessagesPerTrigger": "5"}).rate == Rate(max_messages=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("http://10.0.0.1:81", "http://10.0.0.1:81"),
+        ("https://queues.example", "https://queues.example"),
+        ("queues.example", "http://queues.example:8181"),
+        ("queues.example:99", "http://queues.example:99"),
+        ("[::1]", "http://[::1]:8181"),
+        ("[::1]:99", "http://[::1]:99"),
+    ],
+)
+def test_a_server_is_a_url_or_a_host_with_or_without_a_port(given: str, url: str) -> None:
+    assert read_options({"queue": "orders", "server": given}).place.address == url
+    assert read_options({"queue": "orders", "host": given}).place.address == url
+
+
+def test_the_environment_names_the_daemon_and_its_token_like_for_the_command_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WAYPOST_URL", "http://127.0.0.9:1")
+    monkeypatch.setenv("WAYPOST_TOKEN", "hidden")
+    place = read_options({"queue": "orders"}).place
+    assert (place.address, place.secret) == ("http://127.0.0.9:1", "hidden")
+
+
+def test_a_token_comes_from_a_file_before_the_session_and_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAYPOST_TOKEN", "of the environment")
+    file = tmp_path / "token"
+    file.write_text("of-the-file\n", encoding="utf-8")
+    assert read_options({"queue": "q", "tokenFile": str(file)}, "of the session").place.secret == "of-the-file"
+    assert read_options({"queue": "q"}, "of the session").place.secret == "of the session"
+
+
+def test_a_secret_stands_in_no_text_of_the_options() -> None:
+    options = read_options({"queue": "orders"}, "s3cr3t")
+    assert "s3cr3t" not in repr(options)
+    assert "s3cr3t" not in str(options.place)
+
+
+def test_a_token_as_an_option_is_refused_without_being_repeated() -> None:
+    sentence = refusal(token="s3cr3t")
+    assert "tokenFile" in sentence
+    assert "WAYPOST_TOKEN" in sentence
+    assert "s3cr3t" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "queues"),
+    [
+        ({"queue": r"DIRECT=OS:host\private$\a"}, (r"DIRECT=OS:host\private$\a",)),
+        ({"queues": r"orders, DIRECT=OS:host\private$\a"}, ("orders", r"DIRECT=OS:host\private$\a")),
+        ({"queue": "orders", "queueType": "journal"}, ("orders;journal",)),
+        ({"queue": "orders;journal", "queueType": "journal"}, ("orders;journal",)),
+        ({"queueType": "journal"}, ("system$;journal",)),
+        ({"queueType": "deadletter"}, ("system$;deadletter",)),
+        ({"queueType": "xactDeadLetter"}, ("system$;deadxact",)),
+    ],
+)
+def test_queues_are_chosen_by_name_and_type(given: dict[str, str], queues: tuple[str, ...]) -> None:
+    assert read_options(given).queues == queues
+
+
+@pytest.mark.parametrize(
+    ("given", "fails"),
+    [
+        ({"queue": "orders"}, False),
+        ({"queue": "orders;journal"}, True),
+        ({"queue": "system$;deadxact"}, True),
+        ({"queues": "system$;deadletter,system$;deadxact"}, True),
+        ({"queue": "acks", "queueType": "admin"}, True),
+        ({"queue": "orders", "queueType": "outgoing"}, False),
+        ({"queue": "orders", "mode": "claim"}, True),
+        ({"queue": "orders;journal", "failOnDataLoss": "false"}, False),
+    ],
+)
+def test_missing_messages_are_an_error_where_nobody_should_take_any(given: dict[str, str], fails: object) -> None:
+    assert read_options(given).fail_on_data_loss is fails
+
+
+def test_positions_are_words_numbers_or_times() -> None:
+    given = {"queue": "orders", "startingOffsets": '{"orders": {"seq": 7, "epoch": "x"}, "b": 9}'}
+    assert read_options(given).start == {"orders": 7, "b": 9}
+    assert read_options({"queue": "o", "startingTimestamp": "2026-03-01T08:00:00Z"}).start == datetime(
+        2026, 3, 1, 8, tzinfo=UTC
+    )
+    assert read_options({"queue": "o", "endingTimestamp": "1500"}).end == datetime.fromtimestamp(1.5, UTC)
+    assert read_options({"queue": "o", "startingOffsets": "Latest"}).start == "latest"
+
+
+def test_everything_else_is_read() -> None:
+    options = read_options(
+        {
+            "queue": "orders",
+            "maxMessagesPerTrigger": "1000",
+            "maxBytesPerTrigger": "64m",
+            "minMessagesPerTrigger": "10",
+            "maxTriggerDelay": "15m",
+            "minPartitions": "3",
+            "maxMessagesPerPartition": "500",
+            "includeBody": "false",
+            "includePacket": "TRUE",
+            "decodeBody": "true",
+            "maxBodyBytes": "1k",
+            "onMalformed": "quarantine",
+            "mode": "claim",
+            "claimLease": "2h",
+            "claimMaxAborts": "0",
+            "pushdown": "true",
+            "path": "somewhere",
+        }
+    )
+    assert options.rate == Rate(1000, 64 << 20, 10, 900.0)
+    assert options.split == Split(3, 500)
+    assert options.columns.max_body_bytes == 1024
+    assert options.columns.on_malformed is OnMalformed.QUARANTINE
+    assert (options.columns.include_body, options.columns.include_packet, options.columns.decode_body) == (
+        False,
+        True,
+        True,
+    )
+    assert (options.place.lease_s, options.place.max_aborts) == (7200.0, 0)
+    assert options.pushdown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("mode", "steal", "peek, drain, claim"),
+        ("queueType", "dead", "xactdeadletter"),
+        ("onMalformed", "skip", "fail, null, quarantine"),
+        ("lockedMessages", "steal", "wait, skip"),
+        ("maxMessagesPerTrigger", "0", "from 1 on"),
+        ("maxMessagesPerTrigger", "many", "from 1 on"),
+        ("claimMaxAborts", "-1", "from 0 on"),
+        ("maxBytesPerTrigger", "1 parsec", "64m"),
+        ("claimLease", "soon", "15m"),
+        ("includeBody", "yes", "true or false"),
+        ("startingOffsets", "[1]", "earliest, latest or JSON"),
+        ("startingOffsets", "{", "earliest, latest or JSON"),
+        ("startingTimestamp", "yesterday", "2026-03-01T08:00:00Z"),
+        ("endingTimestamp", "9" * 30, "milliseconds since 1970"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str, allowed: str) -> None:
+    sentence = refusal(**{name: value})
+    assert f"the option {name}" in sentence
+    assert repr(value)[:40] in sentence
+    assert allowed in sentence
+
+
+def test_a_place_that_is_no_number_is_refused_with_its_queue() -> None:
+    assert "'orders'" in refusal(startingOffsets='{"orders": -1}')
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"serverr": "x"}, "did you mean server?"),
+        ({"maxmesagespertrigger": "1"}, "did you mean maxMessagesPerTrigger?"),
+        ({"kafka.bootstrap": "x"}, "there is no option 'kafka.bootstrap'"),
+        ({"server": "a", "store": "b"}, "server and store both say where"),
+        ({"queues": "b"}, "queue and queues both choose"),
+        ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "say the same"),
+        ({"minMessagesPerTrigger": "9", "maxMessagesPerTrigger": "5"}, "more than maxMessagesPerTrigger 5"),
+        ({"mode": "drain", "startingOffsets": "latest"}, "startingOffsets earliest only"),
+        ({"mode": "drain", "lockedMessages": "skip"}, "leave lockedMessages at wait"),
+        ({"mode": "drain", "store": "/data"}, "a store is only read"),
+        ({"queueType": "deadletter"}, "leave out queue"),
+        ({"server": " "}, "the option server is empty"),
+        ({"server": "ftp://x"}, "http://127.0.0.1:8181"),
+        ({"tokenFile": "/nowhere/token"}, "cannot be read: No such file or directory"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(given: dict[str, str], words: str) -> None:
+    assert words in refusal(**given)
+
+
+@pytest.mark.parametrize(
+    ("queues", "words"), [("a,,b", "without an empty place"), ("a,b,A", "twice"), (",", "without an empty place")]
+)
+def test_a_list_of_queues_has_no_holes_and_no_doubles(queues: str, words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        read_options({"queues": queues})
+
+
+def test_no_queue_is_refused_with_the_ways_to_name_one() -> None:
+    with pytest.raises(InvalidParameter, match="queue, queues, queuePattern"):
+        read_options({})
+
+
+def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise() -> None:
+    options = write_options({"queue": "orders", "checkpointLocation": "/tmp/x"})
+    assert options.delivery == "exactly-once"
+    assert options.transaction != write_options({"queue": "orders"}).transaction
+    named = write_options({"queue": "orders", "txnId": "import-7", "delivery": "at-least-once"})
+    assert (named.transaction, named.delivery) == ("import-7", "at-least-once")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"store": "/data"}, "give the option server instead of store"),
+        ({"msmqHost": "win"}, "give the option server instead of msmqHost"),
+        ({"queues": "a,b"}, "the option queues is for reading"),
+        ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        write_options(given)

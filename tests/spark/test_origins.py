@@ -1,0 +1,111 @@
+"""An MSMQ host and the folder of a store as origins, each beside the daemon that has the same messages."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+import waypost
+from tests.crash.daemons import Daemon, loopback
+from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
+from waypost.arrow.decoder import OnMalformed, decode
+from waypost.client.bulk.client import BulkClient
+from waypost.client.bulk.folder import FolderReader
+from waypost.errors import InvalidParameter, StoreReadOnly
+from waypost.spark.origin import Limits, Origin, Part
+from waypost.spark.origins.host import HostOrigin
+from waypost.spark.origins.reading import RangeReading
+from waypost.spark.origins.store import StoreOrigin
+
+COLUMNS = ("seq", "label", "priority", "body", "arrived_time")
+MESSAGES = [(0, b"one"), (7, b"two"), (3, b"three"), (3, b"four"), (7, b"five")]
+PART = Part("claim", 1, 0, 1)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    place = tmp_path_factory.mktemp("origins")
+    with Daemon(place, "alpha", loopback(81)) as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            queue = manager.create_queue("orders")
+            for priority, body in MESSAGES:
+                queue.send(body, label=body.decode(), priority=priority)
+        yield daemon
+
+
+@pytest.fixture
+def host(daemon: Daemon) -> Iterator[HostOrigin]:
+    with waypost.msmq(daemon.address, rpc_port=RPC_PORT, qm2qm_port=QM2QM_PORT, epm_port=None) as host:
+        yield HostOrigin(host)
+
+
+@pytest.fixture
+def store(daemon: Daemon) -> Iterator[StoreOrigin]:
+    with closing(StoreOrigin(FolderReader(daemon.folder), "wait")) as origin:
+        yield origin
+
+
+def rows(origin: Origin | RangeReading[BulkClient], name: str, after: int, up_to: int) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for packets in origin.read(name, after, up_to, epoch=""):
+        batch = decode(packets, COLUMNS, on_malformed=OnMalformed.FAIL)
+        found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["host", "store"])
+def test_it_reads_what_the_daemon_reads(kind: str, daemon: Daemon, request: pytest.FixtureRequest) -> None:
+    origin: Origin = request.getfixturevalue(kind)
+    name = daemon.direct("orders") if kind == "host" else "orders"
+    with BulkClient(daemon.url) as client:
+        expected = rows(RangeReading(client, "wait"), "orders", 0, client.queue("orders").stable)
+    assert [row[3] for row in expected] == [body for _, body in MESSAGES]
+    queue = origin.queue(name)
+    assert sorted(rows(origin, name, 0, queue.last)) == expected
+    assert (queue.first, queue.last) == (expected[0][0], expected[-1][0])
+    middle = expected[2][0]
+    assert sorted(rows(origin, name, middle, queue.last)) == expected[3:]
+    assert queue.count == len(MESSAGES)
+    plan = origin.plan(name, 0, None, Limits(max_messages=3), parts=2, epoch="")
+    assert (plan.bounds, plan.counts) == ([0, expected[0][0], middle], [1, 2])
+    assert origin.plan(name, queue.last, None, Limits(), parts=1, epoch="").counts == []
+    assert origin.seq_at(name, datetime.now(UTC) + timedelta(hours=1)) == queue.last
+    assert origin.seq_at(name, datetime.now(UTC) - timedelta(hours=1)) == 0
+
+
+def test_a_host_gives_up_what_is_drained(daemon: Daemon, host: HostOrigin) -> None:
+    with daemon.connect() as manager:
+        queue = manager.create_queue("drained")
+        for priority in (3, 7, 0):
+            queue.send(b"x", priority=priority)
+        queue.send(b"last")
+        name = daemon.direct("drained")
+        end = host.plan(name, 0, None, Limits(max_messages=3), parts=1, epoch="").bounds[-1]
+        assert host.remove(name, end, epoch="") == 3
+        assert host.remove(name, end, epoch="") == 0
+        assert [message.body for message in queue.browse()] == [b"last"]
+
+
+def test_what_they_cannot_do_is_said_in_a_sentence(host: HostOrigin, store: StoreOrigin) -> None:
+    with pytest.raises(InvalidParameter, match="does not list its queues"):
+        host.queues("*")
+    for origin, error in ((host, InvalidParameter), (store, StoreReadOnly)):
+        with pytest.raises(error, match="peek"):
+            origin.claim("orders", "claim", 0, Limits(), epoch="")
+        with pytest.raises(error, match="peek"):
+            origin.settle("orders", "claim", 0, epoch="")
+        with pytest.raises(error, match="peek"):
+            origin.read_claim("orders", PART, epoch="")
+    with pytest.raises(StoreReadOnly, match="peek"):
+        store.remove("orders", 1, epoch="")
+
+
+def test_places_of_a_host_fit_into_columns(daemon: Daemon, host: HostOrigin) -> None:
+    (packets,) = host.read(daemon.direct("orders"), 0, host.queue(daemon.direct("orders")).last, epoch="")
+    assert packets.lookup_ids is not None
+    assert packets.lookup_ids.dtype == np.uint64
+    assert packets.queue == daemon.direct("orders")

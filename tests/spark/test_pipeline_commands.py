@@ -1,0 +1,78 @@
+"""`waypost spark audit`, `trace` and `inventory` as an operator runs them, on queues of a daemon and on files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from tests.crash.daemons import Daemon
+from tests.spark.frames import sent, word
+from waypost.arrow.schema import DEFAULT
+from waypost.cli import app
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> None:
+    pq.write_table(pa.Table.from_pylist(records, schema=DEFAULT), path)
+
+
+def test_an_audit_of_files(spark: SparkSession, files: Path) -> None:
+    write(files / "sent.parquet", [sent(1), sent(2)])
+    write(files / "admin.parquet", [word(1, 2, 3)])
+    result = run("spark", "audit", "./admin.parquet", "--sent", "./sent.parquet")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("1 lost of 2 messages.", "report: waypost-audit/report.html")
+    assert "Lost            1      no word came back" in lines
+    assert result.stderr == ""
+    assert (files / "waypost-audit/lost.csv").read_text("utf-8").count("\n") == 2
+
+
+def test_queues_of_a_daemon(spark: SparkSession, daemon: Daemon, files: Path) -> None:
+    with daemon.connect() as manager:
+        orders, admin = (manager.create_queue(name) for name in ("audit-orders", "audit-admin"))
+        properties: dict[str, Any] = {"acknowledge": "full-reach-queue", "admin_queue": admin.format_name}
+        orders.send_many([b"x" * 100] * 3, **properties)
+    program = ("--url", daemon.url, "spark")
+    audited = run(*program, "audit", "audit-admin", "--sent", "audit-orders", "--json")
+    assert audited.exit_code == 0, audited.stderr
+    figures = json.loads(audited.stdout)["figures"]
+    assert (figures["Sent"], figures["In their queue"], figures["Lost"]) == (3, 3, 0)
+    counted = run(*program, "inventory", "audit-orders", "--bodies", "--report", "found", "--json")
+    assert counted.exit_code == 0, counted.stderr
+    told = json.loads(counted.stdout)
+    assert (told["figures"]["Messages"], told["figures"]["Bodies"], told["report"]) == (3, 300, "found/report.html")
+    traced = run(*program, "trace", "audit-orders")
+    assert traced.stdout.startswith("The queue has no report about a traced message.")
+    missing = run(*program, "inventory", "audit-nowhere")
+    assert missing.exit_code == 1
+    assert "audit-nowhere" in missing.stderr.splitlines()[0]
+    assert len(missing.stderr.splitlines()) == 2
+    assert "Traceback" not in missing.stderr
+
+
+def test_what_is_not_there_is_one_sentence(spark: SparkSession, files: Path) -> None:
+    gone = run("spark", "trace", "./gone.parquet")
+    assert (gone.exit_code, len(gone.stderr.splitlines())) == (1, 2)
+    assert "Path does not exist" in gone.stderr
+    nobody = run("--url", "http://127.0.0.1:9", "spark", "trace", "reports")
+    assert (nobody.exit_code, len(nobody.stderr.splitlines())) == (3, 2)
+    assert "127.0.0.1:9" in nobody.stderr
+    none = run("spark", "inventory", "./")
+    assert none.exit_code == 2
+    assert "is no archive" in none.stderr

@@ -1,0 +1,127 @@
+"""Replay: every chosen message of an archive once, in order, at the rate that was asked for."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tests.spark.pipeline_samples import BEGAN, INVOICES, ORDERS, message
+from waypost.spark.pipelines.archive import archive_batch, table_of
+from waypost.spark.pipelines.manifest import MESSAGE, Batch
+from waypost.spark.pipelines.replay import Plan, Wanted, chunk_size, found_there, make_plan, replay, replay_id
+from waypost.spark.pipelines.sending import Delivery
+
+BETA = r"DIRECT=OS:beta\private$\orders"
+GAMMA = r"DIRECT=OS:gamma\private$\invoices"
+
+
+class Crash(Exception):
+    pass
+
+
+@dataclass
+class ListSink:
+    """What is sent, in its order; a transaction counts once. `crash_at` ends behind the commit of that send."""
+
+    sent: list[tuple[str, str, bytes]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    transactions: set[str] = field(default_factory=set)
+    crash_at: int | None = None
+
+    def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
+        rows = messages.select("dest_queue", "label", "body").collect()
+        if transaction not in self.transactions:
+            self.transactions.add(transaction)
+            self.sent += [(row.dest_queue, row.label, bytes(row.body)) for row in rows]
+            self.sizes.append(len(rows))
+        if self.crash_at == len(self.sizes):
+            self.crash_at = None
+            raise Crash
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> str:
+    """An archive with two batches: orders 1 to 5 and invoices 6 to 7, then orders 8 to 9 and a packet that is none."""
+    place = str(tmp_path / "archive")
+    table, query = table_of(place, "parquet"), str(uuid4())
+    batches = [
+        [*(message(seq) for seq in range(1, 6)), *(message(seq, INVOICES, dest_queue=GAMMA) for seq in (6, 7))],
+        [message(8), message(9), message(10, packet_error="it is none", body=None, label=None)],
+    ]
+    for number, rows in enumerate(batches):
+        archive_batch(spark.createDataFrame(rows, from_arrow_schema(MESSAGE)), place, table, Batch(query, number))
+    return place
+
+
+def run(plan: Plan, sink: ListSink) -> list[int]:
+    return [chunk.messages for chunk in replay(plan, sink)]
+
+
+def test_an_interrupted_replay_sends_each_message_once_and_in_order(spark: SparkSession, path: str) -> None:
+    wanted = Wanted(destinations={"Invoices": "invoices", "nobody": "x"}, label="again: {label}")
+    sink = ListSink(crash_at=2)
+    with pytest.raises(Crash):
+        run(make_plan(spark, path, wanted, name="one", size=2), sink)
+    # The rate has nothing to say once there is a plan.
+    plan = make_plan(spark, path, wanted, name="one", size=1000)
+    assert (plan.messages, plan.messages_sent, len(plan.chunks)) == (9, 2, 5)
+    assert run(plan, sink) == [2, 1, 2, 2]
+    expected = [
+        (BETA if seq not in (6, 7) else "invoices", f"again: label {seq}", b"body %d" % seq) for seq in range(1, 10)
+    ]
+    assert sorted(sink.sent, key=lambda each: each[2]) == expected
+    assert [each for each in sink.sent if each[0] == BETA] == [each for each in expected if each[0] == BETA]
+    again = make_plan(spark, path, wanted, name="one")
+    assert run(again, sink) == []
+    assert again.messages_sent == 9
+    found = found_there(again, lambda name: None if name == BETA else _there(spark, [6, 6, 7, 99])).collect()
+    assert [(row.dest_queue, row.messages, row.found) for row in found] == [(BETA, 7, None), ("invoices", 2, 2)]
+    found = found_there(again, lambda name: _there(spark, [6, 8, 8])).collect()
+    assert [(row.dest_queue, row.found) for row in found] == [(BETA, 1), ("invoices", 1)]
+
+
+def _there(spark: SparkSession, seqs: list[int]) -> DataFrame:
+    rows = [message(seq, label=f"again: label {seq}") for seq in seqs]
+    return spark.createDataFrame(rows, from_arrow_schema(MESSAGE))
+
+
+def test_a_part_of_an_archive_is_replayed_with_another_label(spark: SparkSession, path: str) -> None:
+    wanted = Wanted(
+        queue="*orders*",
+        label_pattern="label *",
+        since=BEGAN + timedelta(hours=2),
+        until=BEGAN + timedelta(hours=9),
+        label="replayed",
+    )
+    sink = ListSink()
+    run(make_plan(spark, path, wanted, name="two"), sink)
+    assert [body for _, _, body in sink.sent] == [b"body %d" % seq for seq in (2, 3, 4, 5, 8)]
+    assert Counter(label for _, label, _ in sink.sent) == {"replayed": 5}
+    assert sink.sizes == [4, 1]
+
+
+def test_messages_are_sent_no_faster_than_asked(spark: SparkSession, path: str) -> None:
+    now, slept = 100.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        slept.append(seconds)
+        now += seconds
+
+    plan = make_plan(spark, path, Wanted(queue=ORDERS), name="three", size=chunk_size(2.5))
+    assert [chunk.messages for chunk in plan.chunks] == [2, 2, 1, 2]
+    assert sum(chunk.messages for chunk in replay(plan, ListSink(), rate=2.5, clock=lambda: now, sleep=sleep)) == 7
+    assert slept == pytest.approx([0, 0.8, 0.8, 0.4])
+
+
+def test_the_same_command_is_the_same_replay() -> None:
+    wanted = Wanted(destinations={"a": "b", "c": "d"})
+    assert replay_id("/archive/", wanted, "x") == replay_id("/archive", Wanted(destinations={"c": "d", "a": "b"}), "x")
+    assert len({replay_id("/archive", each, "x") for each in (wanted, Wanted(), Wanted(label="new"))}) == 3
+    assert replay_id("/archive", wanted, "x") != replay_id("/archive", wanted, "y")
+    assert [chunk_size(rate) for rate in (None, 0.2, 500.5, 10**9)] == [10_000, 1, 500, 10_000]

@@ -1,0 +1,103 @@
+"""The settings of waypost.spark.session, what it says when something is missing, and that it is quiet."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import waypost.spark
+from waypost.spark import SparkNotAvailable, session
+from waypost.spark.class_archive import archive_of
+from waypost.spark.java import find_java
+from waypost.spark.session import SETTINGS, require_packages
+
+# A busy machine takes its time.
+SECONDS = 300
+
+SCRIPT = """
+from waypost.spark import session
+
+spark = session(master="local[1]")
+print(spark.range(10).mapInArrow(lambda batches: batches, "id long").count())
+"""
+
+
+def test_the_settings_are_those_that_messages_need(spark: SparkSession) -> None:
+    found = {name: spark.conf.get(name) for name in SETTINGS}
+    assert found == {**SETTINGS, "spark.sql.shuffle.partitions": "2"}, "conf counts before ours"
+
+
+def test_nothing_of_it_listens_beyond_this_computer(spark: SparkSession) -> None:
+    settings = spark.sparkContext.getConf()
+    assert settings.get("spark.driver.host") == settings.get("spark.driver.bindAddress") == "127.0.0.1"
+
+
+def test_workers_have_the_interpreter_of_the_driver(spark: SparkSession) -> None:
+    assert spark.range(1).rdd.map(lambda _: sys.executable).collect() == [sys.executable]
+
+
+def test_the_format_is_there_without_more_ado(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"(?s)^(?!.*DATA_SOURCE_NOT_FOUND)"):
+        spark.read.format("msmq").load()
+
+
+def test_a_second_call_gives_the_session_that_there_is(spark: SparkSession) -> None:
+    assert session().sparkContext is spark.sparkContext
+
+
+@pytest.mark.usefixtures("spark")
+def test_java_home_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/somewhere/else")
+    session()
+    assert os.environ["JAVA_HOME"] == "/somewhere/else"
+    monkeypatch.delenv("JAVA_HOME")
+    session()
+    assert "JAVA_HOME" not in os.environ
+
+
+def test_a_session_starts_and_says_nothing(class_archive: Path | None, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    assert (done.stdout, done.stderr) == ("10\n", "")
+    assert list(tmp_path.iterdir()) == [], "nor does it leave anything"
+
+
+def test_an_archive_that_is_damaged_does_not_keep_spark_from_starting(tmp_path: Path) -> None:
+    archive = archive_of(find_java())
+    copy = tmp_path / "cache/waypost" / archive.name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"no archive" * 1000)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    assert (done.stdout, done.stderr) == ("10\n", "")
+
+
+def test_a_missing_package_is_one_sentence_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["waypost.spark.session"], "PACKAGES", ("os", "no_such_pyspark"))
+    sentence = "^no_such_pyspark is not installed; `pip install 'waypost\\[spark\\]'` brings what Spark needs$"
+    with pytest.raises(SparkNotAvailable, match=sentence):
+        require_packages()
+    with pytest.raises(SparkNotAvailable, match=sentence):
+        session()
+    with pytest.raises(SparkNotAvailable, match=sentence):
+        _ = waypost.spark.register
+
+
+def test_the_package_is_light_until_something_is_asked_of_it() -> None:
+    script = "import sys, waypost.spark; print(sorted({'pyspark', 'pyarrow', 'numpy', 'pandas'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_package_lists_what_it_has() -> None:
+    assert dir(waypost.spark) == sorted(waypost.spark.__all__)
+    for name in waypost.spark.__all__:
+        assert getattr(waypost.spark, name) is not None
+    with pytest.raises(AttributeError):
+        _ = waypost.spark.nothing  # type: ignore[attr-defined]

@@ -1,0 +1,267 @@
+"""The sink of format("msmq"): rows as messages, and the daemon that gets them once."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import UNSET
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from tests.crash.daemons import Daemon
+from waypost.client.bodies import BYTES, VT_BSTR
+from waypost.errors import InvalidParameter
+from waypost.spark.options import WriteOptions, write_options
+from waypost.spark.sink import staged
+from waypost.spark.sink_columns import check_columns, frames, groups
+
+# --- Rows as messages
+
+
+def batch(**columns: Any) -> Any:
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def options_of(**given: str) -> WriteOptions:
+    return write_options(given)
+
+
+def schema_of(columns: dict[str, str]) -> StructType:
+    found = StructType()
+    for name, kind in columns.items():
+        found.add(name, kind)
+    return found
+
+
+def test_rows_with_equal_properties_share_them() -> None:
+    found = groups(batch(body=[b"1", b"2", b"3"], label=["a", "a", "b"]), "orders")
+    assert [(group.queue, group.properties["label"], group.bodies) for group in found] == [
+        ("orders", "a", [b"1", b"2"]),
+        ("orders", "b", [b"3"]),
+    ]
+
+
+def test_every_column_becomes_the_property_of_its_name() -> None:
+    (group,) = groups(
+        batch(
+            body=["text"],
+            label=["l"],
+            priority=[4],
+            body_type=[0],
+            correlation_id=[bytes(20)],
+            app_specific=[7],
+            response_queue=["replies"],
+            admin_queue=["acks"],
+            acknowledge=[5],
+            journal=[3],
+            time_to_reach_queue=[60],
+            time_to_be_received=[2.5],
+            extension=[b"e"],
+            dest_queue=["elsewhere"],
+        ),
+        "orders",
+    )
+    assert group.queue == "elsewhere"
+    assert group.bodies == [b"text"]
+    assert group.properties == {
+        "label": "l",
+        "priority": 4,
+        "body_type": 0,
+        "correlation_id": "00" * 20,
+        "app_tag": 7,
+        "response_queue": "replies",
+        "admin_queue": "acks",
+        "acknowledge": "full-reach-queue",
+        "journal": True,
+        "dead_letter": True,
+        "time_to_reach_queue": 60,
+        "time_to_be_received": 2.5,
+        "extension": b"e",
+    }
+
+
+def test_null_is_not_given() -> None:
+    columns = {"label": None, "priority": None, "body_type": None, "journal": None, "acknowledge": 0, "extension": None}
+    (group,) = groups(
+        batch(
+            body=pa.array([None], pa.string()),
+            **{name: pa.array([value], pa.string() if name == "label" else None) for name, value in columns.items()},
+        ),
+        "orders",
+    )
+    assert group.properties == {"body_type": VT_BSTR}
+    assert group.bodies == [b""]
+
+
+def test_text_is_utf_16_unless_its_type_says_otherwise() -> None:
+    (wide,) = groups(batch(body=["é"]), "orders")
+    assert (wide.bodies, wide.properties["body_type"]) == (["é".encode("utf-16-le")], VT_BSTR)
+    (plain,) = groups(batch(body=[b"x"]), "orders")
+    assert plain.properties["body_type"] == BYTES
+
+
+def test_a_row_without_a_destination_needs_the_option() -> None:
+    rows = batch(body=[b"1", b"2"], dest_queue=["a", None])
+    assert [group.queue for group in groups(rows, "b")] == ["a", "b"]
+    with pytest.raises(InvalidParameter, match="dest_queue is null"):
+        groups(rows, None)
+
+
+ROWS = st.lists(
+    st.tuples(st.binary(max_size=3), st.sampled_from(["a", "b"]), st.sampled_from([None, "x", "y"])), max_size=30
+)
+
+
+@given(ROWS)
+@settings(max_examples=100, deadline=None)
+def test_rows_of_one_destination_keep_their_order_and_their_properties(rows: list[tuple[bytes, str, str]]) -> None:
+    bodies, queues, labels = zip(*rows, strict=True) if rows else ((), (), ())
+    rows_batch = batch(
+        body=pa.array(bodies, pa.binary()),
+        dest_queue=pa.array(queues, pa.string()),
+        label=pa.array(labels, pa.string()),
+    )
+    found: dict[str, list[tuple[bytes, str]]] = {"a": [], "b": []}
+    for messages in staged(groups(rows_batch, None)):
+        if messages.like is not UNSET:
+            found[messages.queue].extend((body, messages.like.label) for body in messages.bodies)
+        found[messages.queue].extend(
+            (bytes(each.body), each.label) for each in messages.messages if each.body is not UNSET
+        )
+    for queue in found:
+        assert found[queue] == [(body, label or "") for body, to, label in rows if to == queue]
+
+
+def test_frames_are_bounded_in_rows_and_bytes() -> None:
+    assert [frame.num_rows for frame in frames(batch(body=[b"x"] * 25_000))] == [10_000, 10_000, 5_000]
+    large = bytes(3 << 20)
+    assert [frame.num_rows for frame in frames(batch(body=[large, large, b"x", b""]))] == [1, 3]
+    assert list(frames(batch(body=pa.array([], pa.binary())))) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"body": "binary", "lable": "string"}, "the column 'lable'; drop it, or rename it: did you mean label?"),
+        ({"body": "integer"}, "the column body is int; it has to be binary or string"),
+        (
+            {"body": "string", "priority": "string"},
+            "the column priority is string; it has to be tinyint or smallint or int",
+        ),
+        ({"label": "string"}, "there is no column body"),
+    ],
+)
+def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidParameter) as error:
+        check_columns(schema_of(columns), options_of(queue="orders"))
+    assert words in str(error.value)
+
+
+def test_without_a_destination_nothing_is_written() -> None:
+    with pytest.raises(InvalidParameter, match="Give the option queue, or a column dest_queue"):
+        check_columns(schema_of({"body": "binary"}), options_of())
+
+
+# --- On a real daemon
+
+
+def write(frame: DataFrame, daemon: Daemon, **options: str) -> None:
+    frame.write.format("msmq").mode("append").options(server=daemon.url, **options).save()
+
+
+def bodies(daemon: Daemon, queue: str) -> list[bytes]:
+    with daemon.connect() as manager:
+        return [message.body for message in manager.queue(queue).browse()]
+
+
+def test_a_batch_is_written_once_under_its_name_and_to_several_queues(spark: SparkSession, daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        for name in ("sink-a", "sink-b"):
+            manager.create_queue(name, transactional=True)
+    frame = spark.range(0, 2000, 1, 3).selectExpr(
+        "cast(cast(id as string) as binary) body",
+        "if(id % 2 = 0, 'sink-a', 'sink-b') dest_queue",
+        "concat('n', id % 10) label",
+        "id app_specific",
+    )
+    for _ in range(2):
+        write(frame, daemon, txnId="import-1")
+    with daemon.connect() as manager:
+        found = list(manager.queue("sink-a").browse())
+    assert Counter(int(message.body) for message in found) == Counter(range(0, 2000, 2))
+    assert all(message.label == f"n{int(message.body) % 10}" for message in found)
+    assert all(message.app_tag == int(message.body) for message in found)
+    assert len(bodies(daemon, "sink-b")) == 1000
+    write(frame.where("id < 4"), daemon)
+    assert len(bodies(daemon, "sink-a")) == 1002
+
+
+def test_what_cannot_be_written_is_said_before_the_job_and_leaves_nothing(spark: SparkSession, daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("sink-plain")
+        manager.create_queue("sink-strict", transactional=True)
+    frame = spark.range(3).selectExpr("cast(id as string) body")
+    for options, wrong, words in (
+        ({"queue": "sink-plain"}, frame, "is not transactional, so nothing can be written to it exactly once"),
+        ({"queue": "no-such"}, frame, "no-such"),
+        (
+            {"queue": "sink-strict"},
+            frame.selectExpr("body", "body size"),
+            "no message can be made of the column 'size'",
+        ),
+        ({"queue": "sink-strict"}, frame.selectExpr("body", "9 priority"), "a priority is a number from 0 to 7, not 9"),
+        (
+            {"queue": "sink-strict"},
+            frame.selectExpr("cast(null as string) dest_queue", "body", "'?' acknowledge"),
+            "'?'",
+        ),
+    ):
+        with pytest.raises(PySparkException) as error:
+            write(wrong, daemon, **options)
+        assert words in str(error.value)
+    assert bodies(daemon, "sink-strict") == []
+    write(frame, daemon, queue="sink-plain", delivery="at-least-once")
+    write(frame, daemon, queue="sink-strict", delivery="at-least-once")
+    expected = sorted(text.encode("utf-16-le") for text in "012")
+    assert sorted(bodies(daemon, "sink-plain")) == sorted(bodies(daemon, "sink-strict")) == expected
+
+
+@pytest.mark.parametrize(("mode", "left"), [("peek", 100), ("claim", 0)])
+def test_a_batch_of_a_stream_that_is_repeated_is_seen_once(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path, mode: str, left: int
+) -> None:
+    """From one queue to another; then the last commit of Spark is lost, and the batch runs again."""
+    come, go = f"from-{mode}", f"to-{mode}"
+    with daemon.connect() as manager:
+        manager.create_queue(come)
+        manager.create_queue(go, transactional=True)
+        manager.queue(come).send_many([str(number) for number in range(100)], label="as it was")
+    # A claim that is settled cannot be read again, which only matters to who would lose by it.
+    given = {"queue": come, "mode": mode, "maxMessagesPerTrigger": "60", "failOnDataLoss": "false"}
+    for _ in range(2):
+        query = (
+            spark.readStream.format("msmq")
+            .options(server=daemon.url, **given)
+            .schema("body binary, body_type long, label string")
+            .load()
+            .writeStream.format("msmq")
+            .options(server=daemon.url, queue=go, checkpointLocation=str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+        assert query.exception() is None
+        # Batches of 60 and of 40.
+        assert {path.name for path in (tmp_path / "commits").glob("[0-9]*")} == {"0", "1"}
+        for name in ("1", ".1.crc"):
+            (tmp_path / "commits" / name).unlink(missing_ok=True)
+    with daemon.connect() as manager:
+        found = list(manager.queue(go).browse())
+        assert Counter(message.text for message in found) == Counter(map(str, range(100)))
+        assert {message.label for message in found} == {"as it was"}
+        assert manager.queue(come).info().message_count == left

@@ -1,0 +1,98 @@
+"""Streams of format("msmq") from a real daemon, with Spark's own checkpoints."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.crash.daemons import Daemon
+
+
+def start(spark: SparkSession, daemon: Daemon, place: Path, **options: str) -> StreamingQuery:
+    """Rows go to Parquet, all that is there now and no more."""
+    source = (
+        spark.readStream.format("msmq")
+        .options(server=daemon.url, **options)
+        .schema("queue string, seq long, body binary")
+    )
+    return (
+        source.load()
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(place / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(place / "rows"))
+    )
+
+
+def finish(query: StreamingQuery) -> None:
+    assert query.awaitTermination(120)
+    failure = query.exception()
+    if failure is not None:
+        raise failure
+
+
+def rows(spark: SparkSession, place: Path) -> Counter[bytes]:
+    return Counter(bytes(row.body) for row in spark.read.parquet(str(place / "rows")).collect())
+
+
+def left(daemon: Daemon, queue: str) -> int:
+    with daemon.connect() as manager:
+        return manager.queue(queue).info().message_count
+
+
+def expected(stop: int) -> Counter[bytes]:
+    return Counter(b"%d" % number for number in range(stop))
+
+
+def send(daemon: Daemon, queue: str, begin: int, stop: int) -> None:
+    with daemon.connect() as manager:
+        manager.queue(queue).send_many([b"%d" % number for number in range(begin, stop)])
+
+
+@pytest.mark.parametrize("mode", ["peek", "drain", "claim"])
+def test_runs_go_on_where_the_last_one_ended(spark: SparkSession, daemon: Daemon, tmp_path: Path, mode: str) -> None:
+    name = f"stream-{mode}"
+    with daemon.connect() as manager:
+        manager.create_queue(name)
+    send(daemon, name, 0, 50)
+    query = start(spark, daemon, tmp_path, queue=name, mode=mode, maxMessagesPerTrigger="30")
+    finish(query)
+    batches = [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+    assert batches == [30, 20]
+    assert rows(spark, tmp_path) == expected(50)
+    # Peek takes nothing; the others have taken the last batch too.
+    assert left(daemon, name) == (50 if mode == "peek" else 0)
+    send(daemon, name, 50, 60)
+    finish(start(spark, daemon, tmp_path, queue=name, mode=mode))
+    assert rows(spark, tmp_path) == expected(60)
+    assert left(daemon, name) == (60 if mode == "peek" else 0)
+
+
+def test_a_queue_that_was_created_again_stops_a_strict_query(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path
+) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("stream-again")
+        send(daemon, "stream-again", 0, 3)
+        finish(start(spark, daemon, tmp_path, queue="stream-again"))
+        manager.delete_queue("stream-again")
+        manager.create_queue("stream-again")
+    send(daemon, "stream-again", 3, 5)
+    with pytest.raises(StreamingQueryException, match="was deleted, or deleted and created again, after the query"):
+        finish(start(spark, daemon, tmp_path, queue="stream-again", failOnDataLoss="true"))
+    finish(start(spark, daemon, tmp_path, queue="stream-again", failOnDataLoss="false"))
+    assert rows(spark, tmp_path) == expected(5)
+
+
+def test_the_lag_of_a_query_stands_in_its_progress(spark: SparkSession, daemon: Daemon, tmp_path: Path) -> None:
+    with daemon.connect() as manager:
+        manager.create_queue("stream-lag")
+    send(daemon, "stream-lag", 0, 9)
+    query = start(spark, daemon, tmp_path, queue="stream-lag", maxMessagesPerTrigger="4")
+    finish(query)
+    source = query.recentProgress[0].sources[0]
+    assert '"rows": 4' in str(source.endOffset)
+    assert '"rows": 9' in str(source.latestOffset)
