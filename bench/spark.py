@@ -32,7 +32,8 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812, the name that everybody gives it
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import waypost
 from bench import record
@@ -42,12 +43,11 @@ from waypost.arrow import schema
 from waypost.arrow.decoder import OnMalformed, decode
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import Commit, Stage, StagedMessages
+from waypost.client.bulk.schema import StagedMessages
 from waypost.client.remote.schema import MessageProperties
-from waypost.spark.pipelines.archive import archive
+from waypost.spark.pipelines.archive import archive, messages_of
 from waypost.spark.pipelines.audit import audit
 from waypost.spark.session import session
-from waypost.spark.schema import spark_schema
 from waypost.wire.message_class import MessageClass
 
 COUNTS: Final = (100_000, 1_000_000, 5_000_000)
@@ -57,9 +57,9 @@ FILL: Final = 2000
 QUOTA_KB: Final = 64 << 20
 STAGE: Final = 2000
 SINGLES: Final = 5000
+TIMEOUT: Final = 300.0
 # Beyond this, the sink and the audit are measured with fewer rows: they take minutes.
 MOST_SENT: Final = 1_000_000
-MEGABYTE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,6 @@ class Bench:
         self._place: Final = place
         self._count: Final = count
         self._sent: Final = min(count, MOST_SENT)
-        self._columns: Final = spark_schema(schema.DEFAULT)
         self._target = 0
 
     def prepare(self) -> None:
@@ -89,21 +88,22 @@ class Bench:
         packets.write.mode("overwrite").parquet(self._path("packets"))
         rows = self._spark.read.parquet(self._path("rows")).limit(self._sent)
         rows.select("body", "label").write.mode("overwrite").parquet(self._path("bodies"))
-        ids = self._spark.range(self._sent).selectExpr("cast(md5(cast(id as string)) as binary) as message_id", "id")
+        ids = self._spark.range(self._sent).selectExpr("unhex(sha1(cast(id as string))) as message_id", "id")
         sent = ids.selectExpr(
             "message_id",
             "timestamp_seconds(1700000000 + id div 1000) as sent_time",
             "'ALPHA' as source_qm",
             "concat('DIRECT=OS:beta\\\\private$\\\\q', id % 20) as dest_queue",
             "'order' as label",
+            "5 as acknowledge",
         )
         sent.write.mode("overwrite").parquet(self._path("sent"))
         classes = (MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         acknowledgments = ids.select(
-            F.col("message_id").alias("correlation_id"),
-            F.explode(F.array([F.lit(int(each)) for each in classes])).alias("message_class"),
-            F.expr("timestamp_seconds(1700000001 + id div 1000)").alias("sent_time"),
-            F.expr("timestamp_seconds(1700000002 + id div 1000)").alias("arrived_time"),
+            sf.col("message_id").alias("correlation_id"),
+            sf.explode(sf.array([sf.lit(int(each)) for each in classes])).alias("message_class"),
+            sf.expr("timestamp_seconds(1700000001 + id div 1000)").alias("sent_time"),
+            sf.expr("timestamp_seconds(1700000002 + id div 1000)").alias("arrived_time"),
         )
         acknowledgments.write.mode("overwrite").parquet(self._path("acknowledgments"))
 
@@ -123,7 +123,6 @@ class Bench:
     def clean(self) -> None:
         """What one round has written is not kept for the next."""
         shutil.rmtree(self._path("archive"), ignore_errors=True)
-        shutil.rmtree(self._path("archive-checkpoint"), ignore_errors=True)
         with self._daemon.connect() as manager:
             for number in range(self._target):
                 manager.delete_queue(f"target{number}")
@@ -144,12 +143,9 @@ class Bench:
 
         def decoded(batches: Iterable[Any]) -> Iterator[Any]:
             for batch in batches:
-                yield decode(Packets.of_arrow(batch.column(0)), names, on_malformed=OnMalformed.QUARANTINE)
+                yield decode(Packets.of_array(batch.column(0)), names, on_malformed=OnMalformed.QUARANTINE)
 
-        return packets.mapInArrow(decoded, self._columns_of(names))
-
-    def _columns_of(self, names: list[str]) -> Any:
-        return spark_schema(schema.ALL.empty_table().select(names).schema)
+        return packets.mapInArrow(decoded, from_arrow_schema(schema.ALL.empty_table().select(names).schema))
 
     def _new_target(self) -> str:
         name = f"target{self._target}"
@@ -168,17 +164,13 @@ class Bench:
         with multiprocessing.get_context("spawn").Pool(2) as pool:
             work = [(self._daemon.url, target, self._sent // 2)] * 2
             stages = [stage for found in pool.starmap(stage_all, work) for stage in found]
-        with BulkClient(self._daemon.url) as client:
-            client.commit(Commit(query=target, batch=0, stages=stages))
+        with BulkClient(self._daemon.url, timeout=TIMEOUT) as client:
+            client.commit(target, 0, stages)
 
     def _archive(self) -> None:
-        archive(
-            self._spark,
-            self._path("archive"),
-            {"server": self._daemon.url, "queue": "orders"},
-            checkpoint=self._path("archive-checkpoint"),
-            keep=True,
-        )
+        # Peeked, so that the messages stay for the next round.
+        messages = messages_of(self._spark, {"server": self._daemon.url, "queue": "orders", "mode": "peek"})
+        archive(messages, self._path("archive")).awaitTermination()
 
     def _audit(self) -> None:
         parquet = self._spark.read.parquet
@@ -191,17 +183,9 @@ class Bench:
 def stage_all(url: str, target: str, count: int) -> list[str]:
     """Stage so many messages that are ready in memory."""
     bodies = [random.randbytes(BODY_SIZE) for _ in range(STAGE)]
-    with BulkClient(url) as client:
-        return [
-            client.stage(
-                Stage(
-                    query=target,
-                    batch=0,
-                    groups=[StagedMessages(queue=target, like=MessageProperties(label="order"), bodies=bodies)],
-                )
-            ).stage
-            for _ in range(count // STAGE)
-        ]
+    group = StagedMessages(queue=target, like=MessageProperties(label="order"), bodies=bodies)
+    with BulkClient(url, timeout=TIMEOUT) as client:
+        return [client.stage(target, 0, [group]) for _ in range(count // STAGE)]
 
 
 def to_nowhere(frame: DataFrame) -> None:
