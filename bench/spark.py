@@ -24,6 +24,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from multiprocessing.pool import Pool
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -74,8 +75,9 @@ class Figure:
 class Bench:
     """One level: a daemon with `count` messages, and the same rows as Parquet."""
 
-    def __init__(self, spark: SparkSession, daemon: Daemon, place: Path, count: int) -> None:
+    def __init__(self, spark: SparkSession, senders: Pool, daemon: Daemon, place: Path, count: int) -> None:
         self._spark: Final = spark
+        self._senders: Final = senders
         self._daemon: Final = daemon
         self._place: Final = place
         self._count: Final = count
@@ -161,9 +163,8 @@ class Bench:
 
     def _ingest(self) -> None:
         target = self._new_target()
-        with multiprocessing.get_context("spawn").Pool(2) as pool:
-            work = [(self._daemon.url, target, self._sent // 2)] * 2
-            stages = [stage for found in pool.starmap(stage_all, work) for stage in found]
+        work = [(self._daemon.url, target, self._sent // 2)] * 2
+        stages = [stage for found in self._senders.starmap(stage_all, work) for stage in found]
         with BulkClient(self._daemon.url, timeout=TIMEOUT) as client:
             client.commit(target, 0, stages)
 
@@ -271,12 +272,13 @@ def main() -> None:
     build.mkdir(exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="bench-spark-", dir=build))
     spark = session("waypost-bench", master="local[2]")
+    senders = multiprocessing.get_context("spawn").Pool(2)
     try:
         for count in map(int, arguments.counts.split(",")):
             seconds = fill(place / "alpha", count)
-            with Daemon(place, "alpha", loopback(61), f"quota_kb={QUOTA_KB}") as daemon:
+            with Daemon(place, "alpha", loopback(61), f"quotas.machine_kb={QUOTA_KB}") as daemon:
                 daemon.start()
-                bench = Bench(spark, daemon, place, count)
+                bench = Bench(spark, senders, daemon, place, count)
                 bench.prepare()
                 with Peaks(kind_of(daemon)).watching() as peaks:
                     figures = measure(bench, arguments.rounds)
@@ -292,6 +294,7 @@ def main() -> None:
                 }
             )
     finally:
+        senders.terminate()
         spark.stop()
         shutil.rmtree(place, ignore_errors=True)
 

@@ -183,10 +183,12 @@ MAX_READER_CALLS: Final = 128
 MAX_READS_AT_ONCE: Final = 10_000
 
 # The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims and
-# queries that are remembered though nothing is held under them; stages that wait for their commit; messages of one part
-# of a claim and of one stage; batches of a query that are known to be committed; seconds of a lease.
+# queries that are remembered though nothing is held under them; stages that wait for their commit; messages of one
+# stage; messages of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query
+# that are known to be committed; seconds of a lease.
 MAX_BULK_NAME: Final = 255
 MAX_BULK_MESSAGES: Final = 1_000_000
+MAX_CLAIMED: Final = 100_000
 MAX_CLAIMS: Final = 10_000
 MAX_QUERIES: Final = 10_000
 MAX_STAGES: Final = 100_000

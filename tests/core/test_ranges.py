@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from waypost.core.positions import SEQUENCE_MASK, PositionList, PositionState, lookup_identifier
+from waypost.core.queues import Queue, QueueAttributes
 from waypost.core.ranges import Arrivals
+from waypost.core.transaction_records import OperationType, Run, spans_of
+from waypost.wire.path_names import PathName
 
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
+PATH = PathName.parse("host\\private$\\orders")
 
 
 @dataclass
@@ -37,7 +42,7 @@ class Model:
 
 
 def check(model: Model, after: int, up_to: int, left_out: Sequence[int]) -> None:
-    arrivals = Arrivals(model.positions, left_out)
+    arrivals = Arrivals(model.positions, spans_of(left_out))
     everything = model.seqs(0, SEQUENCE_MASK, left_out)
     assert arrivals.first == (everything[0] if everything else 0)
     assert arrivals.last == (everything[-1] if everything else 0)
@@ -71,9 +76,27 @@ def test_ranges_are_those_of_a_plain_list(
         if model.there:
             model.remove(sorted(model.there)[at % len(model.there)])
     assert set(model.positions.held) == model.held
+    assert model.positions.first_held == min([each & SEQUENCE_MASK for each in model.held], default=0)
     for after, up_to in ranges:
         check(model, after, up_to, ())
         check(model, after, up_to, sorted(model.held))
+
+
+@given(st.lists(st.integers(1, 3), max_size=30), st.integers(0, 35), st.integers(0, 35))
+def test_places_of_a_run_are_found_by_its_spans(steps: list[int], start: int, stop: int) -> None:
+    lookup_ids = list(accumulate(steps))
+    run = Run(OperationType.DEQUEUE, Queue(1, bytes(16), QueueAttributes(PATH), PATH), spans_of(lookup_ids))
+    assert run.lookup_ids() == lookup_ids
+    assert run.some(range(start, stop)) == lookup_ids[start:stop]
+
+
+def test_a_million_that_are_left_out_are_passed_over_in_one_step() -> None:
+    positions = PositionList()
+    first, behind = lookup_identifier(0, 1), lookup_identifier(0, 1_000_002)
+    positions.restore(range(first, behind + 1))
+    arrivals = Arrivals(positions, [range(first + 1, behind)])
+    assert arrivals.take(0, SEQUENCE_MASK, 5) == [first, behind]
+    assert (arrivals.count(1, 1_000_001), arrivals.nth(1, SEQUENCE_MASK, 1)) == (0, 1_000_002)
 
 
 def test_a_number_that_came_late_is_in_its_place() -> None:

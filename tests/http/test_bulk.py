@@ -148,6 +148,14 @@ async def test_the_token_is_asked_for(api: Api) -> None:
         await api.get(ORDERS),
         await api.post(f"{ORDERS}/read", {"up_to": 5}),
         await api.post(f"{ORDERS}/remove", {"up_to": 5}),
+        await api.get(f"{ORDERS}/claims"),
+        await api.post(f"{ORDERS}/claims", {"claim": "c"}),
+        await api.post(f"{ORDERS}/claims/read", {"claim": "c", "number": 1, "start": 0, "stop": 1}),
+        await api.post(f"{ORDERS}/claims/return", {"claim": "c"}),
+        await api.post("/api/bulk/stages", {"query": "q", "batch": 0, "groups": []}),
+        await api.post("/api/bulk/stages/drop", {"stages": []}),
+        await api.post("/api/bulk/commits", {"query": "q", "batch": 0, "stages": []}),
+        await api.get("/api/bulk/commits?query=q"),
     ):
         assert "token" in refused(response, 401, "AccessDenied")
     api.client.headers["authorization"] = "Bearer secret"

@@ -333,6 +333,13 @@ def test_what_is_left_is_what_the_limit_or_a_lock_has_left(rig: BulkRig) -> None
     assert rig.labels() == ["5"]
 
 
+def test_only_the_range_is_removed(rig: BulkRig) -> None:
+    sent = [rig.sent(letter(str(number), priority=number % 3)) for number in range(6)]
+    request = rig.request(rig.bulk.remove, target("orders"), sent[4], 10, sent[1])
+    assert rig.done(request) == Removal(3, 0)
+    assert numbers(rig.read()) == [sent[0], sent[1], sent[5]]
+
+
 def test_a_removal_is_told_when_it_is_durable(rig: BulkRig) -> None:
     number = rig.sent("first")
     rig.hold_disk()

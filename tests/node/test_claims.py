@@ -345,6 +345,31 @@ def test_a_reader_that_has_the_queue_for_itself_is_respected(rig: BulkRig) -> No
     rig.done(rig.ask("orders", AccessType.RECEIVE, ShareMode.DENY_RECEIVE))
     with pytest.raises(SharingViolation):
         rig.claim()
+    assert rig.node.claims._claims == {}
+    assert rig.claim(max_messages=0) == (0, 0)
+
+
+def test_what_was_claimed_before_a_reader_has_the_queue_for_itself_is_processed_all_the_same(rig: BulkRig) -> None:
+    rig.send_all("abc")
+    rig.claim(max_messages=1)
+    rig.done(rig.ask("orders", AccessType.RECEIVE, ShareMode.DENY_RECEIVE))
+    assert rig.claim(max_messages=1) == (1, 1)
+    assert rig.claimed(1) == ["a"]
+    with pytest.raises(SharingViolation, match="for itself; let it close the queue first"):
+        rig.claim(1, max_messages=1)
+    rig.stop()
+    assert rig.labels() == ["b", "c"]
+    assert rig.claim(1, max_messages=1) == (2, 1)
+    rig.done(rig.ask("orders", AccessType.RECEIVE, ShareMode.DENY_RECEIVE))
+    assert rig.claim(2, max_messages=0) == (2, 0)
+    assert rig.labels() == ["c"]
+
+
+def test_a_part_is_not_so_large_that_others_have_no_turn(rig: BulkRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.node.claims.MAX_CLAIMED", 2)
+    rig.send_all("abc")
+    assert rig.claim(max_messages=3) == (1, 2)
+    assert rig.claim(1, max_messages=3) == (2, 1)
 
 
 def test_a_coordinator_hears_nothing_of_claims(rig: BulkRig) -> None:

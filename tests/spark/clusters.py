@@ -19,6 +19,7 @@ MEMORY: Final = "512m"
 PORT: Final = 7077
 WORKERS: Final = 2
 SECONDS: Final = 60
+TIMEOUT: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +30,23 @@ class Cluster:
     settings: Mapping[str, str]
     environment: Mapping[str, str]
 
-    def run(self, module: str, *words: str, timeout: float = 300) -> str:
+    def command(self, url: str, verb: str, *words: str) -> str:
+        """`waypost spark VERB` on the cluster. Returns what it printed."""
+        settings = [word for name, value in self.settings.items() for word in ("--conf", f"{name}={value}")]
+        return self._run("waypost.cli", "--url", url, "spark", verb, "--master", self.master, *settings, *words)
+
+    def run(self, module: str, *words: str) -> str:
         """A module of Python as the driver, in a process of its own. Returns what it printed."""
+        return self._run(module, self.master, *words)
+
+    def _run(self, module: str, *words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", module, self.master, *words],
+            [sys.executable, "-m", module, *words],
             cwd=ROOT,
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=TIMEOUT,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-3000:]

@@ -89,11 +89,11 @@ class FakeOrigin:
         numbers = sorted(number for number in self._queue(name, epoch).numbers if after < number <= up_to)
         yield from pages(name, numbers)
 
-    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
+    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
         queue = self._queue(name, epoch)
-        going = [number for number in queue.numbers if number <= up_to]
+        going = [number for number in queue.numbers if after < number <= up_to]
         self.gone[name].extend(going)
-        queue.numbers = [number for number in queue.numbers if number > up_to]
+        queue.numbers = [number for number in queue.numbers if number not in going]
         return len(going)
 
     def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:

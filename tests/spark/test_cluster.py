@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.crash.daemons import Daemon
 from tests.spark.clusters import Cluster
 from tests.spark.contract.recorder import Record
 
@@ -36,3 +37,21 @@ def test_a_task_that_fails_is_tried_again_and_the_job_commits_what_succeeded(pla
     (commit,) = Record(place).events("sink commit")
     assert sorted(number for message in commit["messages"] for number in message["numbers"]) == [0, 1, 2, 3]
     assert Record(place).events("sink abort") == []
+
+
+def test_the_pipelines_run_there_unchanged(cluster: Cluster, daemon: Daemon, tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(40)]
+    with daemon.connect() as manager:
+        source = manager.create_queue("clustered", transactional=True)
+        target = manager.create_queue("clustered-again", transactional=True)
+        with manager.transaction() as transaction:
+            source.send_many(texts, transaction=transaction, label="order")
+        folder = str(tmp_path / "archive")
+        reports = ("--json", "--report", str(tmp_path / "report"))
+        archived = json.loads(cluster.command(daemon.url, "archive", folder, "clustered", *reports))
+        assert archived["summary"].startswith("40 messages of 1 queue are in")
+        assert source.info().message_count == 0
+        mapping = ("--map", f"{source.format_name}={target.format_name}")
+        replayed = json.loads(cluster.command(daemon.url, "replay", folder, *mapping, "--do", *reports))
+        assert replayed["summary"] == "All 40 messages were sent, each once."
+        assert sorted(message.text for message in target.browse()) == sorted(texts)

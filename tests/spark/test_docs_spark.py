@@ -41,11 +41,19 @@ def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+def programs(text: str) -> list[str]:
+    return re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def test_the_program_of_the_page_is_the_example() -> None:
-    blocks = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    docstring, program = re.fullmatch(r'("""[^"]*"""\n\n)(.*)', TOUR.read_text(encoding="utf-8"), re.DOTALL).groups()  # type: ignore[union-attr]
-    assert docstring
-    assert "\n".join(blocks) == program
+    docstring, _, program = TOUR.read_text(encoding="utf-8").partition('"""\n\n')
+    assert docstring.startswith('"""')
+    assert "\n".join(programs(PAGE)) == program
+
+
+def test_the_readme_shows_a_piece_of_it() -> None:
+    (piece,) = programs((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert f"\n{piece}\n" in TOUR.read_text(encoding="utf-8")
 
 
 def test_the_program_does_what_the_page_says(

@@ -85,8 +85,8 @@ def test_a_host_gives_up_what_is_drained(daemon: Daemon, host: HostOrigin) -> No
         queue.send(b"last")
         name = daemon.direct("drained")
         end = host.plan(name, 0, None, Limits(max_messages=3), parts=1, epoch="").bounds[-1]
-        assert host.remove(name, end, epoch="") == 3
-        assert host.remove(name, end, epoch="") == 0
+        assert host.remove(name, 0, end, epoch="") == 3
+        assert host.remove(name, 0, end, epoch="") == 0
         assert [message.body for message in queue.browse()] == [b"last"]
 
 
@@ -101,7 +101,7 @@ def test_what_they_cannot_do_is_said_in_a_sentence(host: HostOrigin, store: Stor
         with pytest.raises(error, match="peek"):
             origin.read_claim("orders", PART, epoch="")
     with pytest.raises(StoreReadOnly, match="peek"):
-        store.remove("orders", 1, epoch="")
+        store.remove("orders", 0, 1, epoch="")
 
 
 def test_places_of_a_host_fit_into_columns(daemon: Daemon, host: HostOrigin) -> None:

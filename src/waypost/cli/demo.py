@@ -13,14 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from waypost.cli.daemon import connect, request
+from waypost.cli.demo_spark import Stage, spark_act
 from waypost.cli.program import Failure, Output
 from waypost.errors import WaypostError
 
 if TYPE_CHECKING:
     from waypost import Manager
+    from waypost.client.sending import SendProperties
 
 START_TIMEOUT: Final = 20.0
 WAIT: Final = 20.0
@@ -29,22 +33,39 @@ WAIT: Final = 20.0
 HERE, THERE, NOWHERE = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
 
-def demo() -> None:
+def demo(
+    context: typer.Context,
+    *,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep the report of Spark there.", show_default=False)
+    ] = None,
+    no_spark: Annotated[bool, typer.Option("--no-spark", help="Leave out the part with Spark.")] = False,
+) -> None:
     """Show a queue manager at work: two of them, on this computer, for some seconds, with all that they need.
 
     A message that is sent while the other queue manager is off arrives when it comes up; a transaction is all or
-    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead letter. Nothing is left behind.
+    nothing; an acknowledgment comes back; a message that cannot arrive becomes a dead letter. Then Spark, if it is
+    installed, finds out what became of all that was sent. Nothing is left behind but the report, if it is asked for.
 
     \b
     waypost demo
+    waypost demo --report demo-report
+    waypost demo --no-spark
     """
+    if no_spark and report is not None:
+        raise typer.BadParameter("without Spark there is no report", param_hint="--report")
     tell = _narrator(Output())
     folder = Path(tempfile.mkdtemp(prefix="waypost-demo-"))
     try:
         ports = _Ports(_free_port(), _free_port(socket.SOCK_DGRAM))
         alpha = _Site("ALPHA", HERE, folder / "alpha", ports)
         beta = _Site("BETA", THERE, folder / "beta", ports)
-        _show(tell, alpha, beta)
+        with ExitStack() as stack:
+            stage = _show(tell, stack, alpha, beta)
+            if not no_spark:
+                spark_act(context, tell, stage, report)
+                tell("")
+            tell("That was all. `waypost serve` starts a queue manager to keep.")
     except WaypostError as error:
         raise Failure(
             f"The demo came to a stop: {error}.", "`waypost serve` shows how a queue manager starts."
@@ -122,51 +143,52 @@ class _Site:
         return str(json.loads(line)["http"])
 
 
-def _show(tell: Callable[[str], None], alpha: _Site, beta: _Site) -> None:
+def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Site) -> Stage:
+    """The acts without Spark. Both are up in the end, and go down with the stack."""
     tell(f"Two queue managers: {alpha.name} on {alpha.address} and {beta.name} on {beta.address}.")
     with beta.running() as there:
         there.create_queue("orders")
         there.create_queue("ledger", transactional=True)
         tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. Now it goes down.")
-    with ExitStack() as stack:
-        here = stack.enter_context(alpha.running())
-        acks = here.create_queue("acks")
-        tell("")
-        tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and wants to know what becomes of it.")
-        order = here.send(
-            beta.queue("orders"), "42 bolts", label="order", acknowledge="full-receive", admin_queue=alpha.queue("acks")
-        )
-        tell(f"   Message {order.id} is safe on the disk of {alpha.name}. Why does it not move?")
-        time.sleep(1)
-        for sentence in _explain(here, order.id):
-            tell(f"     {sentence}")
-        there = stack.enter_context(beta.running())
-        received = there.queue("orders").receive(WAIT)
-        tell(f"   {beta.name} comes up, and receives {received.text!r} with the label {received.label!r}.")
-        answer = acks.receive(WAIT)
-        tell(f"   An acknowledgment comes back to {alpha.name}: {answer.class_meaning}.")
-        tell("")
-        tell("2. A transaction: two messages that belong together, and one that is taken back.")
-        ledger = beta.queue("ledger")
-        with here.transaction() as transaction:
-            here.send(ledger, "debit 100", transaction=transaction)
-            here.send(ledger, "credit 100", transaction=transaction)
-        regretted = here.transaction()
-        here.send(ledger, "debit 1000000", transaction=regretted)
-        regretted.abort()
-        arrived = there.queue("ledger")
-        texts = [arrived.receive(WAIT).text for _ in range(2)]
-        assert arrived.info().message_count == 0
-        tell(f"   {beta.name} receives {texts[0]!r} and {texts[1]!r}, exactly once and in order, and nothing else.")
-        tell("")
-        tell(f"3. A message for {NOWHERE}, where nobody is, that has two seconds to arrive.")
-        nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
-        lost = here.send(nowhere, "anybody there?", time_to_reach_queue=2, dead_letter=True)
-        letter = here.queue("system$;deadletter").peek(WAIT)
-        assert letter.id == lost.id
-        tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
-        tell("")
-        tell("That was all. `waypost serve` starts a queue manager to keep.")
+    here = stack.enter_context(alpha.running())
+    acks = here.create_queue("acks")
+    asked: SendProperties = {"acknowledge": "full-receive", "admin_queue": alpha.queue("acks"), "journal": True}
+    tell("")
+    tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and wants to know what becomes of it.")
+    order = here.send(beta.queue("orders"), "42 bolts", label="order", **asked)
+    tell(f"   Message {order.id} is safe on the disk of {alpha.name}. Why does it not move?")
+    time.sleep(1)
+    for sentence in _explain(here, order.id):
+        tell(f"     {sentence}")
+    there = stack.enter_context(beta.running())
+    received = there.queue("orders").receive(WAIT)
+    tell(f"   {beta.name} comes up, and receives {received.text!r} with the label {received.label!r}.")
+    answer = acks.peek(WAIT)
+    tell(f"   An acknowledgment comes back to {alpha.name}: {answer.class_meaning}.")
+    tell("")
+    tell("2. A transaction: two messages that belong together, and one that is taken back.")
+    ledger = beta.queue("ledger")
+    with here.transaction() as transaction:
+        here.send(ledger, "debit 100", transaction=transaction, **asked)
+        here.send(ledger, "credit 100", transaction=transaction, **asked)
+    regretted = here.transaction()
+    here.send(ledger, "debit 1000000", transaction=regretted, **asked)
+    regretted.abort()
+    arrived = there.queue("ledger")
+    texts = [arrived.receive(WAIT).text for _ in range(2)]
+    assert arrived.info().message_count == 0
+    tell(f"   {beta.name} receives {texts[0]!r} and {texts[1]!r}, exactly once and in order, and nothing else.")
+    tell("")
+    tell(f"3. A message for {NOWHERE}, where nobody is, that has two seconds to arrive.")
+    nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
+    doomed: SendProperties = {**asked, "time_to_reach_queue": 2, "dead_letter": True}
+    lost = here.send(nowhere, "anybody there?", **doomed)
+    letter = here.queue("system$;deadletter").peek(WAIT)
+    assert letter.id == lost.id
+    tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")
+    tell("")
+    # Three messages were delivered, and one was not.
+    return Stage(here, there, alpha.queue, beta.queue, delivered=3, answered=4)
 
 
 def _explain(manager: "Manager", identifier: str) -> list[str]:

@@ -105,16 +105,15 @@ class LastingTransactions:
                 continue
             count += len(run)
             lookup_ids = run.lookup_ids()
-            purged = set(run.queue.positions.purged(lookup_ids))
-            poison = self._attempts_failed(run.queue, lookup_ids, max_aborts)
+            purged = run.queue.positions.purged(lookup_ids)
+            poison = self._attempts_failed(run.queue, lookup_ids, max_aborts).difference(purged)
             target = poison_queue(run.queue) if poison else None
-            for lookup_id in lookup_ids:
-                if lookup_id in purged:
-                    self._positions.deleted(run.queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
-                elif target is not None and lookup_id in poison:
+            for lookup_id in purged:
+                self._positions.deleted(run.queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
+            if target is not None:
+                for lookup_id in sorted(poison):
                     move(self._positions, run.queue, lookup_id, target, wall)
-                else:
-                    self._positions.available(run.queue, lookup_id)
+            self._positions.available_all(run.queue, list(filter(run.queue.positions.is_held, lookup_ids)))
         return count
 
     def _attempts_failed(self, queue: Queue, lookup_ids: Sequence[int], max_aborts: int) -> set[int]:

@@ -174,8 +174,8 @@ class PositionEvents:
             self.events.append(MessageArrived(queue, message))
         self.available(queue, lookup_id)
 
-    def arrived_all(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
-        """Messages that ask for no attention are Available for the first time."""
+    def available_all(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
+        """The same as `available` for several positions."""
         if self._expired or queue.waiting:
             for lookup_id in lookup_ids:
                 self.available(queue, lookup_id)
@@ -184,9 +184,12 @@ class PositionEvents:
         self.events += [MessagePositionAvailable(queue, lookup_id) for lookup_id in lookup_ids]
 
     def arrived_unheard(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
-        """The same without events, if nobody waits for the messages of this queue and nobody transfers them."""
+        """Messages that ask for no attention are Available for the first time.
+
+        There is no event if nobody waits for the messages of this queue and nobody transfers them.
+        """
         if self._expired or queue.waiting or isinstance(queue, OutgoingQueue):
-            self.arrived_all(queue, lookup_ids)
+            self.available_all(queue, lookup_ids)
         else:
             queue.positions.release_all(lookup_ids)
 

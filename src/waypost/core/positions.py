@@ -95,6 +95,11 @@ class PositionList:
         """The positions that are not Available."""
         return self._states.keys()
 
+    @property
+    def first_held(self) -> int:
+        """The smallest SequentialID of those, 0 if there are none."""
+        return min([min(band.busy) for band in self._bands if band.busy], default=0)
+
     def numbers(self) -> list[Numbers]:
         """All positions by their SequentialIDs, for each priority that there is."""
         return [band.numbers(number << SEQUENCE_BITS) for number, band in enumerate(self._bands) if band.count]
@@ -276,18 +281,18 @@ class PositionList:
 class _Band:
     """The SequentialIDs of one priority, ascending.
 
-    Numbers before `_head` and those in `_gone` were removed; those in `_busy` are not Available. None before `_free`
+    Numbers before `_head` and those in `_gone` were removed; those in `busy` are not Available. None before `_free`
     is Available, so that a receive does not walk over what a long transaction holds.
     """
 
-    __slots__ = ("_busy", "_free", "_gone", "_head", "_ids", "count")
+    __slots__ = ("_free", "_gone", "_head", "_ids", "busy", "count")
 
     def __init__(self) -> None:
         self._ids = array("Q")
         self._head = 0
         self._free = 0
         self._gone: set[int] = set()
-        self._busy: set[int] = set()
+        self.busy: set[int] = set()
         self.count = 0
 
     def __contains__(self, sequential_id: int) -> bool:
@@ -325,7 +330,7 @@ class _Band:
 
     def remove(self, sequential_id: int) -> None:
         self.count -= 1
-        self._busy.discard(sequential_id)
+        self.busy.discard(sequential_id)
         if self._ids[self._head] != sequential_id:
             self._gone.add(sequential_id)
         else:
@@ -344,18 +349,18 @@ class _Band:
         self._gone.clear()
 
     def occupy(self, sequential_id: int) -> None:
-        self._busy.add(sequential_id)
+        self.busy.add(sequential_id)
 
     def occupy_all(self, sequential_ids: Iterable[int]) -> None:
-        self._busy.update(sequential_ids)
+        self.busy.update(sequential_ids)
 
     def release(self, sequential_id: int) -> None:
-        self._busy.discard(sequential_id)
+        self.busy.discard(sequential_id)
         if self._free >= len(self._ids) or self._ids[self._free] > sequential_id:
             self._free = bisect_left(self._ids, sequential_id, self._head)
 
     def release_all(self, sequential_ids: Sequence[int]) -> None:
-        self._busy.difference_update(sequential_ids)
+        self.busy.difference_update(sequential_ids)
         self.release(min(sequential_ids))
 
     def next_free(self, after: int) -> int:
@@ -364,7 +369,7 @@ class _Band:
         from_the_front = at >= len(self._ids) or after < self._ids[at]
         if not from_the_front:
             at = bisect_right(self._ids, after, at)
-        while at < len(self._ids) and (self._ids[at] in self._busy or self._ids[at] in self._gone):
+        while at < len(self._ids) and (self._ids[at] in self.busy or self._ids[at] in self._gone):
             at += 1
         if from_the_front:
             self._free = at
@@ -375,13 +380,13 @@ class _Band:
         self.next_free(-1)
         for at in range(self._free, len(self._ids)):
             number = self._ids[at]
-            if number not in self._busy and number not in self._gone:
+            if number not in self.busy and number not in self._gone:
                 yield number
 
     def previous_free(self, before: int) -> int:
         """The last Available number below `before`, or -1."""
         at = bisect_left(self._ids, before, self._head) - 1 if before <= SEQUENCE_MASK else len(self._ids) - 1
-        while at >= self._head and (self._ids[at] in self._busy or self._ids[at] in self._gone):
+        while at >= self._head and (self._ids[at] in self.busy or self._ids[at] in self._gone):
             at -= 1
         return self._ids[at] if at >= self._head else -1
 

@@ -79,6 +79,15 @@ class Run:
     def lookup_ids(self) -> list[int]:
         return list(chain.from_iterable(self.spans))
 
+    def some(self, places: range) -> list[int]:
+        """The LookupIdentifiers in these places, counted from 0."""
+        found: list[int] = []
+        at = 0
+        for span in self.spans:
+            found += span[max(places.start - at, 0) : max(places.stop - at, 0)]
+            at += len(span)
+        return found
+
 
 def spans_of(lookup_ids: Sequence[int]) -> list[range]:
     """The same numbers in the same order, those that follow each other joined."""

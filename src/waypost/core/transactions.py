@@ -21,7 +21,7 @@ from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import copied, mark_in_transaction
-from waypost.core.transaction_records import OperationType, Run, Transaction, TransactionalOperation
+from waypost.core.transaction_records import OperationType, Run, Transaction, TransactionalOperation, spans_of
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
@@ -96,19 +96,20 @@ class Transactions:
                 OperationType.ENQUEUE, queue, lookup_id, is_quiet=is_quiet
             )
 
-    def sends_to(self, queue: Queue) -> set[int]:
-        """The LookupIdentifiers of what transactions without an outcome have sent to this queue."""
-        found = {
+    def sends_to(self, queue: Queue) -> list[range]:
+        """The LookupIdentifiers of what transactions without an outcome have sent to this queue, in spans."""
+        found = [
             operation.lookup_id
             for transaction in self.collection.values()
             for operation in transaction.operations.values()
             if operation.queue is queue and operation.operation_type is OperationType.ENQUEUE
-        }
+        ]
+        spans = spans_of(found)
         for runs in self.lasting.values():
             for run in runs:
                 if run.queue is queue and run.operation_type is OperationType.ENQUEUE:
-                    found.update(*run.spans)
-        return found
+                    spans += run.spans
+        return spans
 
     def holds(self, identifier: bytes, queue: Queue, lookup_id: int) -> bool:
         """Whether the transaction has received this message."""
@@ -171,7 +172,7 @@ class Transactions:
             elif operation_type is OperationType.ENQUEUE:
                 lookup_ids = [operation.lookup_id for operation in operations]
                 self._positions.messages.publish_all(number, lookup_ids)
-                self._positions.arrived_all(operations[0].queue, lookup_ids)
+                self._positions.available_all(operations[0].queue, lookup_ids)
             else:
                 messages = [operation.message for operation in operations if operation.message is not None]
                 self._positions.received_all(operations[0].queue, messages)

@@ -6,6 +6,7 @@ The flow control of 3.1.7.2.5 and 3.1.7.2.6 is here too, because all it does is 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from typing import Final
 
 from waypost.clock import Now
@@ -176,7 +177,7 @@ class Writing:
 
         What was sent in a transaction without an outcome was never there for anybody, and goes without a word.
         """
-        uncommitted = self._transactions.sends_to(queue)
+        uncommitted = set(chain.from_iterable(self._transactions.sends_to(queue)))
         for lookup_id in tuple(queue.positions):
             if lookup_id in uncommitted:
                 self._positions.remove(queue, lookup_id)

@@ -91,9 +91,9 @@ async def seq_at(name: Name, time: FromQuery[float], service: Served, bulk: Bulk
 async def remove(
     name: Name, data: JSONBody[RemoveRange], service: Served, bulk: Bulk, outgoing: Outgoing = False
 ) -> Removed:
-    """Take messages up to a number out of the queue, as a receive does. To ask twice is as good as to ask once."""
+    """Take the messages of a range out of the queue, as a receive does. To ask twice is as good as to ask once."""
     target = _target(service, name, outgoing=outgoing, epoch=data.epoch)
-    removal: Removal = await service.shell.do(bulk.remove, target, data.up_to, data.max_messages)
+    removal: Removal = await service.shell.do(bulk.remove, target, data.up_to, data.max_messages, data.after)
     return Removed(removal.count, removal.left)
 
 

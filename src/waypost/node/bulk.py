@@ -5,7 +5,7 @@ not only what it shows, but also what is missing in it, because a crash could br
 gone on (ADR 19).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, takewhile
@@ -15,6 +15,7 @@ from waypost.clock import Now
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.ranges import Arrivals
+from waypost.core.transaction_records import spans_of
 from waypost.errors import QueueDeleted, QueueNotFound, SharingViolation
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
@@ -164,8 +165,8 @@ class BulkReading:
             node.await_everything()
             node.reply(call.request, arrivals.nth(0, SEQUENCE_MASK, earlier))
 
-    def remove(self, call: Call, target: Target, up_to: int, max_messages: int) -> None:
-        """Receive what is Available up to the number. The answer is a Removal."""
+    def remove(self, call: Call, target: Target, up_to: int, max_messages: int, after: int = 0) -> None:
+        """Receive what is Available in the range. The answer is a Removal."""
         node = self._node
         node.check_store()
         with node.operation(call.now):
@@ -174,33 +175,32 @@ class BulkReading:
                 raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
-            lookup_ids = free.take(0, up_to, min(max_messages, MAX_BULK_REMOVED))
+            lookup_ids = free.take(after, up_to, min(max_messages, MAX_BULK_REMOVED))
             if lookup_ids:
                 messages = node.messages.get_all(queue.number, lookup_ids)
                 node.manager.positions.received_all(queue, messages)
-            left = _seen(queue, uncommitted, skips_locked=False).count(0, up_to)
+            left = _seen(queue, uncommitted, skips_locked=False).count(after, up_to)
             node.await_everything()
             node.reply(call.request, Removal(len(lookup_ids), left))
 
     def _state(self, queue: Queue, now: Now) -> QueueState:
-        positions = queue.positions
-        held = positions.held
-        arrivals = Arrivals(positions)
+        held = len(queue.positions.held)
+        arrivals = Arrivals(queue.positions)
         first = arrivals.first
         oldest = 0
         if first:
             (lookup_id,) = arrivals.take(first - 1, first, 1)
             oldest = self._node.messages.get(queue.number, lookup_id).arrival_time
-        stable = self._end_before(held)
+        stable = self._end_before(queue.positions.first_held)
         return QueueState(
             queue,
             epoch_of(queue),
             first,
             arrivals.last,
             stable,
-            self._end_before(self._uncommitted(queue)),
+            self._end_before(_first(self._uncommitted(queue))),
             oldest,
-            len(held),
+            held,
             self._held_for(queue, stable + 1 if held else 0, now),
         )
 
@@ -219,21 +219,18 @@ class BulkReading:
                 self._held_since[queue.number] = blocking, since
         return now.monotonic - since
 
-    def _uncommitted(self, queue: Queue) -> Collection[int]:
+    def _uncommitted(self, queue: Queue) -> Sequence[range]:
         """What nobody has seen yet. Most queues have nothing that is held, and need no look at transactions."""
-        held = queue.positions.held
-        return self._node.manager.transactions.sends_to(queue) & held if held else ()
+        return self._node.manager.transactions.sends_to(queue) if queue.positions.held else ()
 
-    def _up_to(self, queue: Queue, wanted: Range, uncommitted: Collection[int]) -> int:
+    def _up_to(self, queue: Queue, wanted: Range, uncommitted: Sequence[range]) -> int:
         if wanted.up_to is not None:
             return wanted.up_to
-        return self._end_before(uncommitted if wanted.skips_locked else queue.positions.held)
+        return self._end_before(_first(uncommitted) if wanted.skips_locked else queue.positions.first_held)
 
-    def _end_before(self, lookup_ids: Collection[int]) -> int:
-        """The greatest number below all of these; without any, the last that was given."""
-        if not lookup_ids:
-            return self._node.manager.positions.sequential_id
-        return min(map(SEQUENCE_MASK.__and__, lookup_ids)) - 1
+    def _end_before(self, first: int) -> int:
+        """The number before that of the first message that is held; without one, the last that was given."""
+        return first - 1 if first else self._node.manager.positions.sequential_id
 
 
 def find_queue(node: Node, name: FormatName) -> Queue:
@@ -287,8 +284,13 @@ def rows_of(
     return attributes, packets
 
 
-def _seen(queue: Queue, uncommitted: Collection[int], *, skips_locked: bool) -> Arrivals:
-    return Arrivals(queue.positions, queue.positions.held if skips_locked else uncommitted)
+def _seen(queue: Queue, uncommitted: Sequence[range], *, skips_locked: bool) -> Arrivals:
+    return Arrivals(queue.positions, spans_of(sorted(queue.positions.held)) if skips_locked else uncommitted)
+
+
+def _first(spans: Sequence[range]) -> int:
+    """The smallest SequentialID in spans of LookupIdentifiers, 0 if there are none."""
+    return min([span.start & SEQUENCE_MASK for span in spans], default=0)
 
 
 def _most(queue: Queue, wanted: Range) -> int:

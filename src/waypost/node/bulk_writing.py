@@ -28,7 +28,7 @@ class BulkWriting:
         node = self._node
         node.check_store()
         with node.operation(call.now):
-            queue = self._receivable(target, call.now)
+            queue = self._opened(target, call.now)
             claimed = node.claims.claim(queue, wish, call.now)
             node.await_everything()
             node.reply(call.request, (epoch_of(queue), claimed))
@@ -41,8 +41,7 @@ class BulkWriting:
         node = self._node
         with node.operation(call.now):
             queue = find_target(node, target)
-            claimed = node.claims.part(queue, *part, call.now)
-            wanted = claimed[places.start : places.stop]
+            wanted = node.claims.part(queue, *part, call.now).some(places)
             attributes, packets = rows_of(node, queue, wanted, max_bytes)
             end, is_last = places.start + len(packets), len(packets) == len(wanted)
             node.await_everything()
@@ -99,9 +98,9 @@ class BulkWriting:
             node.await_everything()
             node.reply(call.request, found)
 
-    def _receivable(self, target: Target, now: Now) -> Queue:
-        """The queue, if it may be received from: as for who opens it."""
+    def _opened(self, target: Target, now: Now) -> Queue:
+        """A queue of this computer, as for who opens it: a subqueue is there when it is wanted."""
         manager = self._node.manager
-        descriptor = manager.open_queue(target.name, AccessType.RECEIVE, ShareMode.DENY_NONE, now)
+        descriptor = manager.open_queue(target.name, AccessType.PEEK, ShareMode.DENY_NONE, now)
         manager.close_queue(descriptor)
         return find_target(self._node, target)

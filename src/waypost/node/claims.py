@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Final
 from waypost.clock import Now
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.core.serialization import size_in_bytes
-from waypost.errors import (
-    InvalidParameter,
-    LimitReached,
-    TransactionSequence,
-    WaypostError,
-)
-from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_MESSAGES, MAX_BULK_NAME, MAX_CLAIMS
+from waypost.core.transaction_records import Run
+from waypost.errors import InvalidParameter, LimitReached, SharingViolation, TransactionSequence, WaypostError
+from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_NAME, MAX_CLAIMED, MAX_CLAIMS
 from waypost.node.bulk_leases import Leases
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
@@ -89,7 +85,10 @@ class Claims:
     # What a reader asks for, while an operation of the node is under way.
 
     def claim(self, queue: Queue, wish: NewClaim, now: Now) -> Claimed:
-        """The same question has the same answer, until the next one is asked."""
+        """The same question has the same answer, until the next one is asked.
+
+        Raises SharingViolation if there is no part, and a reader has the queue for itself; what is processed goes.
+        """
         key = queue.number, wish.claim
         claim = self._claims.pop(key, None) or self._begun(wish)
         self._claims[key] = claim
@@ -100,20 +99,23 @@ class Claims:
             claim.max_aborts = min(wish.max_aborts, MAX_ABORT_COUNT)
         if claim.spans and wish.after == claim.given:
             self._settle(key, claim, now)
-        if not claim.spans:
+        wants_more = wish.max_messages > 0 and not claim.spans
+        if wants_more and not queue.deniers:
             self._take(key, claim, queue, wish, now)
         if not claim.given:
             # To ask again is to begin.
             del self._claims[key]
         elif claim != before:
             self._write(key, claim)
+        if wants_more and queue.deniers:
+            raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
         if not claim.spans:
             return Claimed(claim.settled)
         self._leases.start(key, now.monotonic + claim.lease_s)
         return Claimed(claim.given, claim.count, claim.size)
 
-    def part(self, queue: Queue, name: str, number: int, now: Now) -> list[int]:
-        """The LookupIdentifiers of a part, in the order of arrival. Its lease begins again.
+    def part(self, queue: Queue, name: str, number: int, now: Now) -> Run:
+        """The messages of a part, in the order of arrival. Its lease begins again.
 
         Raises TransactionSequence if there is no such part, or none any more.
         """
@@ -126,7 +128,7 @@ class Claims:
         self._leases.start(key, now.monotonic + claim.lease_s)
         # Without express messages that were gone after a restart.
         (run,) = self._node.manager.lasting.collection[keys.claim_key(*key)]
-        return run.lookup_ids()
+        return run
 
     def give_back(self, queue: Queue, name: str, now: Now) -> int:
         """End a part as the end of its lease does. Returns how many messages are for others again."""
@@ -180,7 +182,7 @@ class Claims:
     def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: NewClaim, now: Now) -> None:
         manager = self._node.manager
         manager.positions.expire(now.wall)
-        count = min(wish.max_messages, MAX_BULK_MESSAGES)
+        count = min(wish.max_messages, MAX_CLAIMED)
         if wish.max_bytes is not None and queue.total_bytes:
             count = min(count, max(wish.max_bytes * len(queue.positions) // queue.total_bytes, 1))
         lookup_ids = queue.positions.first_arrived(count)

@@ -194,7 +194,8 @@ class Stages:
         runs = {identifier: lasting.collection[identifier] for identifier in identifiers}
         # In the order of their making, in which their messages stand.
         ordered = sorted(runs, key=lambda identifier: _first_place(runs[identifier]))
-        count = sum(map(len, chain.from_iterable(runs.values())))
+        # A queue that was deleted meanwhile took its messages along.
+        count = sum(len(run) for run in chain.from_iterable(runs.values()) if not run.queue.is_deleted)
         lasting.commit(ordered, now.wall)
         for identifier in ordered:
             self._forget(identifier)

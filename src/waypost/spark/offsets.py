@@ -1,7 +1,8 @@
 """How far a stream has come, as Spark keeps it in the checkpoint: a JSON object with a place for each queue.
 
-Spark keeps the end of each batch and not where the first one began, so a place says that too (`from`): the first batch
-is replayed from there, whatever the queue looks like by then.
+A place says where its batch began too (`from`). Spark does not keep that of the first batch, which is replayed from
+there, whatever the queue looks like by then; and drain removes what the batch has read, and nothing that was moved to
+an older place since.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RangePlace:
-    """Everything up to `seq` was read: `rows` messages since the query began, behind `first` in this epoch."""
+    """Everything up to `seq` was read: `rows` messages since the query began, and those behind `first` at last."""
 
     seq: int
     epoch: str
@@ -31,7 +32,7 @@ class RangePlace:
 
     def advanced(self, seq: int, count: int) -> "RangePlace":
         rows = UNKNOWN if UNKNOWN in (self.rows, count) else self.rows + count
-        return RangePlace(seq, self.epoch, rows, self.first)
+        return RangePlace(seq, self.epoch, rows, self.seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ class Origin(Protocol):
     def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
         """All messages of the range, page by page."""
 
-    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
-        """Take what is there up to the number out of the queue; how many that were."""
+    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
+        """Take what is there of the range out of the queue; how many messages that were."""
 
     def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:
         """The number of the part, and how many messages it has; no messages if there is none."""

@@ -24,4 +24,4 @@ def purge(queue: str, upto: int, *, epoch: str = "", **options: str) -> int:
     if place.kind == "store":
         raise InvalidParameter("a store is only read; give the option server to remove messages")
     with closing(open_origin(place)) as origin:
-        return origin.remove(queue, upto, epoch=epoch)
+        return origin.remove(queue, 0, upto, epoch=epoch)

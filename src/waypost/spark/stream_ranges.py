@@ -170,7 +170,7 @@ class RangeStream(MessageStream):
             if not place.rows or self._removed.get(name) == place:
                 continue
             try:
-                self._origin.remove(name, place.seq, epoch=place.epoch)
+                self._origin.remove(name, place.first, place.seq, epoch=place.epoch)
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call says so, if it matters.

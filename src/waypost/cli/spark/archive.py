@@ -21,10 +21,7 @@ Type = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "r
 def archive(
     context: typer.Context,
     folder: Folder,
-    queues: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="QUEUE", help="Which queues; the journal of the queue manager unless given."),
-    ] = None,
+    queues: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE]", hidden=True)] = None,
     *,
     pattern: Annotated[
         str, typer.Option(metavar="PATTERN", help="All queues with such a name: * stands for any letters.")
@@ -51,8 +48,8 @@ def archive(
 ) -> None:
     """Archive messages, each once, and take them out of their queues when the files are safe.
 
-    The next run of the same command archives what has come since; one that was interrupted goes on where it was.
-    Nobody else should receive from these queues meanwhile.
+    Without a QUEUE it is the journal of the queue manager. The next run of the same command archives what has come
+    since; one that was interrupted goes on where it was. Nobody else should receive from these queues meanwhile.
 
     \b
     waypost spark archive ./archive 'orders;journal' 'invoices;journal'

@@ -125,15 +125,16 @@ class SeqAt(Struct):
 
 
 class RemoveRange(Request):
-    """Take messages up to this number out of the queue, as a receive does: at most `max_messages` in one call."""
+    """Take the messages of a range out of the queue, as a receive does: at most `max_messages` in one call."""
 
     up_to: Seq
+    after: Seq = 0
     max_messages: Count = DEFAULT_READ
     epoch: str = ""
 
 
 class Removed(Struct):
-    """How many have gone, and how many up to the number are still there: because of the limit, or locked."""
+    """How many have gone, and how many of the range are still there: because of the limit, or locked."""
 
     count: int
     left: int
@@ -167,7 +168,7 @@ class ReadClaim(Request):
     """
 
     claim: str
-    number: int
+    number: Seq
     start: Seq
     stop: Seq
     max_bytes: Count = DEFAULT_READ_BYTES

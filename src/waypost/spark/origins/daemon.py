@@ -18,10 +18,10 @@ class DaemonOrigin(RangeReading[BulkClient]):
         super().__init__(client, place.locked)
         self._place: Final = place
 
-    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
+    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
         count = 0
         while True:
-            removed = self._client.remove(name, RemoveRange(up_to=up_to, epoch=epoch))
+            removed = self._client.remove(name, RemoveRange(after=after, up_to=up_to, epoch=epoch))
             count += removed.count
             # What is left then is locked: it belongs to somebody else.
             if not removed.count or not removed.left:

@@ -83,10 +83,10 @@ class HostOrigin:
         if page:
             yield _packets(name, page)
 
-    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
+    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
         count = 0
         queue = self._host.queue(name)
-        for lookup_id in [message.lookup_id for message in self._messages(name, 0, up_to)]:
+        for lookup_id in [message.lookup_id for message in self._messages(name, after, up_to)]:
             # What somebody else has received meanwhile is gone as well.
             with suppress(MessageNotFound):
                 queue.receive(0, lookup_id=lookup_id)

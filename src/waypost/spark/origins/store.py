@@ -12,7 +12,7 @@ from waypost.spark.origins.reading import RangeReading
 class StoreOrigin(RangeReading[FolderReader]):
     """See waypost.spark.origin.Origin. What is in the folder stays there."""
 
-    def remove(self, name: str, up_to: int, *, epoch: str) -> int:
+    def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
         raise _read_only()
 
     def claim(self, name: str, claim: str, after: int, limits: Limits, *, epoch: str) -> tuple[int, int]:

@@ -1,0 +1,145 @@
+"""The last act of `waypost demo`: Spark lays what was sent beside what came back about it, and finds what is missing.
+
+Nothing of Spark is imported here: the demo works without it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from waypost.cli.program import Failure, printable
+from waypost.cli.spark.common import working
+from waypost.errors import Timeout, WaypostError
+
+if TYPE_CHECKING:
+    from waypost import Manager, Queue
+    from waypost.client.sending import SendProperties
+    from waypost.spark.pipelines.report import Report
+
+WAIT: Final = 30.0
+SENT: Final = 300
+TAKEN: Final = 200
+
+_ABOUT: Final = ("message_id", "source_qm", "dest_queue", "label", "sent_time", "acknowledge")
+_WORDS: Final = ("correlation_id", "message_class", "sent_time")
+# Spark itself takes longer to start.
+_LOST_AFTER: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The two queue managers, with all that the acts before have sent and got back."""
+
+    here: "Manager"
+    there: "Manager"
+    # What the other one calls a queue of this one.
+    queue_here: Callable[[str], str]
+    queue_there: Callable[[str], str]
+    # How many messages from here are in the journal then, and how many acknowledgments in acks.
+    delivered: int
+    answered: int
+
+
+def spark_act(context: typer.Context, tell: Callable[[str], None], stage: Stage, folder: Path | None) -> None:
+    """The report is written if there is a folder for it. Without Spark it is told how to get it."""
+    here, there = stage.here.name, stage.there.name
+    tell(f"4. A Spark report over all that {here} has sent.")
+    if (missing := _missing()) is not None:
+        tell(f"   That has to be left out: {missing}.")
+        return
+    _send(stage)
+    tell(f"   There is more of it now: {SENT} orders, of which {there} has received {TAKEN}, and one to a queue that")
+    tell(f"   {there} does not have. Nobody complains: it tells strangers nothing about its queues.")
+    tell("   Spark starts, which takes 10 to 15 seconds, and reads the queues...")
+    report = _audited(context, stage)
+    for line in _lines(report):
+        tell(f"     {printable(line)}")
+    if folder is None:
+        tell("   With --report FOLDER the whole report is kept, as Markdown and HTML with drawings.")
+    else:
+        tell(f"   The whole report is in {printable(str(_write(report, folder)))}.")
+
+
+def _missing() -> str | None:
+    """What Spark lacks here, and how to get it."""
+    try:
+        import_module("waypost.spark.session").require_packages()
+        import_module("waypost.spark.java").find_java()
+    except WaypostError as error:
+        return str(error)
+    return None
+
+
+def _send(stage: Stage) -> None:
+    """All that will be said about it has come when this returns."""
+    here = stage.here
+    asked: SendProperties = {
+        "acknowledge": "full-reach-queue,full-receive",
+        "admin_queue": stage.queue_here("acks"),
+        "journal": True,
+    }
+    here.send(stage.queue_there("ordres"), "7 nuts", label="order", **asked)
+    here.queue(stage.queue_there("orders")).send_many(
+        [f"{number} bolts" for number in range(SENT)], label="order", **asked
+    )
+    orders, left = stage.there.queue("orders"), TAKEN
+    while left:
+        left -= len(orders.receive_many(left, WAIT))
+    _await(here.queue("acks"), stage.answered + SENT + TAKEN)
+    _await(here.queue("system$;journal"), stage.delivered + SENT + 1)
+
+
+def _await(queue: "Queue", count: int) -> None:
+    deadline = time.monotonic() + WAIT
+    while queue.info().message_count < count:
+        if time.monotonic() > deadline:
+            raise Timeout(f"{queue.name} did not get its {count} messages in {WAIT:.0f} seconds")
+        time.sleep(0.1)
+
+
+def _audited(context: typer.Context, stage: Stage) -> "Report":
+    server: str = stage.here.url  # type: ignore[attr-defined]  # only a remote manager has it
+    settings = ("spark.sql.shuffle.partitions=2",)
+    with working(context, "demo", master="local[2]", conf=settings, quiet=False) as work:
+        # What was delivered is in the journal, and what was not is a dead letter.
+        sent = work.read(("system$;journal", "system$;deadletter"), _ABOUT, server=server)
+        words = work.read(("acks",), _WORDS, server=server)
+        rules = import_module("waypost.spark.pipelines.audit").Rules(lost_after=_LOST_AFTER)
+        origin = f"the journal, the dead letters and the acknowledgments of {stage.here.name}"
+        report: Report = import_module("waypost.spark.pipelines.audit_report").report(sent, words, rules, origin)
+    return report
+
+
+def _lines(report: "Report") -> list[str]:
+    figures = {figure.name: figure.value for figure in report.figures}
+    return [
+        report.summary,
+        f"{figures['Received']} were received, and {figures['In their queue']} wait in their queue.",
+        *(f"Refused, {row['dest_queue']}: {row['reason']}." for row in _rows(report, "refusals")),
+        *(f"Lost, {row['dest_queue']}: no word came back." for row in _rows(report, "lost")),
+    ]
+
+
+def _rows(report: "Report", name: str) -> list[dict[str, Any]]:
+    """Of a table of the report, if it has it."""
+    table_type = import_module("waypost.spark.pipelines.report").Table
+    tables = [part for part in report.parts() if isinstance(part, table_type) and part.name == name]
+    return [
+        dict(zip([column.name for column in table.columns], row, strict=True)) for table in tables for row in table.rows
+    ]
+
+
+def _write(report: "Report", folder: Path) -> Path:
+    try:
+        return report.write(folder).html
+    except OSError as error:
+        raise Failure(
+            f"The report cannot be written to {folder}: {error.strerror or error}.",
+            "name another folder with --report.",
+        ) from None
