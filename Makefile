@@ -41,11 +41,13 @@ lint: $(INSTALLED) ## check style, types and layers only
 ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
 
-bench: $(BENCH_INSTALLED) java ## measure the codec, durable queues, transfer and remote reading against others
+bench: $(BENCH_INSTALLED) java ## measure the codec, queues, transfer, remote reading and Spark against others
 	@$(BIN)/python bench/run.py
 	@$(BIN)/python bench/queues.py
 	@$(BIN)/python bench/transfer.py
 	@$(BIN)/python bench/remote.py
+	@$(BIN)/python bench/arrow_decode.py
+	@$(BIN)/python bench/spark.py
 
 million: $(INSTALLED) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
 	@$(BIN)/python bench/million.py
@@ -54,6 +56,7 @@ crash: java ## kill loaded queue managers and their readers ROUNDS (200) times a
 	@$(BIN)/python -m tests.crash.campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.transfer_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
+	@$(BIN)/python -m tests.crash.spark_campaign
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py

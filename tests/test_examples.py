@@ -33,7 +33,8 @@ def run(name: str, *arguments: str) -> str:
 
 
 def test_every_example_is_run_here() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+    with_spark = {"audit_site.py", "spark_tour.py"}  # tests/spark runs them
+    assert {path.name for path in EXAMPLES.glob("*.py")} - with_spark == set(SAYS)
 
 
 @pytest.mark.parametrize("name", SAYS)

@@ -45,6 +45,8 @@ def test_what_is_on_disk_is_read_in_the_order_of_arrival_while_its_owner_has_it_
             assert bodies(folder, "orders") == [b"one", b"two", b"three"]
             assert [queue.path for queue in folder.queues("ord*")] == ["data\\private$\\orders"]
             assert folder.queue("orders").count == 3
+            folder.renew()
+            assert folder.queue("orders").count == 4
         with FolderReader(tmp_path / "data") as folder:
             assert bodies(folder, "orders")[-1] == b"later"
         assert [message.body for message in orders.browse()] == [b"two", b"three", b"express", b"later", b"one"]

@@ -45,15 +45,9 @@ class FolderReader:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self._store: Final = StoreSnapshot(folder)
-        try:
-            self._computer: Final = _computer_name(self._store, folder)
-            self._node: Final = Node(self._store, Settings(self._computer), new_guid, _now())
-        except BaseException:
-            self._store.close()
-            raise
-        self._bulk: Final = BulkReading(self._node)
+        self._folder: Final = folder
         self._request = 0
+        self._open()
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +57,21 @@ class FolderReader:
 
     def close(self) -> None:
         self._store.close()
+
+    def renew(self) -> None:
+        """See what is on disk by now."""
+        self.close()
+        self._open()
+
+    def _open(self) -> None:
+        self._store = StoreSnapshot(self._folder)
+        try:
+            self._computer = _computer_name(self._store, self._folder)
+            self._node = Node(self._store, Settings(self._computer), new_guid, _now())
+        except BaseException:
+            self._store.close()
+            raise
+        self._bulk = BulkReading(self._node)
 
     def queues(self, pattern: str = "", kind: str = "") -> list[BulkQueue]:
         targets = matching(self._node.manager, pattern, kind)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.folder import FolderReader
+from waypost.client.bulk.schema import PlannedRange
 from waypost.errors import StoreReadOnly
 from waypost.spark.origin import Limits, Part
 from waypost.spark.origins.reading import RangeReading
@@ -11,6 +12,12 @@ from waypost.spark.origins.reading import RangeReading
 
 class StoreOrigin(RangeReading[FolderReader]):
     """See waypost.spark.origin.Origin. What is in the folder stays there."""
+
+    def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
+        if up_to is None:
+            # Whoever asks where the queue ends means by now.
+            self._client.renew()
+        return super().plan(name, after, up_to, limits, parts=parts, epoch=epoch)
 
     def remove(self, name: str, after: int, up_to: int, *, epoch: str) -> int:
         raise _read_only()
