@@ -1,19 +1,27 @@
 """`waypost demo` on real sockets, and the commands on a real daemon."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 
+import pytest
 from typer.testing import CliRunner
 
 from tests.cli.daemons import daemon, shell
 from waypost.cli import app
+from waypost.spark import session
+
+
+def folders() -> set[Path]:
+    return set(Path(gettempdir()).glob("waypost-demo-*"))
 
 
 def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
-    before = set(Path(gettempdir()).glob("waypost-demo-*"))
-    result = CliRunner().invoke(app, ["demo"])
+    before = folders()
+    result = CliRunner().invoke(app, ["demo", "--no-spark"])
     assert result.exit_code == 0, result.stderr
     told = result.stdout
     assert "nothing accepted the TCP connection (IP=127.0.0.3)" in told
@@ -21,7 +29,44 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     assert "An acknowledgment comes back to ALPHA: the message was received by an application." in told
     assert "BETA receives 'debit 100' and 'credit 100'" in told
     assert "It is a dead letter now" in told
-    assert set(Path(gettempdir()).glob("waypost-demo-*")) == before
+    assert "Spark" not in told
+    assert folders() == before
+
+
+def test_without_spark_the_demo_says_how_to_get_it_and_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[session.__module__], "find_spec", lambda _: None)
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    (missing,) = [line for line in lines if "pip install 'waypost[spark]'" in line]
+    assert missing.startswith("   That has to be left out: pyspark is not installed; ")
+    assert lines[-1].startswith("That was all.")
+
+
+def test_the_demo_ends_with_a_report_of_spark(tmp_path: Path) -> None:
+    """In a process of its own, with which its Spark ends."""
+    before = folders()
+    folder = tmp_path / "report"
+    command = [sys.executable, "-m", "waypost.cli", "demo", "--report", str(folder)]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert (result.returncode, result.stderr) == (0, "")
+    act = result.stdout.partition("4. A Spark report over all that ALPHA has sent.")[2]
+    assert "Spark starts, which takes 10 to 15 seconds" in act
+    assert "1 lost, 1 refused of 305 messages." in act
+    assert "203 were received, and 100 wait in their queue." in act
+    refused, lost = r"DIRECT=TCP:127.0.0.4\PRIVATE$\orders", r"DIRECT=TCP:127.0.0.3\PRIVATE$\ordres"
+    assert f"Refused, {refused}: the message expired before it reached its queue." in act
+    assert f"Lost, {lost}: no word came back." in act
+    assert f"The whole report is in {folder}/report.html." in act
+    assert "1 lost, 1 refused of 305 messages." in (folder / "report.md").read_text("utf-8")
+    assert folders() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_report_without_spark_is_wrong_usage(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["demo", "--no-spark", "--report", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "without Spark there is no report" in result.stderr
 
 
 def test_what_only_a_daemon_answers(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`waypost demo`: the product in under a minute, with two real queue managers on this computer."""
+"""`waypost demo`: the product in about a minute, with two real queue managers on this computer."""
 
 import json
 import os

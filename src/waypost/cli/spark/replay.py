@@ -12,6 +12,8 @@ import typer
 from waypost.cli.program import Failure
 from waypost.cli.spark.archive import Folder, place
 from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+from waypost.client.bulk.client import BulkClient
+from waypost.errors import QueueNotFound
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,7 +92,13 @@ def replay(
 
 
 def _read(work: Work, name: str) -> "DataFrame | None":
-    return work.read([name], ("label", "body"))
+    """None for a queue of another computer; what waits here to be sent to it is not there yet."""
+    with BulkClient(work.target.url, work.target.token) as client:
+        try:
+            is_here = client.queue(name).kind != "outgoing"
+        except QueueNotFound:
+            is_here = False
+    return work.read([name], ("label", "body"), onMalformed="null") if is_here else None
 
 
 def _time(text: str, option: str) -> datetime | None:

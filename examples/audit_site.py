@@ -1,0 +1,106 @@
+"""What audit.ipynb needs: queue managers of its own on this computer, which end with the program."""
+
+import atexit
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import waypost
+
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where all sites listen, each on an address of its own. Not the standard ports: they may be taken."""
+
+    transfer: int
+    ping: int
+
+    @classmethod
+    def free(cls) -> "Ports":
+        return cls(_free_port(socket.SOCK_STREAM), _free_port(socket.SOCK_DGRAM))
+
+
+class Site:
+    """A queue manager: `waypost serve` in a process of its own, on an address of loopback and a temporary folder."""
+
+    def __init__(self, name: str, address: str, ports: Ports) -> None:
+        self.name = name
+        self.address = address
+        self.folder = Path(tempfile.mkdtemp(prefix=f"waypost-{name.lower()}-"))
+        self._ports = ports
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.close)
+
+    def start(self) -> waypost.Manager:
+        settings = {
+            "store.path": self.folder,
+            "names.computer": self.name,
+            "transfer.bind": self.address,
+            "transfer.port": self._ports.transfer,
+            "transfer.peer_port": self._ports.transfer,
+            "transfer.ping_port": self._ports.ping,
+            "transfer.peer_ping_port": self._ports.ping,
+            "transfer.retry_connect_s": 0.5,
+            "http.port": 0,
+        }
+        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        # What configures another queue manager of this computer is not meant for this one.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "waypost.cli", "serve", *words],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._process.stdout is not None
+        # It says where it listens as soon as it is ready.
+        ready = json.loads(self._process.stdout.readline())
+        return waypost.connect(f"http://{ready['http']}")
+
+    def crash(self) -> None:
+        """End it as a power failure does, without a warning."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def close(self) -> None:
+        """End it and remove its folder."""
+        self.crash()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def queue(self, name: str) -> str:
+        """What other sites call a private queue of this one."""
+        return rf"DIRECT=TCP:{self.address}\private$\{name}"
+
+
+def await_count(queue: waypost.Queue, count: int) -> None:
+    """Wait until so many messages are in a queue."""
+    deadline = time.monotonic() + SECONDS
+    while (found := queue.info().message_count) != count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{queue.name} has {found} messages and not {count} after {SECONDS} s")
+        time.sleep(0.1)
+
+
+def take(queue: waypost.Queue, count: int) -> None:
+    """Receive so many messages, as an application does that works on them."""
+    while count:
+        count -= len(queue.receive_many(min(count, 200), timeout=SECONDS))
+
+
+def _free_port(kind: socket.SocketKind) -> int:
+    """One that is free on every address of this computer."""
+    with closing(socket.socket(socket.AF_INET, kind)) as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
