@@ -5,6 +5,8 @@ from random import Random
 import pytest
 
 from waypost.sim import swarm
+from waypost.sim.bulk import swarm as bulk_swarm
+from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
 from waypost.sim.marks import SOMETIMES, Marks
 from waypost.sim.model.disk import Disk, SavedBox
@@ -72,8 +74,11 @@ def test_without_remote_readers_there_is_no_network() -> None:
 def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:
     drawn = [swarm.draw(Random(seed)) for seed in range(200)]
     readers = [each for each in map(remote_swarm.draw, range(200)) if each is not None]
-    workloads = [each.workloads for each in drawn] + [each.workloads for each in readers]
-    assert {name for names in workloads for name in names} == set(SCRIPTS)
+    bulk = [each for each in map(bulk_swarm.draw, range(200)) if each is not None]
+    workloads = [each.workloads for swarms in (drawn, readers, bulk) for each in swarms]
+    assert {name for names in workloads for name in names} == {*SCRIPTS, *BULK_SCRIPTS}
     assert {name for each in readers for name in each.readers} == set(REMOTE_SCRIPTS)
     for name in ("quota", "block", "purge_part", "page", "crash", "full", "jump", "express", "expiring", "asking"):
         assert len({getattr(each, name) for each in drawn}) > 1
+    for name in ("claims", "stages", "batches", "removed", "some", "part"):
+        assert len({getattr(each.limits, name) for each in bulk}) > 1

@@ -10,6 +10,7 @@ from waypost.core.message import Message
 from waypost.core.positions import START, PositionState
 from waypost.core.queues import Queue
 from waypost.node.node import Node
+from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.client import Ask
 from waypost.sim.model.letters import BEHIND_ALL, Answer, Box, Letter, State
 from waypost.sim.model.oracle import Oracle
@@ -212,6 +213,7 @@ def check_store(store: MemoryStore, oracle: Oracle) -> None:
         total.total_bytes += len(record.packet)
     _check_totals(store, totals)
     _check_positions(store, oracle)
+    check_bulk_table(store, disk.bulk)
     for table, expected in (
         (Table.QUEUES, sorted(keys.queue_key(number) for number in disk.boxes)),
         (Table.TRANSACTIONS, sorted(disk.works)),

@@ -2,6 +2,7 @@
 
 from waypost.core.queues import AccessType, ShareMode
 from waypost.node.application import ReadOptions
+from waypost.sim.bulk.scripts import end_bulk
 from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.machine import Machine
 from waypost.sim.model.letters import Box
@@ -23,6 +24,7 @@ def healer(client: Client[Machine]) -> Script:
             yield Ask(outcome, (identifier,))
     for number in list(oracle.readers.handles):
         yield Ask("close_queue", (number,))
+    yield from end_bulk(client)
     # What is received leads to copies and acknowledgments in the queues that come last.
     for box in sorted(oracle.books.boxes.values(), key=_turn):
         if not box.key.endswith("$"):

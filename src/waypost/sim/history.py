@@ -11,6 +11,8 @@ from typing import Final
 
 from waypost.core.message import Message
 from waypost.node.application import ReadOptions
+from waypost.sim.bulk.desk import OPERATIONS
+from waypost.sim.bulk.history import BulkHistory
 from waypost.sim.client import Ask, Result
 from waypost.sim.violation import Violation
 from waypost.sim.words import Draft, Drafts, Existing, Name
@@ -44,8 +46,11 @@ class History:
         self._lost_receives = 0
         self._cleared: Final[dict[str, None]] = {"admin": None}
         self._moves: Final[dict[str, dict[str, None]]] = {}
+        self._bulk: Final = BulkHistory(self)
 
     def answered(self, ask: Ask, result: Result) -> None:
+        if ask.name in OPERATIONS and result.is_ok:
+            self._bulk.answered(ask, result)
         if ask.name not in _MATTERS or not result.is_ok:
             return
         match ask.name, ask.arguments:
@@ -85,6 +90,7 @@ class History:
     def ending(self, uid: int) -> None:
         """One of them is about to say that the message has arrived. Whether that is heard is not known yet."""
         self._uncertain[uid] = None
+        self._aborted.pop(uid, None)
 
     def ended(self, uid: int, transaction: bytes | None) -> None:
         """It was heard: the message is gone for good, or with its transaction."""
@@ -97,6 +103,32 @@ class History:
     def not_ended(self, uid: int) -> None:
         """The node does not want to hear it: the message is for others."""
         self._uncertain.pop(uid, None)
+
+    # What clients of the bulk interface know.
+
+    def seen(self, draft: Draft, key: str) -> None:
+        """Its batch is committed."""
+        self._uncertain.pop(draft.uid, None)
+        self._aborted.pop(draft.uid, None)
+        self._sent[draft.uid] = draft, key
+
+    def unseen(self, uid: int) -> None:
+        """It is staged, or was, and its batch is done without it."""
+        if uid in self._received:
+            raise Violation(f"the message <{uid}> was received, and never committed")
+        self._uncertain.pop(uid, None)
+        self._aborted[uid] = None
+
+    def refused(self, ask: Ask) -> None:
+        """It came to nothing, or not to all that was asked for."""
+        self._bulk.unanswered(ask)
+
+    def lost(self, count: int) -> None:
+        """So many may have been received, and nobody knows which."""
+        self._lost_receives += count
+
+    def uid_in(self, packet: bytes, key: str) -> int | None:
+        return uid_in(packet, key)
 
     def clears(self, key: str) -> None:
         """One of them asks for a purge."""
@@ -114,6 +146,8 @@ class History:
         """These were under way. What a transaction did is gone with it, if nobody had asked to commit."""
         asked: dict[bytes, None] = dict(self._external)
         for ask in asks:
+            if ask.name in OPERATIONS:
+                self._bulk.unanswered(ask)
             match ask.name, ask.arguments:
                 case "commit", (bytes(identifier),):
                     asked[identifier] = None

@@ -28,6 +28,29 @@ REMOTE_SOMETIMES: Final = (
     "a transaction of a remote reader that takes too long",
 )
 
+BULK_SOMETIMES: Final = (
+    "a stable number that something holds back",
+    "a range that is read in several frames",
+    "messages removed up to a number",
+    "a bulk reader whose queue was made anew",
+    "a part that is processed",
+    "a part that is claimed again",
+    "a part of a claim that outlives a restart",
+    "a claim whose lease ends",
+    "a claim on a queue that somebody has for himself",
+    "a claim that has gone on without its reader",
+    "an idle claim that is forgotten for another one",
+    "a poisonous message that is put aside",
+    "a stage that outlives a restart",
+    "a stage whose lease ends",
+    "a stage that a quota has no room for",
+    "too many stages",
+    "a commit of several stages",
+    "a commit that is repeated",
+    "a commit of stages that are gone",
+    "a commit of a batch that nobody remembers",
+)
+
 SOMETIMES: Final = (
     "an answer held back for a read of a pending message",
     "an answer that waited for its batch",
@@ -77,6 +100,7 @@ SOMETIMES: Final = (
     "several messages received in one go",
     "several messages for one who has waited",
     *REMOTE_SOMETIMES,
+    *BULK_SOMETIMES,
 )
 
 

@@ -22,6 +22,7 @@ from waypost.node.message_records import value_of
 from waypost.node.node import Node
 from waypost.node.reserves import Reserve
 from waypost.node.stored_messages import StoredMessages
+from waypost.sim.bulk.mutants import BULK_MUTANTS
 from waypost.sim.planting import Mutant, instead, nothing
 from waypost.sim.remote.mutants import REMOTE_MUTANTS
 from waypost.store import keys
@@ -286,7 +287,7 @@ MUTANTS: Final = (
     ),
     Mutant("dead-letter-lost", "keeps no dead letters and no source journal", instead(Delivery, "_journal", nothing)),
     Mutant("acknowledged-twice", "acknowledges twice", instead(Delivery, "_acknowledge", _acknowledged_twice)),
-    Mutant("marks-wrong", "does not mark first and last messages", instead(Transactions, "_mark", nothing)),
+    Mutant("marks-wrong", "does not mark first and last messages", instead(Transactions, "mark", nothing)),
     Mutant(
         "prepared-not-written",
         "forgets prepared transactions in a restart",
@@ -304,4 +305,5 @@ MUTANTS: Final = (
         instead(position_events, "lookup_identifier", _priorities_ignored),
     ),
     *REMOTE_MUTANTS,
+    *BULK_MUTANTS,
 )

@@ -77,6 +77,8 @@ def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
     if isinstance(drawn, NetSwarm):
         return *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
     limits = *limits, Patch(node, "PURGE_PART", drawn.purge_part)
+    if isinstance(world, World) and world.bulk is not None:
+        limits = *limits, *world.bulk_limits.patches()
     if isinstance(world, World) and world.lounge is not None:
         return *limits, Patch(remote, "BIND_SECONDS", world.lounge.swarm.patience.bind)
     return limits

@@ -12,6 +12,8 @@ from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
 from waypost.sim import checks
+from waypost.sim.bulk.checks import check_bulk
+from waypost.sim.bulk.desk import OPERATIONS, BulkDesk
 from waypost.sim.client import Ask
 from waypost.sim.desk import Desk
 from waypost.sim.model.letters import SEQUENCE, Answer, Key, Refused
@@ -23,7 +25,9 @@ from waypost.sim.words import Word
 from waypost.store.memory import MemoryStore
 
 # The operations that have arguments with another form for the engine.
-_WORDY: Final = frozenset({"create_queue", "modify_queue", "delete_queue", "open_queue", "send", "send_several"})
+_WORDY: Final = frozenset(
+    {"create_queue", "modify_queue", "delete_queue", "open_queue", "send", "send_several", *OPERATIONS}
+)
 
 
 class Twins:
@@ -34,6 +38,7 @@ class Twins:
 
     node: Node
     _desk: Desk
+    _bulk_desk: BulkDesk
 
     def __init__(self, store: MemoryStore, oracle: Oracle, settings: Settings, new_guid: Callable[[], bytes]) -> None:
         self.oracle: Final = oracle
@@ -53,6 +58,7 @@ class Twins:
         except StoreError as error:
             raise Violation(f"the queue manager does not start on its own store: {error}") from error
         self._desk = Desk(self.node)
+        self._bulk_desk = BulkDesk(self.node)
         counters = checks.stored_counters(self._store)
         self._told.number = oracle.disk.highest_box
         checks.check_counters(counters, self._told)
@@ -61,6 +67,7 @@ class Twins:
         else:
             oracle.start_anew(list(checks.own_queues(self.node)), now)
         checks.check_all(self.node, oracle, now)
+        check_bulk(self.node, oracle)
 
     def ask(self, call: Call, ask: Ask) -> HResult:
         """How the operation ended, or that it is under way."""
@@ -80,6 +87,7 @@ class Twins:
         self._compared += 1
         if self._compared % self.interval == 0:
             checks.check_touched(self.node, self.oracle)
+            check_bulk(self.node, self.oracle)
             checks.check_deadline(self.node, deadline, now)
         return deadline
 
@@ -92,6 +100,9 @@ class Twins:
             raise Violation(f"{ask} ended with {status.name}, and {answer.status.name} was due")
         if status is HResult.MQ_OK:
             checks.check_durable(ask, answer, self.oracle)
+            if answer.check is not None:
+                answer.check(value)
+                self._told.sequential_id = max(self._told.sequential_id, answer.told)
             if answer.letters:
                 checks.check_value(ask, answer, value)
             if answer.learn is not None and isinstance(value, int):
@@ -146,7 +157,9 @@ class Twins:
         if ask.name in _WORDY:
             arguments = tuple(each.to_engine(node) if isinstance(each, Word) else each for each in arguments)
         try:
-            getattr(self._desk, ask.name)(call, *arguments, **ask.options)
+            getattr(self._bulk_desk if ask.name in OPERATIONS else self._desk, ask.name)(
+                call, *arguments, **ask.options
+            )
         except WaypostError as error:
             return error.hresult
         return HResult.MQ_OK
@@ -154,7 +167,9 @@ class Twins:
     def _ask_oracle(self, call: Call, ask: Ask) -> HResult:
         self.oracle.begin(call.now)
         try:
-            getattr(self.oracle, ask.name)(call, *ask.arguments, **ask.options)
+            getattr(self.oracle.bulk if ask.name in OPERATIONS else self.oracle, ask.name)(
+                call, *ask.arguments, **ask.options
+            )
         except Refused as refused:
             return refused.status
         finally:

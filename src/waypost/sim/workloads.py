@@ -43,7 +43,7 @@ def sender(client: Client[Machine]) -> Script:
 def receiver(client: Client[Machine]) -> Script:
     rng = _rng(client)
     share = ShareMode.DENY_RECEIVE if rng.random() < 0.05 else ShareMode.DENY_NONE
-    handle = yield from _open(_any_key(client), AccessType.RECEIVE, share)
+    handle = yield from _open(any_key(client), AccessType.RECEIVE, share)
     if handle is None:
         return
     for _ in range(rng.randint(4, 24)):
@@ -95,7 +95,7 @@ def feeder(client: Client[Machine]) -> Script:
 
 def two_phase(client: Client[Machine]) -> Script:
     rng = _rng(client)
-    handle = yield from _open(_any_key(client), AccessType.RECEIVE)
+    handle = yield from _open(any_key(client), AccessType.RECEIVE)
     if handle is None:
         return
     for _ in range(rng.randint(2, 12)):
@@ -110,7 +110,7 @@ def two_phase(client: Client[Machine]) -> Script:
 def browser(client: Client[Machine]) -> Script:
     """With a cursor."""
     rng = _rng(client)
-    handle = yield from _open(_any_key(client), rng.choice((AccessType.PEEK, AccessType.RECEIVE, AccessType.RECEIVE)))
+    handle = yield from _open(any_key(client), rng.choice((AccessType.PEEK, AccessType.RECEIVE, AccessType.RECEIVE)))
     if handle is None:
         return
     opened = yield Ask("open_cursor", (handle,))
@@ -128,7 +128,7 @@ def browser(client: Client[Machine]) -> Script:
 def seeker(client: Client[Machine]) -> Script:
     """By LookupIdentifier."""
     rng = _rng(client)
-    handle = yield from _open(_any_key(client), AccessType.RECEIVE)
+    handle = yield from _open(any_key(client), AccessType.RECEIVE)
     if handle is None:
         return
     seen = [0]
@@ -171,7 +171,7 @@ def mover(client: Client[Machine]) -> Script:
 
 def purger(client: Client[Machine]) -> Script:
     rng = _rng(client)
-    handle = yield from _open(_any_key(client), AccessType.RECEIVE)
+    handle = yield from _open(any_key(client), AccessType.RECEIVE)
     if handle is not None:
         yield Ask("purge", (handle,), waits=rng.random() < 0.5)
         yield Ask("close_queue", (handle,))
@@ -260,7 +260,7 @@ def _open_both(client: Client[Machine]) -> Generator[Ask | Pause, Result, tuple[
         if handle is not None:
             handles[0].append(handle)
     for _ in range(rng.randint(1, 2)):
-        handle = yield from _open(_any_key(client), AccessType.RECEIVE)
+        handle = yield from _open(any_key(client), AccessType.RECEIVE)
         if handle is not None:
             handles[1].append(handle)
     return handles
@@ -293,7 +293,7 @@ def _open(key: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) 
     return result.number
 
 
-def _any_key(client: Client[Machine]) -> str:
+def any_key(client: Client[Machine]) -> str:
     """Mostly a queue of applications, sometimes its journal or subqueue, or a queue of the system."""
     rng = _rng(client)
     key = rng.choice(client.machine.swarm.plans).key
@@ -304,7 +304,7 @@ def _any_key(client: Client[Machine]) -> str:
 
 
 def _send(client: Client[Machine], handle: int, transaction: bytes | None) -> Ask:
-    draft = _draft(client)
+    draft = new_draft(client)
     rng = _rng(client)
     if rng.random() < 0.9:
         return Ask("send", (handle, draft, transaction))
@@ -312,7 +312,7 @@ def _send(client: Client[Machine], handle: int, transaction: bytes | None) -> As
     return Ask("send_several", (handle, Drafts((draft, *others)), transaction))
 
 
-def _draft(client: Client[Machine]) -> Draft:
+def new_draft(client: Client[Machine]) -> Draft:
     rng, swarm = _rng(client), client.machine.swarm
     draft = Draft(
         client.machine.world.new_uid(),

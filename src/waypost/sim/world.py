@@ -3,6 +3,10 @@
 from typing import Final
 
 from waypost.sim import swarm
+from waypost.sim.bulk import swarm as bulk_swarm
+from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.bulk.notebook import Notebook
+from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.client import Client
 from waypost.sim.healing import healer
 from waypost.sim.machine import Machine
@@ -20,6 +24,8 @@ _MAX_TIME: Final = 300.0
 # How many events healing may take: far more than all messages and requests together need.
 _MAX_HEALING: Final = 20_000
 
+_SCRIPTS: Final = {"setup": setup, **SCRIPTS, **BULK_SCRIPTS}
+
 
 class World(Stage[Living]):
     def __init__(self, seed: int, marks: Marks, interval: int = 1) -> None:
@@ -29,6 +35,10 @@ class World(Stage[Living]):
         # The transactions that a coordinator has decided to commit, and whether that is done.
         self.decided: Final[dict[bytes, bool]] = {}
         readers = remote_swarm.draw(seed)
+        self.bulk: Final = bulk_swarm.draw(seed)
+        self.bulk_limits: Final = BulkLimits() if self.bulk is None else self.bulk.limits
+        # What clients of the bulk interface remember, whatever happens to the machine.
+        self.notebook: Final = Notebook()
         # The remote readers, if there are any.
         self.lounge: Final = None if readers is None else Lounge(self, readers)
         self.network: Final[Network] = NoNetwork() if self.lounge is None else self.lounge
@@ -44,8 +54,12 @@ class World(Stage[Living]):
             self.trace.note(0.0, 0, self.lounge.swarm)
             self.lounge.open(machine)
             workloads, operations = self.lounge.swarm.workloads, operations + self.lounge.swarm.operations
+        if self.bulk is not None:
+            self.trace.note(0.0, 0, self.bulk)
+            workloads = self.bulk.workloads if self.lounge is None else (*workloads, *self.bulk.workloads)
+            operations += self.bulk.operations
         for number, name in enumerate(("setup", *workloads)):
-            machine.add_client(Client(f"{name}{number}", machine, SCRIPTS.get(name, setup)))
+            machine.add_client(Client(f"{name}{number}", machine, _SCRIPTS[name]))
         while self.operations < operations and self.time < _MAX_TIME:
             before = self.operations
             self.step()

@@ -91,6 +91,8 @@ class Books:
             answer.number = self._answers
             if wrote:
                 answer.needs = self.disk.token
+            elif answer.rests_on_all:
+                answer.needs = self.disk.token if self.disk.making else self.disk.token - 1
             elif answer.letters:
                 answer.needs = max(letter.written for letter in answer.letters)
                 if answer.needs > self.disk.durable:

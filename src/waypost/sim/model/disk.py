@@ -41,22 +41,54 @@ class SavedStep:
     reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
 
+@dataclass(frozen=True, slots=True)
+class SavedClaim:
+    """The last part of a claim that was processed, and the last one that was given, with its letters."""
+
+    lease_s: float
+    max_aborts: int
+    settled: int
+    given: int
+    size: int
+    lookup_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStage:
+    """What is staged for a batch of a query: the places of its letters."""
+
+    lease_s: float
+    query: str
+    batch: int
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkKey:
+    """A claim by the number of its box and its name, a stage by its GUID, the batches of a query by its name."""
+
+    box: int
+    name: str | bytes
+
+
 # The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier), the GUID of a
-# transaction.
-Key = int | tuple[int, int] | bytes
-Saved = SavedBox | SavedLetter | tuple[SavedStep, ...]
+# transaction, or something of the bulk interface. Batches that are done are numbers, ascending.
+Key = int | tuple[int, int] | bytes | BulkKey
+SavedBulk = SavedClaim | SavedStage | tuple[int, ...]
+Saved = SavedBox | SavedLetter | tuple[SavedStep, ...] | SavedBulk
 Change = tuple[Key, Saved | None]
 
 
 class Disk:
     """`durable` counts the batches of this life that are on the disk; `token` is the number of the one being made."""
 
-    __slots__ = ("_sealed", "boxes", "durable", "highest_box", "letters", "making", "token", "works")
+    __slots__ = ("_sealed", "boxes", "bulk", "durable", "highest_box", "letters", "making", "token", "works")
 
     def __init__(self) -> None:
         self.boxes: Final[dict[int, SavedBox]] = {}
         self.letters: Final[dict[tuple[int, int], SavedLetter]] = {}
         self.works: Final[dict[bytes, tuple[SavedStep, ...]]] = {}
+        self.bulk: Final[dict[BulkKey, SavedBulk]] = {}
         self.token = 1
         self.durable = 0
         # The highest number of a box that ever was on the disk.
@@ -85,11 +117,14 @@ class Disk:
         self.token, self.durable = 1, 0
 
     def _apply(self, key: Key, saved: Saved | None) -> None:
-        table: dict[Key, Saved]
-        table = self.boxes if type(key) is int else self.letters if type(key) is tuple else self.works  # type: ignore[assignment]
+        table = self._table(key)
         if saved is None:
             table.pop(key, None)
         else:
             table[key] = saved
             if type(key) is int:
                 self.highest_box = max(self.highest_box, key)
+
+    def _table(self, key: Key) -> dict[Key, Saved]:
+        tables = {int: self.boxes, tuple: self.letters, bytes: self.works, BulkKey: self.bulk}
+        return tables[type(key)]  # type: ignore[return-value]

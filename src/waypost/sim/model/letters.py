@@ -187,7 +187,8 @@ class Answer:
     `counts` are how often each letter was given back and moved until then. `learn` is told the value, where only the
     engine knows it: the number of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
     has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
-    the order of their numbers.
+    the order of their numbers. `check` raises Violation if the value is not the one that is due; one that
+    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it tells.
     """
 
     status: HResult | FaultStatus = HResult.MQ_OK
@@ -199,3 +200,6 @@ class Answer:
     again: "Answer | None" = None
     is_fault: bool = False
     number: int = 0
+    check: Callable[[Any], None] | None = None
+    rests_on_all: bool = False
+    told: int = 0

@@ -12,8 +12,10 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
 from waypost.node.application import Call, ReadOptions
+from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.marks import Marks
 from waypost.sim.model.books import DELETED, PURGED, Books
+from waypost.sim.model.bulk import Bulk, Known, Openings
 from waypost.sim.model.disk import Disk, Operation
 from waypost.sim.model.enlistments import ABORTED, ENLISTED, Enlistments
 from waypost.sim.model.letters import Answer, Box, Handle, Key, Letter, Refused, State
@@ -46,10 +48,13 @@ class Patience:
 class Oracle:
     """`trouble` says that the disk is full, as the shell has told the node."""
 
-    def __init__(self, marks: Marks, quota: int, purge_part: int, patience: Patience | None = None) -> None:
+    def __init__(
+        self, marks: Marks, quota: int, purge_part: int, patience: Patience | None, limits: BulkLimits
+    ) -> None:  # fmt: skip
         """With `patience` there are remote readers."""
         self.marks: Final = marks
         self._patience: Final = patience
+        self._known: Final = Known(limits)
         self.disk: Final = Disk()
         self.books: Final = Books(self.disk, marks, quota, purge_part)
         self.trouble = False
@@ -59,6 +64,8 @@ class Oracle:
     def _begin(self) -> None:
         self.works = Works(self.books)
         self.readers = Readers(self.books, self.works)
+        openings = Openings(self._openable, self._check_store)
+        self.bulk = Bulk(self.books, self.works, openings, self._known)
         patience = self._patience
         self.remote = Remote(self.books, 0.0 if patience is None else patience.bind)
         if patience is not None:
@@ -98,7 +105,7 @@ class Oracle:
         books, disk = self.books, self.disk
         books.sequential_id, books.last_number = sequential_id, last_number
         books.begin(now)
-        bring_back(books, disk, self.works)
+        bring_back(books, disk, self.works, self.bulk.restore)
         self.end()
 
     def begin(self, now: Now) -> None:
@@ -112,6 +119,7 @@ class Oracle:
         self.begin(now)
         self.books.expire()
         self.readers.expire(now.monotonic)
+        self.bulk.tick(now)
         if self.books.purges:
             self.books.continue_purge()
         self.remote.tick(now)
@@ -122,7 +130,7 @@ class Oracle:
             return now.monotonic
         expiry = self.books.next_expiry
         at = None if expiry is None else now.monotonic + expiry - now.wall
-        deadlines = (at, self.readers.next_deadline, self.remote.next_deadline)
+        deadlines = (at, self.readers.next_deadline, self.bulk.next_deadline, self.remote.next_deadline)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # The operations.
@@ -165,6 +173,7 @@ class Oracle:
         if any(letter.state is not State.AVAILABLE for letter in box.letters.values()):
             self.marks.sometimes("a queue deleted with messages in transactions")
         self.books.remove_box(box)
+        self.bulk.box_deleted(box)
         self.readers.box_deleted(box)
 
     def open_queue(self, call: Call, name: Name, access: AccessType, share: ShareMode) -> None:
@@ -182,6 +191,12 @@ class Oracle:
         if parent is None or access is AccessType.SEND or subqueue in ("", "journal"):
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         return self.books.new_box(key, Plan(key, transactional=parent.plan.transactional), parent)
+
+    def _openable(self, key: str, access: AccessType) -> Box:
+        """The box, if it may be opened with this access, while others have it open as they do."""
+        box = self._find(key, access)
+        self.readers.check_sharing(Handle(0, box, access, ShareMode.DENY_NONE))
+        return box
 
     def close_queue(self, call: Call, number: int) -> None:
         self.readers.close(self.readers.handle(number))

@@ -1,5 +1,7 @@
 """What of the model is there again after a start: all that was on the disk."""
 
+from collections.abc import Callable
+
 from waypost.sim.model.books import PURGED, Books
 from waypost.sim.model.disk import Disk, Operation
 from waypost.sim.model.letters import Box, Letter, State
@@ -7,13 +9,14 @@ from waypost.sim.model.works import Step, Work, Works
 from waypost.sim.words import Plan
 
 
-def bring_back(books: Books, disk: Disk, works: Works) -> None:
+def bring_back(books: Books, disk: Disk, works: Works, restore_bulk: Callable[[], None]) -> None:
     for number in sorted(disk.boxes):
         saved = disk.boxes[number]
         books.add_box(Box(number, saved.key, saved.plan, books.by_number.get(saved.parent)))
     purged = [letter for place in sorted(disk.letters) if (letter := _letter(books, disk, place)) is not None]
     for identifier in sorted(disk.works):
         _work(books, disk, works, identifier)
+    restore_bulk()
     for letter in purged:
         if letter.state is State.LOCKED:
             letter.state = State.PURGE_PENDING

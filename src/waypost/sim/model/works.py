@@ -1,5 +1,6 @@
 """Transactions of the model."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,6 +9,9 @@ from waypost.sim.model.books import DELETED, PURGED, RECEIVED, Books
 from waypost.sim.model.disk import Operation, SavedStep
 from waypost.sim.model.letters import Box, Letter, Refused, State
 from waypost.wire.message_class import MessageClass
+
+# Whether somebody holds a letter.
+Holds = Callable[[Letter], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +49,8 @@ class Works:
         self._books: Final = books
         self.works: dict[bytes, Work] = {}
         self.in_doubt: dict[bytes, None] = {}
+        # Whoever keeps the claims takes this place.
+        self.is_claimed: Holds = _nobody_claims
 
     def begin(self, identifier: bytes) -> Work:
         if identifier in self.works:
@@ -75,8 +81,8 @@ class Works:
         self.release(letter, PURGED)
 
     def takes(self, letter: Letter) -> bool:
-        """Whether some transaction is about to take the letter from its box."""
-        return any(
+        """Whether some transaction or claim is about to take the letter from its box."""
+        return self.is_claimed(letter) or any(
             step.letter is letter and step.is_alive and step.operation is not Operation.SEND
             for work in self.works.values()
             for step in work.steps
@@ -94,7 +100,7 @@ class Works:
         if work.is_prepared:
             return
         work.is_prepared = True
-        _mark(work)
+        mark(work)
         for step in work.steps:
             if step.operation is Operation.SEND and step.is_alive:
                 self._books.publish(step.letter)
@@ -112,13 +118,13 @@ class Works:
     def commit(self, identifier: bytes) -> None:
         work = self._end(identifier)
         if not work.is_prepared:
-            _mark(work)
+            mark(work)
         self._books.expire()
         if len({step.box.number for step in work.steps}) > 1:
             self._books.marks.sometimes("a commit over several queues")
         for step in work.steps:
             if step.is_alive:
-                self._commit(step)
+                self.commit_step(step)
 
     def abort(self, identifier: bytes) -> None:
         for step in self._end(identifier).steps:
@@ -134,7 +140,7 @@ class Works:
             self._books.disk.write(identifier, None)
         return work
 
-    def _commit(self, step: Step) -> None:
+    def commit_step(self, step: Step) -> None:
         books, letter = self._books, step.letter
         if step.operation is Operation.SEND:
             if letter.is_held:
@@ -189,7 +195,7 @@ class Works:
             books.available(letter)
 
 
-def _mark(work: Work) -> None:
+def mark(work: Work) -> None:
     """The first and the last letter that goes to one queue say so."""
     sends: dict[int, list[Letter]] = {}
     for step in work.steps:
@@ -198,3 +204,7 @@ def _mark(work: Work) -> None:
     for letters in sends.values():
         letters[0].is_first = True
         letters[-1].is_last = True
+
+
+def _nobody_claims(_letter: Letter) -> bool:
+    return False

@@ -1,0 +1,234 @@
+"""What clients of the bulk interface do. They go on in the next life of the machine where they were in the last."""
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from waypost.hresult import HResult
+from waypost.node.bulk import Plan, Range, Rows
+from waypost.node.claims import Claimed, NewClaim
+from waypost.sim.bulk.notebook import Claiming, Query, Stream
+from waypost.sim.bulk.words import At, Batch, Staging
+from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.machine import Machine
+from waypost.sim.words import Draft, Drafts
+from waypost.sim.workloads import any_key, new_draft
+
+_LEASES: Final = (0.2, 1.0, 3600.0)
+_SIZES: Final = (1, 500, 1000, 1 << 20)
+_EVERYTHING: Final = (1 << 56) - 1
+
+# The claim or its queue is not what it was.
+_LOST: Final = (
+    HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+    HResult.MQ_ERROR_QUEUE_NOT_FOUND,
+    HResult.MQ_ERROR_QUEUE_DELETED,
+)
+
+Asked = Generator[Ask | Pause, Result, None]
+
+
+def streamer(client: Client[Machine]) -> Script:
+    """It reads what is new, up to the stable number, and removes it if it drains the queue."""
+    rng = client.machine.rng
+    streams = client.machine.world.notebook.streams
+    note = streams.setdefault(client.name, Stream(_some_key(client), is_draining=rng.random() < 0.4))
+    for _ in range(rng.randint(2, 8)):
+        skips = rng.random() < 0.2
+        limits = rng.choice((None, 1, 3)), rng.choice((None, None, *_SIZES))
+        wanted = Range(note.after, None, *limits, skips_locked=skips)
+        planned = yield Ask("plan", (At(note.key, note.epoch), wanted, rng.randint(1, 3)))
+        if not isinstance(planned.value, Plan):
+            note.begin_again(_some_key(client))
+            yield Pause(0.05)
+            continue
+        note.epoch = planned.value.epoch
+        for after, up_to in pairwise(planned.value.bounds):
+            yield from _read(client, At(note.key, note.epoch), Range(after, up_to, skips_locked=skips))
+        note.after = planned.value.bounds[-1]
+        if note.is_draining:
+            yield Ask("remove", (At(note.key, note.epoch), note.after, rng.choice((1, 3, 20))))
+        if rng.random() < 0.2:
+            # A query that begins again from its start, or from anywhere.
+            note.after = rng.randint(0, note.after)
+        yield Pause(rng.choice((0.0, 0.02, 0.2)))
+
+
+def _some_key(client: Client[Machine]) -> str:
+    """More often than not a queue that is written to in transactions, so that numbers are not stable at once."""
+    rng = client.machine.rng
+    keys = [plan.key for plan in client.machine.swarm.plans if plan.transactional]
+    return rng.choice(keys) if keys and rng.random() < 0.5 else any_key(client)
+
+
+def _read(client: Client[Machine], at: At, wanted: Range) -> Asked:
+    rng = client.machine.rng
+    for _ in range(20):
+        limits = rng.choice((None, 1, 2, 10_000)), rng.choice((None, *_SIZES))
+        frame = replace(wanted, max_messages=limits[0], max_bytes=limits[1])
+        result = yield Ask("read_range", (at, frame))
+        if not isinstance(result.value, Rows) or result.value.is_last:
+            return
+        wanted = replace(wanted, after=result.value.end)
+
+
+def claimer(client: Client[Machine]) -> Script:
+    """It takes parts, reads them, and says with the next question that they are processed; or not."""
+    rng = client.machine.rng
+    note = client.machine.world.notebook.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
+    for _ in range(rng.randint(3, 10)):
+        at = At(note.key, note.epoch if rng.random() < 0.5 else b"")
+        count = rng.choice((0, 1, 2, 3, 3, 10))
+        size = rng.choice((None, None, *_SIZES))
+        wish = NewClaim(note.claim, note.after, count, size, rng.choice(_LEASES), rng.choice((0, 1, 2)))
+        ask = Ask("claim", (at, wish))
+        result = yield ask
+        if not isinstance(result.value, tuple):
+            # What was said to be processed may have gone all the same.
+            client.machine.history.refused(ask)
+            if result.status in _LOST:
+                note.begin_again(_some_key(client))
+            yield Pause(0.05)
+            continue
+        note.epoch, claimed = result.value
+        if claimed.count:
+            yield from _process(client, note, claimed, wish)
+        else:
+            note.after = claimed.number
+            yield Pause(rng.choice((0.02, 0.2)))
+
+
+def _process(client: Client[Machine], note: Claiming, claimed: Claimed, wish: NewClaim) -> Asked:
+    rng = client.machine.rng
+    at, part = At(note.key, note.epoch), (note.claim, claimed.number)
+    if rng.random() < 0.2:
+        yield Ask("claim", (at, replace(wish, max_messages=rng.choice((0, 1, 10)))))
+    if rng.random() < 0.1:
+        yield Ask("read_claim", (at, (note.claim, claimed.number + rng.choice((-1, 1))), range(1), 1000))
+    start, stop = 0, claimed.count
+    if rng.random() < 0.9:
+        for _ in range(claimed.count):
+            result = yield Ask("read_claim", (at, part, range(start, stop), rng.choice(_SIZES)))
+            if not isinstance(result.value, Rows) or result.value.is_last:
+                break
+            start = result.value.end
+    outcome = rng.random()
+    if outcome < 0.6:
+        note.after = claimed.number
+    elif outcome < 0.75:
+        yield Ask("return_claim", (at, note.claim))
+    elif outcome < 0.9:
+        yield Pause(rng.choice((0.3, 1.2)))
+
+
+def stager(client: Client[Machine]) -> Script:
+    """It writes batches, each until it is known to be committed."""
+    machine, rng = client.machine, client.machine.rng
+    keys = [plan.key for plan in machine.swarm.plans if plan.transactional]
+    if not keys:
+        yield Pause(60.0)
+        return
+    note = machine.world.notebook.queries.setdefault(client.name, Query())
+    for _ in range(rng.randint(2, 5)):
+        batch = client.name, note.batch
+        if not note.stages or rng.random() < 0.4:
+            note.stages = yield from _write(client, batch, keys)
+        if rng.random() < 0.3:
+            # Others commit meanwhile, and some leases end.
+            yield Pause(rng.choice((0.1, 0.1, 0.3, 1.2)))
+        committed = yield Ask("commit_stages", (batch, tuple(note.stages)))
+        if committed.is_ok:
+            if rng.random() < 0.3:
+                yield from _repeat(client, batch, keys, note.stages)
+            note.batch += 1
+        elif committed.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES and rng.random() < 0.5:
+            yield Pause(0.1)
+            continue
+        note.stages = []
+        yield Pause(rng.choice((0.0, 0.02, 0.2)))
+
+
+def _write(
+    client: Client[Machine], batch: Batch, keys: list[str]
+) -> Generator[Ask | Pause, Result, list[bytes]]:  # fmt: skip
+    """The stages of a batch."""
+    rng = client.machine.rng
+    stages: list[bytes] = []
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        staged = yield Ask("stage", (batch, _staging(client, keys), rng.choice(_LEASES)))
+        if isinstance(staged.value, bytes):
+            stages.append(staged.value)
+    if stages and rng.random() < 0.2:
+        dropped = rng.choice(stages)
+        yield Ask("drop_stages", ((dropped,),))
+        if rng.random() < 0.8:
+            stages.remove(dropped)
+    return stages
+
+
+def _repeat(client: Client[Machine], batch: Batch, keys: list[str], stages: list[bytes]) -> Asked:
+    """The same batch again, with the same stages or new ones, or one that is long done."""
+    rng = client.machine.rng
+    if rng.random() < 0.5:
+        stages = yield from _write(client, batch, keys)
+    yield Ask("commit_stages", (batch, tuple(stages)))
+    yield Ask("list_batches", (batch[0],))
+    if batch[1]:
+        yield Ask("commit_stages", ((batch[0], batch[1] - 1), ()))
+
+
+def _staging(client: Client[Machine], keys: list[str]) -> Staging:
+    rng = client.machine.rng
+    groups = []
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        key = rng.choice(keys) if rng.random() < 0.95 else rng.choice(client.machine.swarm.plans).key
+        alike = None
+        if rng.random() < 0.6:
+            like = new_draft(client)
+            uids = [client.machine.world.new_uid() for _ in range(rng.randint(0, 3))]
+            alike = Drafts((like, *(replace(like, uid=uid) for uid in uids)))
+        others: tuple[Draft, ...] = tuple(new_draft(client) for _ in range(rng.choice((0, 1, 2))))
+        groups.append((key, alike, others))
+    return Staging(tuple(groups))
+
+
+def watcher(client: Client[Machine]) -> Script:
+    """It looks, and changes nothing."""
+    rng = client.machine.rng
+    for _ in range(rng.randint(2, 8)):
+        at = At(_some_key(client))
+        yield Ask("describe", (at,))
+        yield Ask("list_claims", (at,))
+        yield Ask("seq_at", (at, rng.choice((0.0, client.machine.now.wall - 0.5, float("inf")))))
+        yield Ask("read_range", (at, Range(0, rng.choice((None, _EVERYTHING)), skips_locked=rng.random() < 0.3)))
+        yield Pause(rng.choice((0.02, 0.2)))
+
+
+BULK_SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
+    "streamer": streamer,
+    "claimer": claimer,
+    "stager": stager,
+    "watcher": watcher,
+}
+
+
+def end_bulk(client: Client[Machine]) -> Asked:
+    """Nothing is claimed or staged any more, and every queue is read once more from its start."""
+    machine, rng = client.machine, client.machine.rng
+    if machine.world.bulk is None:
+        return
+    bulk, books = machine.oracle.bulk, machine.oracle.books
+    for number, name in list(bulk.claims.claims):
+        at = At(books.by_number[number].key)
+        claim = bulk.claims.claims[number, name]
+        if claim.lookup_ids and rng.random() < 0.3:
+            yield Ask("claim", (at, NewClaim(name, claim.given, 0)))
+        else:
+            yield Ask("return_claim", (at, name))
+    for query, note in machine.world.notebook.queries.items():
+        yield Ask("commit_stages", ((query, note.batch), tuple(note.stages)))
+    yield Ask("drop_stages", (tuple(bulk.stages.stages),))
+    for key in [box.key for box in books.boxes.values() if not box.key.endswith("$")]:
+        yield Ask("plan", (At(key), Range(), 1))
+        yield from _read(client, At(key), Range())

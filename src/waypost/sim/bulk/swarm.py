@@ -1,0 +1,44 @@
+"""What one seed has of the bulk interface, if anything: who uses it, and how little of it there may be."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from waypost.sim import swarm as applications
+from waypost.sim.bulk.limits import BulkLimits
+
+# How many of the worlds have some.
+_SHARE: Final = 0.35
+
+WORKLOADS: Final = ("streamer", "streamer", "claimer", "claimer", "stager", "stager", "watcher")
+
+
+@dataclass(frozen=True, slots=True)
+class BulkSwarm:
+    """`workloads` are those of the applications and of those who use the bulk interface."""
+
+    workloads: tuple[str, ...]
+    operations: int
+    limits: BulkLimits
+
+
+def draw(seed: int) -> BulkSwarm | None:
+    """By a chance of its own, so that the other worlds stay what they are."""
+    rng = Random(f"bulk clients of {seed}")
+    if rng.random() >= _SHARE:
+        return None
+    return BulkSwarm(
+        workloads=(
+            *("sender", "feeder", "feeder", *rng.choices(applications.WORKLOADS, k=rng.randint(1, 4))),
+            *rng.sample(WORKLOADS, rng.randint(3, 6)),
+        ),
+        operations=rng.randint(80, 160),
+        limits=BulkLimits(
+            claims=rng.choice((1, 2, 10_000)),
+            stages=rng.choice((3, 100_000)),
+            batches=rng.choice((1, 3, 128)),
+            removed=rng.choice((2, 5000)),
+            some=rng.choice((1, 100)),
+            part=rng.choice((2, 128)),
+        ),
+    )

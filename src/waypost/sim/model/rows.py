@@ -1,0 +1,58 @@
+"""Messages that come in frames, as the model has them due."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.node.bulk import Rows
+from waypost.sim.model.letters import Letter
+from waypost.sim.violation import Violation
+from waypost.store.records import MessageRecord
+
+# What a frame has of each message before its packet.
+HEAD: Final = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A letter at one moment. `mark` is in its packet, or nothing is known of that."""
+
+    lookup_id: int
+    mark: bytes
+    counts: tuple[int, int]
+    size: int
+
+
+def row_of(letter: Letter) -> Row:
+    mark = b"" if letter.is_acknowledgment else letter.draft.mark
+    return Row(letter.lookup_id, mark, (letter.abort_count, letter.move_count), letter.size)
+
+
+def records(rows: Rows) -> list[tuple[int, MessageRecord]]:
+    """The messages of a frame, with their LookupIdentifiers."""
+    heads = [rows.attributes[at * HEAD : (at + 1) * HEAD] for at in range(len(rows.packets))]
+    if not len(rows.packets) == len(rows.lookup_ids) == len(rows.attributes) // HEAD:
+        raise Violation("the columns of a frame are of unlike lengths")
+    return [
+        (lookup_id, MessageRecord.decode(head + packet))
+        for lookup_id, head, packet in zip(rows.lookup_ids, heads, rows.packets, strict=True)
+    ]
+
+
+def check_rows(what: str, found: Rows, due: Sequence[Row], max_bytes: int | None) -> int:
+    """A frame has the first of the rows that are due, one at least, as far as the limit allows. How many these are."""
+    got = records(found)
+    if due and not got:
+        raise Violation(f"of {what} nothing came, and {len(due)} messages were due")
+    if len(got) > len(due):
+        raise Violation(f"of {what} {len(got)} messages came, and {len(due)} were due")
+    for row, (lookup_id, record) in zip(due, got, strict=False):
+        if lookup_id != row.lookup_id:
+            raise Violation(f"of {what} the message {lookup_id:#x} came, and {row.lookup_id:#x} was due")
+        if row.mark not in record.packet:
+            raise Violation(f"of {what} another message came under the LookupIdentifier {lookup_id:#x}")
+        if (record.abort_count, record.move_count) != row.counts:
+            raise Violation(f"the message {lookup_id:#x} was aborted and moved {row.counts} times, and says otherwise")
+    if max_bytes is not None and len(got) > 1 and sum(map(len, found.packets)) > max_bytes:
+        raise Violation(f"of {what} more came than the {max_bytes} bytes that were asked for")
+    return len(got)

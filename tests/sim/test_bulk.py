@@ -1,0 +1,295 @@
+"""The bulk interface in the simulator: its worlds, what its clients can know, and what of it is compared."""
+
+from itertools import islice
+
+import pytest
+
+from waypost.hresult import HResult
+from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
+from waypost.node.claims import Claimed, NewClaim
+from waypost.node.stages import Committed
+from waypost.sim.bulk.checks import check_bulk_table
+from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.bulk.swarm import draw
+from waypost.sim.bulk.words import At, Staging
+from waypost.sim.client import Ask, Result
+from waypost.sim.history import History
+from waypost.sim.marks import Marks
+from waypost.sim.model.bulk import Known
+from waypost.sim.model.disk import BulkKey
+from waypost.sim.model.rows import Row, check_rows
+from waypost.sim.run import run_seed
+from waypost.sim.violation import Violation
+from waypost.sim.words import Draft, Drafts
+from waypost.store import keys
+from waypost.store.bulk_records import BatchesRecord
+from waypost.store.memory import MemoryStore
+from waypost.store.port import Batch, Table
+from waypost.store.records import encode_head
+
+EPOCH = b"e" * 16
+STAGE, OTHER = b"s" * 16, b"t" * 16
+BATCH = ("query", 1)
+SEED = next(seed for seed in range(100) if draw(seed) is not None)
+
+
+def frame(*uids: int, end: int = 9, moves: int = 0) -> Rows:
+    """Messages whose SequentialIDs are their uids."""
+    head = encode_head(0, 0, 1, 0, moves, 0, details=None)
+    packets = [Draft(uid, recoverable=True).mark for uid in uids]
+    return Rows(EPOCH, end, True, uids, head * len(uids), packets)
+
+
+def staging(*uids: int) -> Staging:
+    return Staging((("q1", None, tuple(Draft(uid, recoverable=True) for uid in uids)),))
+
+
+class Client:
+    """One who uses the bulk interface of the queue q1."""
+
+    def __init__(self) -> None:
+        self.history = History()
+
+    def did(self, name: str, *arguments: object, value: object = None) -> None:
+        self.history.answered(Ask(name, arguments), Result(0, HResult.MQ_OK, value))
+
+    def read(self, after: int, up_to: int | None, rows: Rows, *, skips_locked: bool = False) -> None:
+        self.did("read_range", At("q1"), Range(after, up_to, skips_locked=skips_locked), value=rows)
+
+    def planned(self, up_to: int) -> None:
+        self.did("plan", At("q1"), Range(), 1, value=Plan(EPOCH, [0, up_to], [1]))
+
+    def staged(self, stage: bytes, *uids: int) -> None:
+        self.did("stage", BATCH, staging(*uids), 1.0, value=stage)
+
+    def committed(self, *stages: bytes, is_repeated: bool = False) -> None:
+        self.did("commit_stages", BATCH, stages, value=Committed(1, is_repeated=is_repeated))
+
+    def crashed(self, name: str, *arguments: object) -> None:
+        self.history.crashed([Ask(name, arguments)])
+
+    def processed(self, claim: str, *uids: int) -> None:
+        """A part with these messages, from its claim to its end."""
+        self.claimed(claim, 0, Claimed(1, len(uids)))
+        self.did("read_claim", At("q1"), (claim, 1), range(9), 1000, value=frame(*uids))
+        self.claimed(claim, 1, Claimed(1))
+
+    def claimed(self, claim: str, after: int, value: Claimed) -> None:
+        self.did("claim", At("q1"), NewClaim(claim, after), value=(EPOCH, value))
+
+
+def test_some_worlds_use_the_bulk_interface_and_the_others_do_not() -> None:
+    drawn = [draw(seed) is not None for seed in range(200)]
+    assert 40 < sum(drawn) < 120
+
+
+def test_a_world_with_bulk_clients_tells_what_they_do() -> None:
+    outcomes = [run_seed(seed, Marks()) for seed in islice((s for s in range(100) if draw(s) is not None), 5)]
+    assert [each.violation for each in outcomes] == [None] * 5
+    told = [line for each in outcomes for line in each.trace.lines()]
+    for asked in ("plan(", "read_range(", "remove(", "claim(", "read_claim(", "stage(", "commit_stages("):
+        assert any(f" {asked}" in line for line in told), asked
+
+
+def test_it_is_the_same_world_each_time() -> None:
+    assert run_seed(SEED, Marks()).digest == run_seed(SEED, Marks(), interval=1).digest
+
+
+def test_nothing_appears_in_a_range_that_was_complete() -> None:
+    client = Client()
+    client.planned(9)
+    client.read(0, 9, frame(3, 5))
+    client.read(0, 9, frame(5))
+    with pytest.raises(Violation, match="complete up to 9"):
+        client.read(0, 9, frame(4, 5))
+
+
+def test_a_part_of_a_claim_does_not_bring_what_a_complete_range_had_not() -> None:
+    client = Client()
+    client.read(0, None, frame(3))
+    client.claimed("one", 0, Claimed(1, 1))
+    with pytest.raises(Violation, match="complete up to 9"):
+        client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(4))
+
+
+def test_what_was_moved_may_come_to_a_complete_range() -> None:
+    client = Client()
+    client.planned(9)
+    client.read(0, 9, frame(3))
+    client.read(0, 9, frame(3, 4, moves=1))
+
+
+def test_a_range_beyond_the_stable_number_or_without_locked_messages_is_not_complete() -> None:
+    client = Client()
+    client.planned(3)
+    client.read(0, 9, frame(3))
+    client.read(0, None, frame(3), skips_locked=True)
+    client.read(0, 9, frame(3, 4))
+
+
+def test_a_described_queue_tells_how_far_it_is_stable() -> None:
+    client = Client()
+    state = QueueState(None, EPOCH, 3, 3, 9, 9, 1, 0, 0.0)  # type: ignore[arg-type]
+    client.did("describe", At("q1"), value=[state])
+    client.read(0, 9, frame(3))
+    with pytest.raises(Violation, match="complete"):
+        client.read(3, 9, frame(4))
+
+
+def test_what_is_processed_never_comes_again() -> None:
+    client = Client()
+    client.processed("one", 1, 2)
+    with pytest.raises(Violation, match="<2> was received twice"):
+        client.processed("two", 2)
+
+
+def test_what_came_back_from_a_claim_may_be_processed_by_another() -> None:
+    client = Client()
+    client.claimed("one", 0, Claimed(1, 1))
+    client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(1))
+    client.processed("two", 1)
+
+
+def test_a_part_that_is_asked_for_again_is_the_same() -> None:
+    client = Client()
+    client.processed("one", 1)
+    client.claimed("one", 1, Claimed(2, 3))
+    with pytest.raises(Violation, match="not the same as before"):
+        client.claimed("one", 1, Claimed(2, 2))
+
+
+def test_what_is_committed_comes_out_at_last() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    client.committed(STAGE)
+    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+        client.history.drained()
+    client.processed("one", 1)
+    client.history.drained()
+
+
+def test_what_is_removed_may_be_missing_but_no_more() -> None:
+    client = Client()
+    client.staged(STAGE, 1, 2)
+    client.committed(STAGE)
+    client.did("remove", At("q1"), 9, 5, value=Removal(1, 0))
+    with pytest.raises(Violation, match="never received"):
+        client.history.drained()
+    client.crashed("remove", At("q1"), 9, 1)
+    client.history.drained()
+
+
+def test_what_is_staged_and_not_committed_never_comes_out() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    with pytest.raises(Violation, match="<1> of a transaction that was aborted"):
+        client.processed("one", 1)
+
+
+def test_what_was_staged_in_a_crash_never_comes_out() -> None:
+    client = Client()
+    client.crashed("stage", BATCH, staging(1), 1.0)
+    with pytest.raises(Violation, match="<1> of a transaction that was aborted"):
+        client.processed("one", 1)
+
+
+def test_a_batch_is_not_committed_twice() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    client.committed(STAGE)
+    client.committed(STAGE, is_repeated=True)
+    with pytest.raises(Violation, match="committed twice"):
+        client.committed(STAGE)
+
+
+def test_a_batch_is_not_done_before_somebody_commits_it() -> None:
+    client = Client()
+    with pytest.raises(Violation, match="nobody has committed it"):
+        client.committed(is_repeated=True)
+
+
+def test_a_repetition_tells_that_the_commit_in_a_crash_was_done() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    client.crashed("commit_stages", BATCH, (STAGE,))
+    client.history.drained()
+    client.staged(OTHER, 2)
+    client.committed(OTHER, is_repeated=True)
+    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+        client.history.drained()
+    with pytest.raises(Violation, match="<2> of a transaction that was aborted"):
+        client.processed("one", 2)
+
+
+def test_a_commit_that_is_no_repetition_tells_that_the_one_in_a_crash_was_not_done() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    client.crashed("commit_stages", BATCH, (STAGE,))
+    client.staged(OTHER, 2)
+    client.processed("one", 1)
+    with pytest.raises(Violation, match="<1> was received, and never committed"):
+        client.committed(OTHER)
+
+
+def test_a_claim_that_was_refused_may_have_ended_its_part() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    client.committed(STAGE)
+    client.claimed("one", 0, Claimed(1, 1))
+    client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(1))
+    client.history.refused(Ask("claim", (At("q1"), NewClaim("one", 1))))
+    client.history.drained()
+
+
+ROWS = [Row(uid, Draft(uid, recoverable=True).mark, (0, 0), 12) for uid in (1, 2)]
+
+
+def test_a_frame_has_the_first_messages_that_are_due() -> None:
+    assert check_rows("it", frame(1, 2), ROWS, None) == 2
+    assert check_rows("it", frame(1), ROWS, 12) == 1
+    assert check_rows("it", frame(), [], None) == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "max_bytes", "told"),
+    [
+        (frame(), None, "nothing came"),
+        (frame(1, 2, 3), None, "3 messages came, and 2 were due"),
+        (frame(2), None, "0x2 came, and 0x1 was due"),
+        (frame(1, moves=1), None, "says otherwise"),
+        (frame(1, 2), 20, "more came than the 20 bytes"),
+        (Rows(EPOCH, 9, True, (1,), frame(2).attributes, frame(2).packets), None, "another message"),
+        (Rows(EPOCH, 9, True, (1, 2), b"", []), None, "unlike lengths"),
+    ],
+)
+def test_a_wrong_frame_is_told(found: Rows, max_bytes: int | None, told: str) -> None:
+    with pytest.raises(Violation, match=told):
+        check_rows("it", found, ROWS, max_bytes)
+
+
+def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
+    known = Known(BulkLimits())
+    known.check_epoch(7, EPOCH)
+    known.check_epoch(7, EPOCH)
+    for box, epoch in ((8, EPOCH), (7, b"f" * 16)):
+        with pytest.raises(Violation, match="epoch"):
+            known.check_epoch(box, epoch)
+
+
+def test_the_store_has_the_batches_that_are_durable() -> None:
+    store, batch = MemoryStore(), Batch()
+    batch.put(Table.BULK, keys.batches_key("query"), BatchesRecord(5, [1, 2]).encode())
+    store.submit(batch, 1)
+    store.close()
+    check_bulk_table(store, {BulkKey(0, "query"): (1, 2)})
+    for due in ({}, {BulkKey(0, "query"): (1,)}, {BulkKey(0, "query"): (1, 2), BulkKey(0, "other"): (1,)}):
+        with pytest.raises(Violation, match="is durable"):
+            check_bulk_table(store, due)
+
+
+def test_messages_that_are_alike_stand_before_the_others_of_a_group() -> None:
+    one, two, three = (Draft(uid, recoverable=True) for uid in (1, 2, 3))
+    staged = Staging((("q1", Drafts((one, two)), (three,)), ("q2", None, ())))
+    assert staged.drafts == [("q1", one), ("q1", two), ("q1", three)]
+    assert str(staged) == "<1> for q1, <2> for q1, <3> for q1"
+    assert str(Staging(())) == "nothing"
