@@ -16,7 +16,7 @@ from waypost.spark.pipelines import archive as pipeline
 from waypost.spark.pipelines.archive import archive, archive_batch, table_of
 from waypost.spark.pipelines.archived import read_archive, verify
 from waypost.spark.pipelines.iceberg import IcebergArchive
-from waypost.spark.pipelines.manifest import MESSAGE, Batch, noted
+from waypost.spark.pipelines.manifest import BATCHES, MESSAGE, Batch, noted
 
 
 class Crash(Exception):
@@ -113,6 +113,22 @@ def _table_seqs(path: str, kind: str) -> list[int]:
     assert set(found.column("label").to_pylist()) == {f"label {seq}" for seq in (1, 2, 3, 4)}
     seqs: list[int] = found.column("seq").to_pylist()
     return seqs
+
+
+@pytest.mark.parametrize("left", ["_temporary/0/_temporary/attempt/part-0.json", "part-0.json"])
+def test_a_manifest_that_a_run_could_not_finish_is_none(spark: SparkSession, tmp_path: Path, left: str) -> None:
+    """Killed while Spark writes it; or the computer went down, and the file has its length but not its content."""
+    path, batch = str(tmp_path), Batch(str(uuid4()), 0)
+    file = tmp_path / BATCHES / str(batch) / left
+    file.parent.mkdir(parents=True)
+    file.write_bytes(bytes(100))
+    archive_batch(batch_of(spark, 1, 2), path, table_of(path, "parquet"), batch)
+    assert [seq for _, seq, _ in archived(spark, tmp_path)] == [1, 2]
+
+
+def test_a_path_that_spark_takes_for_a_pattern_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match=r"has one of the letters \* \? \[ \\ \] \{ \}; choose another"):
+        archive(stream(spark, tmp_path), str(tmp_path / "year[2026]"))
 
 
 def test_a_lost_checkpoint_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:

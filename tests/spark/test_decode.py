@@ -1,5 +1,6 @@
 """Decode: packets out of files and archives to columns, with what is no packet set apart."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from pyspark.sql import SparkSession
 
 import waypost
 from waypost.errors import InvalidParameter
-from waypost.spark.pipelines.decode import DECODED, decoded, read_packets
+from waypost.spark.pipelines.decode import DECODED, decoded, read_packets, write
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,17 @@ def test_a_malformed_packet_is_set_apart_and_other_columns_stay(spark: SparkSess
     assert (two.label, two.body_size, bytes(two.packet)) == (None, None, packets[0][:40])
     assert two.packet_error
     assert three.packet_error
+
+
+def test_what_is_written_replaces_its_like_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(b"\x01", "x")], "message_id binary, label string").coalesce(1)
+    for _ in range(2):
+        write(rows, str(tmp_path / "out"), "json", [])
+    (file,) = (tmp_path / "out").glob("part-*.json")
+    assert json.loads(file.read_text()) == {"message_id": "01", "label": "x"}
+    with pytest.raises(InvalidParameter, match="has 'out' in it, which would be deleted"):
+        write(rows, str(tmp_path), "json", [])
+    assert file.exists()
 
 
 def test_what_cannot_be_decoded_is_refused_before_the_job(spark: SparkSession) -> None:

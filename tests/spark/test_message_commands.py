@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from typer.testing import CliRunner
 
 import waypost
 from tests.crash.daemons import Daemon
+from tests.spark.pipeline_samples import message
 from waypost.cli import app
+from waypost.spark.pipelines.archive import archive_batch, table_of
+from waypost.spark.pipelines.manifest import MESSAGE, Batch
 
 COUNT = 5
 
@@ -73,6 +77,34 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
     assert sorted(row["body_text"] for row in rows) == texts
 
 
+def test_letters_of_both_kinds_are_sent_again_in_one_run(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with daemon.connect() as manager:
+        strict, plain = manager.create_queue("both-strict", transactional=True), manager.create_queue("both-plain")
+        with manager.transaction() as transaction:
+            strict.send("once", dead_letter=True, transaction=transaction)
+        plain.send("often", dead_letter=True, time_to_be_received=0)
+        strict.purge()
+        assert (
+            do(daemon, "deadletters", "resend", "--dest", "*both-*", "--do") == "2 of 2 dead letters were sent again."
+        )
+        assert (bodies(manager, "both-strict"), bodies(manager, "both-plain")) == (["once"], ["often"])
+
+
+def test_a_replay_to_another_computer_is_not_looked_for_here(
+    spark: SparkSession, daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = message(1, acknowledge=5, admin_queue=None, dest_queue=r"DIRECT=OS:nowhere\private$\orders")
+    rows = spark.createDataFrame([row], from_arrow_schema(MESSAGE))
+    archive_batch(rows, str(tmp_path), table_of(str(tmp_path), "parquet"), Batch("query", 0))
+    # It asks for acknowledgments, but not where to: it is sent all the same.
+    assert do(daemon, "replay", ".", "--do", "--check") == "All 1 messages were sent, each once."
+    assert "Queues of other computers are not looked into" in (tmp_path / "waypost-replay/report.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -82,6 +114,7 @@ def test_messages_are_archived_replayed_rescued_and_decoded(
         (("replay", "a", "--since", "noon"), "'noon' is no time like"),
         (("replay", "a", "--map-file", "nothing.csv"), "nothing.csv cannot be read"),
         (("replay", "a", "--id", "../x"), "may have letters"),
+        (("replay", "a", "--id", ".."), "may have letters"),
         (("archive", "a", "x", "--pattern", "y"), "cannot go with the names of queues"),
     ],
 )

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from tests.spark.fake_origin import BYTES_EACH, FakeOrigin
 from waypost.arrow.decoder import OnMalformed
-from waypost.errors import DecodeError, InvalidParameter, MessageNotFound, QueueDeleted
+from waypost.errors import DecodeError, InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark import batch, ranges, stream, stream_claims
 from waypost.spark.batch import BatchReader, FilteringReader
 from waypost.spark.offsets import RangePlace, range_places, shares, stretches
@@ -176,6 +176,50 @@ def test_a_stream_waits_for_enough_messages_but_not_for_ever(origin: FakeOrigin)
     assert rows(late, start, next_of(late, start)) == [1, 2, 3]
 
 
+def test_a_stream_does_not_wait_for_more_than_a_limit_of_bytes_lets_it_take(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 9)
+    origin.arrive("returns", 9)
+    limits = {"maxBytesPerTrigger": str(4 * BYTES_EACH), "maxTriggerDelay": "1h"}
+    reader = started(queues="orders,returns", minMessagesPerTrigger="18", **limits)
+    start = reader.initialOffset()
+    assert rows(reader, start, next_of(reader, start)) == [1, 2, 10, 11]
+    more = started(queues="orders,returns", minMessagesPerTrigger="19", **limits)
+    assert next_of(more, start) == start
+
+
+@pytest.mark.parametrize("mode", ["drain", "claim"])
+def test_a_query_that_starts_again_reads_the_queues_that_it_names_now(origin: FakeOrigin, mode: str) -> None:
+    origin.arrive("orders", 2)
+    origin.arrive("returns", 2)
+    reader = started(mode=mode)
+    start = reader.initialOffset()
+    end = next_of(reader, start)
+    assert rows(reader, start, end) == [1, 2]
+    origin.arrive("orders", 1)
+    again = started(queues="returns", mode=mode)
+    last = next_of(again, end)
+    assert rows(again, end, last) == [3, 4]
+    # What was read of the other is settled, and its place is kept.
+    assert origin.gone["orders"] == [1, 2]
+    assert next_of(again, last) == last
+    assert list(run(started(queues="orders,returns", mode=mode), last)) == [[5]]
+
+
+def test_a_query_goes_on_without_a_queue_that_is_gone(origin: FakeOrigin) -> None:
+    origin.arrive("returns", 1)
+    reader = started(queues="orders,returns")
+    start = next_of(reader, reader.initialOffset())
+    del origin.held["orders"]
+    origin.arrive("returns", 1)
+    again = started(queues="orders,returns")
+    assert rows(again, start, next_of(again, start)) == [2]
+
+
+def test_only_outgoing_queues_are_read_as_such(origin: FakeOrigin) -> None:
+    with pytest.raises(QueueNotFound, match="orders is no outgoing queue"):
+        ranges.chosen(origin, options_of(queueType="outgoing"))
+
+
 def test_the_distance_to_the_end_is_reported_in_messages(origin: FakeOrigin) -> None:
     origin.arrive("orders", 5)
     reader = started(maxMessagesPerTrigger="2")
@@ -261,6 +305,7 @@ def test_filters_narrow_what_a_batch_reads(origin: FakeOrigin) -> None:
     assert left_by(GreaterThanOrEqual(("seq",), 9), IsNotNull(("seq",))) == ([9, 10], [])
     assert left_by(EqualTo(("seq",), 7)) == ([7], [])
     assert left_by(EqualTo(("seq",), -7)) == ([], [])
+    assert left_by(GreaterThan(("seq",), 1 << 62)) == ([], [])
     assert left_by(In(("queue",), ("returns", "nowhere")), LessThanOrEqual(("seq",), 8)) == ([7, 8], [])
     assert left_by(GreaterThan(("seq",), 8), LessThan(("seq",), 3)) == ([], [])
     # Numbers are near to times, not the same: Spark looks again. The fake messages arrive one a second from 1970 on.
@@ -367,6 +412,17 @@ def test_claims_of_several_queues_share_the_limit(origin: FakeOrigin) -> None:
     reader = started(queues="orders,returns", mode="claim", maxMessagesPerTrigger="4")
     assert [len(batch) for batch in run(reader)] == [4, 4]
     assert origin.gone == {"orders": [1, 2, 3, 4, 5, 6], "returns": [7, 8]}
+
+
+def test_claims_of_many_queues_keep_to_the_limit_once_nothing_can_wait_for_them(origin: FakeOrigin) -> None:
+    for name in ("orders", "returns", "third"):
+        origin.held.setdefault(name, type(origin.held["orders"])())
+        origin.gone.setdefault(name, [])
+        origin.arrive(name, 3)
+    reader = started(queues="orders,returns,third", mode="claim", maxMessagesPerTrigger="2")
+    # The first request looks into every queue for a part that was claimed before a crash.
+    assert [len(batch) for batch in run(reader)] == [3, 2, 2, 2]
+    assert sorted(chain(*origin.gone.values())) == list(range(1, 10))
 
 
 # --- Facts that hold for all

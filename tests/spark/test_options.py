@@ -231,7 +231,8 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
     options = write_options({"queue": "orders", "checkpointLocation": "/tmp/x"})
     assert options.delivery == "exactly-once"
     assert options.transaction != write_options({"queue": "orders"}).transaction
-    named = write_options({"queue": "orders", "txnId": "import-7", "delivery": "at-least-once"})
+    named = write_options({"queue": "orders", "txnId": "import-7", "delivery": "at-least-once", "stageLease": "6h"})
+    assert (options.lease_s, named.lease_s) == (3600, 6 * 3600)
     assert (named.transaction, named.delivery) == ("import-7", "at-least-once")
 
 

@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.spark.pipeline_samples import BEGAN, INVOICES, ORDERS, message
 from waypost.spark.pipelines.archive import archive_batch, table_of
+from waypost.spark.pipelines.archived import read_archive
 from waypost.spark.pipelines.manifest import MESSAGE, Batch
 from waypost.spark.pipelines.replay import Plan, Wanted, chunk_size, found_there, make_plan, replay, replay_id
 from waypost.spark.pipelines.sending import Delivery
@@ -83,6 +84,24 @@ def test_an_interrupted_replay_sends_each_message_once_and_in_order(spark: Spark
     assert [(row.dest_queue, row.messages, row.found) for row in found] == [(BETA, 7, None), ("invoices", 2, 2)]
     found = found_there(again, lambda name: _there(spark, [6, 8, 8])).collect()
     assert [(row.dest_queue, row.found) for row in found] == [(BETA, 1), ("invoices", 1)]
+
+
+def test_a_plan_that_a_run_could_not_save_is_made_anew(spark: SparkSession, path: str) -> None:
+    (Path(path) / "_replays/four/plan/_temporary").mkdir(parents=True)
+    plan = make_plan(spark, path, Wanted(), name="four")
+    assert not plan.is_saved
+    sink = ListSink()
+    run(plan, sink)
+    assert len(sink.sent) == 9
+    assert make_plan(spark, path, Wanted(), name="four").messages_sent == 9
+
+
+def test_names_of_a_map_differ_by_more_than_their_case(spark: SparkSession, path: str) -> None:
+    wanted = Wanted(destinations={"Orders": "one", "orders": "two"})
+    assert {
+        row.dest_queue
+        for row in make_plan(spark, path, wanted, name="five").wanted.of(read_archive(spark, path)).collect()
+    } == {"two", GAMMA}
 
 
 def _there(spark: SparkSession, seqs: list[int]) -> DataFrame:

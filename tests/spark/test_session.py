@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -76,6 +77,18 @@ def test_an_archive_that_is_damaged_does_not_keep_spark_from_starting(tmp_path: 
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True
     )
     assert (done.stdout, done.stderr) == ("10\n", "")
+
+
+def test_a_token_is_not_on_the_command_line_of_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the settings of a builder go; those of a session that has started do not."""
+    fake = MagicMock()
+    made = fake.SparkSession.builder.appName.return_value.master.return_value.config
+    module = sys.modules["waypost.spark.session"]
+    monkeypatch.setattr(module, "import_module", lambda _: fake)
+    session(master="local[1]", conf={"spark.msmq.token": "secret", "spark.app.id": "x"})
+    assert "secret" not in str(made.call_args)
+    assert made.call_args.kwargs["map"]["spark.app.id"] == "x"
+    made.return_value.getOrCreate.return_value.conf.set.assert_called_once_with("spark.msmq.token", "secret")
 
 
 def test_a_missing_package_is_one_sentence_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,8 @@ def test_frames_are_bounded_in_rows_and_bytes() -> None:
     large = bytes(3 << 20)
     assert [frame.num_rows for frame in frames(batch(body=[large, large, b"x", b""]))] == [1, 3]
     assert list(frames(batch(body=pa.array([], pa.binary())))) == []
+    extended = batch(body=[b"x"] * 3, extension=pa.array([large, None, large], pa.binary()))
+    assert [frame.num_rows for frame in frames(extended)] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -160,6 +162,12 @@ def test_a_wrong_column_is_refused_by_its_name(columns: dict[str, str], words: s
     with pytest.raises(InvalidParameter) as error:
         check_columns(schema_of(columns), options_of(queue="orders"))
     assert words in str(error.value)
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    twice = StructType().add("body", "binary").add("label", "string").add("label", "string")
+    with pytest.raises(InvalidParameter, match="there are several columns label; keep one of them"):
+        check_columns(twice, options_of(queue="orders"))
 
 
 def test_without_a_destination_nothing_is_written() -> None:

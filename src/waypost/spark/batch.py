@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from waypost.client.bulk.schema import BulkQueue
 from waypost.errors import InvalidParameter
 from waypost.spark.offsets import Stretch
+from waypost.spark.option_values import MAX_NUMBER
 from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
@@ -88,7 +89,8 @@ class BatchReader(Shipped, DataSourceReader):
             after.append(origin.seq_at(queue.format_name, bounds.since))
         if bounds.until is not None:
             up_to.append(origin.seq_at(queue.format_name, bounds.until))
-        return Stretch(queue.format_name, queue.epoch, max(after), max(min(up_to), *after), 0)
+        begin = min(max(after), MAX_NUMBER)
+        return Stretch(queue.format_name, queue.epoch, begin, max(min(up_to), begin), 0)
 
 
 class FilteringReader(BatchReader):

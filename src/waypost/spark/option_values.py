@@ -18,7 +18,8 @@ _BYTES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|m|h|d)?", re.ASCII | re.IGNORECASE)
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _BOOLEANS: Final = {"true": True, "false": False}
-_MAX_NUMBER: Final = (1 << 56) - 1
+# An arrival number has 56 bits.
+MAX_NUMBER: Final = (1 << 56) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def names(name: str, text: str) -> tuple[str, ...]:
 
 def _position(name: str, queue: str, value: Any) -> int:
     found = value.get("seq") if isinstance(value, dict) else value
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _MAX_NUMBER:
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_NUMBER:
         raise InvalidParameter(
             f"the option {name} gives the queue {excerpt(queue)} the place {excerpt(value)}; "
             f"give the arrival number (seq) of a message, or 0"

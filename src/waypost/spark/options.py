@@ -40,7 +40,7 @@ _NAMES: Final = (
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay"),
     *("minPartitions", "maxMessagesPerPartition", "failOnDataLoss", "mode", "claimLease", "claimMaxAborts"),
     *("includeBody", "includePacket", "includeSecurity", "decodeBody", "maxBodyBytes", "onMalformed"),
-    *("lockedMessages", "pushdown", "delivery", "txnId"),
+    *("lockedMessages", "pushdown", "delivery", "txnId", "stageLease"),
 )
 _NONE: Final[tuple[str, ...]] = ()
 _KNOWN: Final = {name.lower(): name for name in _NAMES}
@@ -126,6 +126,8 @@ class WriteOptions:
     queue: str | None
     delivery: Delivery
     transaction: str
+    # For how long what tasks have staged waits for the end of their job.
+    lease_s: float = DEFAULT_LEASE_S
 
 
 def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOptions:
@@ -176,6 +178,7 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         queue=options.text("queue"),
         delivery=cast("Delivery", options.word("delivery", words, "exactly-once")),
         transaction=options.text("txnId") or str(uuid4()),
+        lease_s=options.read("stageLease", values.seconds, DEFAULT_LEASE_S),
     )
 
 

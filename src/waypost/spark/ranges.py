@@ -40,8 +40,12 @@ class MessageRange(InputPartition):
 def chosen(origin: Origin, options: ReadOptions) -> list[BulkQueue]:
     """The queues that the options mean. Raises QueueNotFound if there is none."""
     if options.pattern is None:
+        queues = list(map(origin.queue, options.queues))
+        for queue in queues:
+            if options.queue_type == "outgoing" and queue.kind != "outgoing":
+                raise QueueNotFound(f"{queue.path} is no outgoing queue: leave the option queueType out to read it")
         # Two names may mean one queue.
-        return list({queue.format_name: queue for queue in map(origin.queue, options.queues)}.values())
+        return list({queue.format_name: queue for queue in queues}.values())
     kinds = _KINDS.get(options.queue_type, _MAIN)
     pattern = options.pattern
     if options.queue_type == "journal" and not pattern.lower().endswith(";journal"):

@@ -32,6 +32,9 @@ SETTINGS: Final = {
 # Nothing of Spark listens beyond this computer, and the name of this computer need not resolve.
 LOCAL_SETTINGS: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
+# The token for daemons.
+TOKEN_SETTING: Final = "spark.msmq.token"
+
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -82,10 +85,15 @@ def require_packages() -> None:
 
 
 def _make(app: str, master: str | None, settings: Mapping[str, str]) -> "SparkSession":
+    # Settings go to Java on its command line, which everybody on this computer can see.
+    token = settings.get(TOKEN_SETTING)
+    settings = {name: value for name, value in settings.items() if name != TOKEN_SETTING}
     builder = import_module("pyspark.sql").SparkSession.builder.appName(app)
     if master is not None:
         builder = builder.master(master)
-    spark: SparkSession = builder.config(map=dict(settings)).getOrCreate()
+    spark: SparkSession = builder.config(map=settings).getOrCreate()
+    if token is not None:
+        spark.conf.set(TOKEN_SETTING, token)
     import_module("waypost.spark.source").register(spark)
     return spark
 

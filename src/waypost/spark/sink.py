@@ -124,7 +124,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], query: str, batch: int
         try:
             for frame in _frames(batches):
                 messages = staged(groups(frame, options.queue))
-                stages.append(client.stage(query, batch, messages))
+                stages.append(client.stage(query, batch, messages, lease_s=options.lease_s))
         except BaseException:
             _drop(options.place, stages)
             raise

@@ -74,6 +74,8 @@ class Group:
 def check_columns(schema: StructType, options: WriteOptions) -> None:
     """Raises InvalidParameter with the name of the column that is wrong, before a job starts."""
     for field in schema.fields:
+        if schema.names.count(field.name) > 1:
+            raise InvalidParameter(f"there are several columns {field.name}; keep one of them")
         if field.name not in _TYPES:
             near = get_close_matches(field.name, list(_TYPES), 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_TYPES)}"
@@ -93,9 +95,12 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
 
 
 def frames(batch: Any) -> Iterator[Any]:
-    """The rows of a RecordBatch in pieces that are worth a request."""
-    lengths = pc.fill_null(pc.binary_length(batch.column("body")), 0).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(lengths, dtype=np.int64)
+    """The rows of a RecordBatch in pieces that are worth a request: bodies are large, and extensions may be."""
+    lengths = np.zeros(batch.num_rows, np.int64)
+    for name in ("body", "extension"):
+        if name in batch.schema.names:
+            lengths += pc.fill_null(pc.binary_length(batch.column(name)), 0).to_numpy(zero_copy_only=False)
+    ends = np.cumsum(lengths)
     start = 0
     while start < len(ends):
         before = ends[start - 1] if start else 0

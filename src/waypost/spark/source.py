@@ -1,6 +1,6 @@
 """format("msmq"): what Spark asks for by that name."""
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -16,13 +16,12 @@ from waypost.errors import InvalidParameter
 from waypost.spark.batch import BatchReader, FilteringReader, check_for_batch
 from waypost.spark.options import ReadOptions, WriteOptions, read_options, write_options
 from waypost.spark.schema import default_schema, shape_of
+from waypost.spark.session import TOKEN_SETTING
 from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
 from waypost.spark.sink_columns import check_columns
 from waypost.spark.stream import check_for_stream
 from waypost.spark.stream_claims import ClaimStream
 from waypost.spark.stream_ranges import RangeStream
-
-TOKEN_SETTING: Final = "spark.msmq.token"
 
 
 class MsmqDataSource(DataSource):

@@ -12,11 +12,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from waypost.errors import InvalidParameter
+from waypost.client.bulk.schema import BulkQueue
+from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Limits, Origin
 from waypost.spark.origins import open_origin
+from waypost.spark.ranges import chosen
 from waypost.spark.schema import Shape
 from waypost.spark.shipping import Shipped
 
@@ -29,6 +31,8 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         self._shape: Final = shape
         self._opened: Origin | None = None
         self._initial: Json | None = None
+        # What the options have named, once somebody has looked.
+        self._named: list[BulkQueue] | None = None
         # The last offset that was handed out, to tell how much is behind it.
         self._last: Json | None = None
         self._last_data: float = time.monotonic()
@@ -48,6 +52,19 @@ class MessageStream(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow
         if rate.max_bytes is not None:
             return ReadMaxBytes(rate.max_bytes)
         return ReadAllAvailable()
+
+    def _chosen(self) -> list[BulkQueue]:
+        """The queues that are read. A query that starts again may name others than before; a pattern finds others at
+        any time. Nothing, for who has places of them already, if one that is named is gone.
+        """
+        if self._options.pattern is not None:
+            return chosen(self._origin, self._options)
+        if self._named is None:
+            try:
+                self._named = chosen(self._origin, self._options)
+            except QueueNotFound:
+                self._named = []
+        return self._named
 
     @property
     def _origin(self) -> Origin:

@@ -52,8 +52,8 @@ class ClaimStream(MessageStream):
     def initialOffset(self) -> Json:  # noqa: N802, the name is Spark's
         if self._initial is None:
             claim = str(uuid4())
-            queues = chosen(self._origin, self._options)
-            self._initial = json_of({queue.format_name: ClaimPlace(claim, queue.epoch) for queue in queues})
+            self._named = chosen(self._origin, self._options)
+            self._initial = json_of({queue.format_name: ClaimPlace(claim, queue.epoch) for queue in self._named})
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, the name is Spark's
@@ -62,14 +62,14 @@ class ClaimStream(MessageStream):
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
         self._last = self._last or start
         places = claim_places(start)
-        if self._options.pattern is not None:
-            self._add_new(places)
+        names = self._current(places)
         limits = self._limits(limit)
-        wanted = self._wanted(places, limits)
+        wanted = dict.fromkeys(places, 0) | self._wanted({name: places[name] for name in names}, limits)
         if self._present is None and self._is_too_early(sum(wanted.values())):
             wanted = dict.fromkeys(wanted, 0)
         self._has_asked = True
-        each = None if limits.max_bytes is None else max(limits.max_bytes // max(len(places), 1), 1)
+        asked = sum(count > 0 for count in wanted.values())
+        each = None if limits.max_bytes is None else max(limits.max_bytes // max(asked, 1), 1)
         ends = {name: self._claim(name, place, Limits(wanted[name], each)) for name, place in places.items()}
         if all(end.rows == places[name].rows for name, end in ends.items()):
             return start
@@ -157,9 +157,9 @@ class ClaimStream(MessageStream):
         available = dict.fromkeys(places, most)
         if len(places) > 1 or self._options.rate.min_messages > 1:
             available = {name: self._count(name) for name in places}
-        wanted = {name: max(share, 1) for name, share in shares(available, most).items()}
+        least = 0 if self._has_asked else 1
+        wanted = {name: max(share, least) for name, share in shares(available, most).items()}
         if self._present is not None:
-            least = 0 if self._has_asked else 1
             for name, place in places.items():
                 end = self._ends.setdefault(name, place.rows + self._present.get(name, 0))
                 wanted[name] = max(min(wanted[name], end - place.rows), least)
@@ -171,11 +171,15 @@ class ClaimStream(MessageStream):
         except QueueNotFound:
             return 0
 
-    def _add_new(self, places: dict[str, ClaimPlace]) -> None:
-        """Queues that match the pattern by now."""
+    def _current(self, places: dict[str, ClaimPlace]) -> list[str]:
+        """Which queues are read now. Those that are new get a place; of others, what was read is settled."""
+        queues = self._chosen()
         claim = next(iter(places.values())).claim if places else str(uuid4())
-        for queue in chosen(self._origin, self._options):
+        for queue in queues:
             places.setdefault(queue.format_name, ClaimPlace(claim, queue.epoch))
+        if self._options.pattern is not None or not queues:
+            return list(places)
+        return [queue.format_name for queue in queues]
 
     def _latest(self) -> Iterator[tuple[str, Json]]:
         for name, place in claim_places(self._last or {}).items():

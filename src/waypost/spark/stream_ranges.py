@@ -47,7 +47,8 @@ class RangeStream(MessageStream):
     def initialOffset(self) -> Json:  # noqa: N802, the name is Spark's
         if self._initial is None:
             places = {}
-            for queue in chosen(self._origin, self._options):
+            self._named = chosen(self._origin, self._options)
+            for queue in self._named:
                 place = place_of(self._origin, queue, self._options.start, "startingOffsets")
                 seq = stable(queue, self._options.place) if place is None else place
                 places[queue.format_name] = RangePlace(seq, queue.epoch, first=seq)
@@ -61,11 +62,10 @@ class RangeStream(MessageStream):
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
         self._settle(start)
         self._last = self._last or start
-        places = self._current(range_places(start))
-        found = self._next(places, self._limits(limit))
-        count = sum(known(part.count) for part in found)
-        is_counted = all(part.count != UNKNOWN for part in found)
-        if not found or (self._ends is None and is_counted and self._is_too_early(count)):
+        places = range_places(start)
+        names = self._current(places)
+        found = self._next(places, names, self._limits(limit))
+        if not found or (self._ends is None and self._is_too_early(self._available(places, names, found))):
             return start
         for part in found:
             places[part.queue] = places[part.queue].advanced(part.up_to, part.count)
@@ -107,19 +107,18 @@ class RangeStream(MessageStream):
 
     # --- What there is
 
-    def _current(self, places: dict[str, RangePlace]) -> dict[str, RangePlace]:
-        """The places with the queues as they are: some are new, some were created again."""
-        if self._options.pattern is None:
-            return places
-        queues = chosen(self._origin, self._options)
+    def _current(self, places: dict[str, RangePlace]) -> list[str]:
+        """Which queues are read now. Those that are new get a place; those that are not named any more keep theirs."""
+        queues = self._chosen()
         for queue in queues:
-            if queue.format_name not in places:
-                places[queue.format_name] = RangePlace(0, queue.epoch)
-        return places
+            places.setdefault(queue.format_name, RangePlace(0, queue.epoch))
+        if self._options.pattern is not None or not queues:
+            return list(places)
+        return [queue.format_name for queue in queues]
 
-    def _next(self, places: dict[str, RangePlace], limits: Limits) -> list[Stretch]:
+    def _next(self, places: dict[str, RangePlace], names: list[str], limits: Limits) -> list[Stretch]:
         """The first messages of each queue behind its place. Places of queues that were created again are changed."""
-        found = [part for name in places if (part := self._planned(places, name, limits)) is not None]
+        found = [part for name in names if (part := self._planned(places, name, limits)) is not None]
         if len(found) < 2 or (limits.max_messages is None and limits.max_bytes is None):
             return found
         each = None if limits.max_bytes is None else max(limits.max_bytes // len(found), 1)
@@ -128,6 +127,16 @@ class RangeStream(MessageStream):
             counts = shares(counts, limits.max_messages)
         again = (self._planned(places, name, Limits(share, each)) for name, share in counts.items() if share)
         return [part for part in again if part is not None]
+
+    def _available(self, places: dict[str, RangePlace], names: list[str], found: list[Stretch]) -> int:
+        """How many messages there are behind the places, if that matters: a limit of bytes may leave few of many."""
+        least = self._options.rate.min_messages
+        if any(part.count == UNKNOWN for part in found):
+            return least
+        count = sum(part.count for part in found)
+        if count < least and self._options.rate.max_bytes is not None:
+            count = sum(part.count for part in self._next(places, names, Limits()))
+        return count
 
     def _planned(self, places: dict[str, RangePlace], name: str, limits: Limits) -> Stretch | None:
         up_to = None

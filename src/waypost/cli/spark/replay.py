@@ -73,7 +73,7 @@ def replay(
         "destinations": _destinations(to or [], map_file),
         "label": relabel,
     }
-    if name and not re.fullmatch(r"[\w.-]+", name):
+    if name and not re.fullmatch(r"\w[\w.-]*", name):
         raise typer.BadParameter(f"{name!r} may have letters, digits, dots and hyphens only", param_hint="--id")
     path = place(folder)
     with working(context, "replay", master=master, conf=conf, quiet=quiet) as work:

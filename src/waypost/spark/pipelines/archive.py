@@ -34,6 +34,7 @@ from waypost.spark.pipelines.manifest import (
     MESSAGE,
     Batch,
     Entry,
+    check_path,
     entries_of,
     flush,
     has_manifest,
@@ -121,6 +122,7 @@ def messages_of(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
 def archive(messages: DataFrame, path: str, *, kind: str = "parquet", checkpoint: str = "") -> StreamingQuery:
     """Archive what a stream has now, batch by batch, and end. The same checkpoint goes on where it ended."""
     path = path.rstrip("/")
+    check_path(path)
     table = table_of(path, kind)
     _refuse_mixture(messages.sparkSession, path, kind)
 

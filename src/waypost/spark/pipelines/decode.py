@@ -6,6 +6,7 @@
 A packet that is none has null in every column of a message, and `packet_error` tells why.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -22,8 +23,11 @@ from waypost.arrow.packets import Packets
 from waypost.captures.inputs import Kind
 from waypost.captures.source import InputError
 from waypost.errors import InvalidParameter
+from waypost.spark.pipelines.manifest import local_folder
 
 PACKET: Final = "packet"
+# What Spark has written.
+_OURS: Final = re.compile(r"\.?(?:part-|_SUCCESS|_temporary$)")
 # What a packet tells, with its text if it has one.
 DECODED: Final = tuple(field.name for field in (*schema.MESSAGE, schema.PACKET_ERROR, *schema.BODY_TEXT))
 
@@ -106,8 +110,13 @@ def _decoder(columns: tuple[str, ...]) -> Callable[[_Batches], _Batches]:
 def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None:
     """As parquet, csv or json; all columns if none are given. In CSV and JSON, ids are hexadecimal and bytes base64.
 
-    Raises InvalidParameter for a column that there is not.
+    Files of an earlier run are replaced. Raises InvalidParameter for a column that there is not, and for a folder that
+    has something else in it, which would be gone.
     """
+    folder = local_folder(path)
+    others = [] if folder is None else [each.name for each in folder.iterdir() if not _OURS.match(each.name)]
+    if others:
+        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; name a folder of its own")
     unknown = [name for name in columns if name not in rows.columns]
     if unknown:
         raise InvalidParameter(f"there is no column {unknown[0]!r}; there are {', '.join(rows.columns)}")

@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from waypost.arrow import schema as columns
+from waypost.errors import InvalidParameter
 
 BATCHES: Final = "_batches"
 # Everything that the queue manager and the packet tell. The body is in the packet too; it stands by itself for those
@@ -35,6 +36,7 @@ _ENTRY: Final = (
 # queue=.../date=.../batch=.../FILE or data/BATCH/FILE.
 _PARTS_OF_A_TREE: Final = 4
 _PARTS_OF_A_TABLE: Final = 3
+_PATTERN: Final = frozenset("*?[]{}\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ def write_manifest(spark: SparkSession, path: str, batch: Batch, entries: list[E
 
 
 def has_manifest(spark: SparkSession, path: str, batch: Batch) -> bool:
-    return _read(spark, f"{path}/{BATCHES}/{batch}") is not None
+    """Whether it is whole: the folder alone is what a run leaves that was killed while it wrote it."""
+    found = _read(spark, f"{path}/{BATCHES}/{batch}")
+    return found is not None and not found.isEmpty()
 
 
 def noted(spark: SparkSession, path: str) -> DataFrame:
@@ -124,11 +128,20 @@ def noted(spark: SparkSession, path: str) -> DataFrame:
 
 def _read(spark: SparkSession, place: str) -> DataFrame | None:
     try:
-        return spark.read.schema(_ENTRY).option("recursiveFileLookup", "true").json(place)
+        found = spark.read.schema(_ENTRY).option("recursiveFileLookup", "true").json(place)
+        # A line that a crash of the computer has cut is none.
+        return found.where("path is not null")
     except AnalysisException as error:
         if is_path_missing(error):
             return None
         raise
+
+
+def check_path(path: str) -> None:
+    """Raises InvalidParameter for a path with letters that Spark takes for a pattern: what it writes there, it does not
+    find again."""
+    if _PATTERN.intersection(path):
+        raise InvalidParameter(f"the path {path} has one of the letters {' '.join(sorted(_PATTERN))}; choose another")
 
 
 def is_path_missing(error: AnalysisException) -> bool:

@@ -65,8 +65,9 @@ class Wanted:
     def _destination(self) -> Column:
         if not self.destinations:
             return sf.col("dest_queue")
-        pairs = [(name.casefold(), to) for name, to in self.destinations.items()]
-        known = sf.create_map(*(sf.lit(part) for pair in pairs for part in pair))
+        # A map of Spark has each key once.
+        pairs = {name.lower(): to for name, to in self.destinations.items()}
+        known = sf.create_map(*(sf.lit(part) for pair in pairs.items() for part in pair))
         names = [name for column in ("queue", "dest_queue") for name in (sf.lower(column), _last_part(column))]
         return sf.coalesce(*(sf.try_element_at(known, name) for name in names), "dest_queue")
 
@@ -139,7 +140,8 @@ def make_plan(spark: SparkSession, path: str, wanted: Wanted, *, name: str, size
     path = path.rstrip("/")
     chunks = _read(spark, f"{path}/{REPLAYS}/{name}/plan")
     sent = _read(spark, f"{path}/{REPLAYS}/{name}/sent") or []
-    if chunks is None:
+    if not chunks:
+        # An empty plan is also what a run leaves that was killed while it saved one.
         chunks = divided(wanted.of(read_archive(spark, path)), size)
         return Plan(spark, path, name, wanted, chunks, set(), is_saved=False)
     return Plan(spark, path, name, wanted, chunks, {chunk.number for chunk in sent}, is_saved=True)
@@ -238,7 +240,7 @@ def _read(spark: SparkSession, place: str) -> list[Chunk] | None:
         if is_path_missing(error):
             return None
         raise
-    return [Chunk(**row.asDict()) for row in found.orderBy("number").collect()]
+    return [Chunk(**row.asDict()) for row in found.where("number is not null").orderBy("number").collect()]
 
 
 def _write(spark: SparkSession, path: str, name: str, chunks: list[Chunk]) -> None:

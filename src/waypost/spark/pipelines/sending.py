@@ -7,11 +7,16 @@ from typing import Final, Literal, Protocol, TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from waypost.wire.message_properties import NA, NR, PA, PR
+
 # What of a message goes into a new one. The sink knows these columns.
 SENT: Final = (
     *("dest_queue", "label", "body", "body_type", "priority", "correlation_id", "app_specific", "response_queue"),
     *("admin_queue", "acknowledge", "journal", "extension", "time_to_reach_queue", "time_to_be_received"),
 )
+
+# All acknowledgments that there are (MS-MQMQ 2.2.19.3).
+_ASKS: Final = PA | PR | NA | NR
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
 
@@ -32,8 +37,14 @@ class MsmqSink:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
-        writer = messages.select(*SENT).write.format("msmq").mode("append").options(**self.options)
+        writer = _consistent(messages).select(*SENT).write.format("msmq").mode("append").options(**self.options)
         writer.option("delivery", delivery).option("txnId", transaction).save()
+
+
+def _consistent(messages: DataFrame) -> DataFrame:
+    """Who asks for acknowledgments names a queue for them: a packet that has one without the other asks for nothing."""
+    is_asked = sf.col("admin_queue").isNotNull() & (sf.col("acknowledge").bitwiseAND(sf.lit(_ASKS)) != 0)
+    return messages.withColumns({name: sf.when(is_asked, sf.col(name)) for name in ("admin_queue", "acknowledge")})
 
 
 def like(column: str, pattern: str) -> Column:
