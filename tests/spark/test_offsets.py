@@ -345,6 +345,21 @@ def test_drain_removes_what_is_settled_and_the_last_batch_too(origin: FakeOrigin
     assert origin.gone["orders"] == [1, 2, 3, 4, 5]
 
 
+def test_drain_removes_what_peek_has_read_before_and_nothing_that_was_moved_below_that(origin: FakeOrigin) -> None:
+    origin.arrive("orders", 5)
+    peeking = started(mode="peek", maxMessagesPerTrigger="2")
+    place = peeking.initialOffset()
+    for _ in range(2):
+        place = next_of(peeking, place)
+    draining = started(mode="drain", maxMessagesPerTrigger="2")
+    end = next_of(draining, place)
+    assert origin.gone["orders"] == [1, 2, 3, 4]
+    origin.held["orders"].numbers.insert(0, 3)
+    assert next_of(draining, end) == end
+    assert origin.gone["orders"] == [1, 2, 3, 4, 5]
+    assert origin.held["orders"].numbers == [3]
+
+
 def test_commit_removes_as_well_and_twice_is_as_good_as_once(origin: FakeOrigin) -> None:
     origin.arrive("orders", 3)
     reader = started(mode="drain")

@@ -1,8 +1,8 @@
 """How far a stream has come, as Spark keeps it in the checkpoint: a JSON object with a place for each queue.
 
 A place says where its batch began too (`from`). Spark does not keep that of the first batch, which is replayed from
-there, whatever the queue looks like by then; and drain removes what the batch has read, and nothing that was moved to
-an older place since.
+there, whatever the queue looks like by then. `kept` is behind what drain has removed: it removes what was read since,
+and nothing that was moved to an older place.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,14 @@ class RangePlace:
     epoch: str
     rows: int = 0
     first: int = 0
+    kept: int = 0
 
     def json(self) -> Json:
-        return {"seq": self.seq, "epoch": self.epoch, "rows": self.rows, "from": self.first}
+        return {"seq": self.seq, "epoch": self.epoch, "rows": self.rows, "from": self.first, "kept": self.kept}
 
     def advanced(self, seq: int, count: int) -> "RangePlace":
         rows = UNKNOWN if UNKNOWN in (self.rows, count) else self.rows + count
-        return RangePlace(seq, self.epoch, rows, self.seq)
+        return RangePlace(seq, self.epoch, rows, self.seq, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,8 @@ def shares(available: Mapping[str, int], limit: int) -> dict[str, int]:
     return found
 
 
-def _counts(queue: str, place: Any) -> tuple[int, int]:
-    return _int(queue, place, "rows"), _int(queue, place, "from")
+def _counts(queue: str, place: Any) -> tuple[int, int, int]:
+    return _int(queue, place, "rows"), _int(queue, place, "from"), _int(queue, place, "kept")
 
 
 def _int(queue: str, place: Any, key: str) -> int:

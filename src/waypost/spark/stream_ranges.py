@@ -51,7 +51,7 @@ class RangeStream(MessageStream):
             for queue in self._named:
                 place = place_of(self._origin, queue, self._options.start, "startingOffsets")
                 seq = stable(queue, self._options.place) if place is None else place
-                places[queue.format_name] = RangePlace(seq, queue.epoch, first=seq)
+                places[queue.format_name] = RangePlace(seq, queue.epoch, first=seq, kept=seq)
             self._initial = json_of(places)
         return self._initial
 
@@ -68,7 +68,10 @@ class RangeStream(MessageStream):
         if not found or (self._ends is None and self._is_too_early(self._available(places, names, found))):
             return start
         for part in found:
-            places[part.queue] = places[part.queue].advanced(part.up_to, part.count)
+            place = places[part.queue]
+            if self._options.mode == "drain":
+                place = replace(place, kept=place.seq)
+            places[part.queue] = place.advanced(part.up_to, part.count)
         return self._handed_out(json_of(places))
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802, the name is Spark's
@@ -150,7 +153,7 @@ class RangeStream(MessageStream):
             queue = self._origin.queue(name)
         except QueueNotFound:
             return None
-        places[name] = replace(places[name], seq=0, epoch=queue.epoch, first=0)
+        places[name] = replace(places[name], seq=0, epoch=queue.epoch, first=0, kept=0)
         return self._plan(name, places[name], up_to, limits)
 
     def _plan(self, name: str, place: RangePlace, up_to: int | None, limits: Limits) -> Stretch | None:
@@ -179,7 +182,7 @@ class RangeStream(MessageStream):
             if not place.rows or self._removed.get(name) == place:
                 continue
             try:
-                self._origin.remove(name, place.first, place.seq, epoch=place.epoch)
+                self._origin.remove(name, place.kept, place.seq, epoch=place.epoch)
                 self._removed[name] = place
             except (QueueDeleted, QueueNotFound):
                 # The rest of the call says so, if it matters.
