@@ -79,8 +79,15 @@ class Driver:
             )
         self.hear(b"ready", START_SECONDS)
 
+    def forget(self) -> None:
+        """What it has said so far does not count."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while select.select([self._process.stdout], [], [], 0)[0] and os.read(self._process.stdout.fileno(), 1000):
+            pass
+
     def hear(self, word: bytes, seconds: float) -> None:
-        """Wait until it has said this since it was heard last."""
+        """Wait until it says this."""
         assert self._process is not None
         assert self._process.stdout is not None
         stream = self._process.stdout
@@ -147,6 +154,7 @@ class Campaign:
 
     def _round(self, number: int) -> None:
         self.report.counts["rounds"] += 1
+        self._driver.forget()
         self._send()
         self._driver.hear(b"working", START_SECONDS)
         time.sleep(self._dice.uniform(*WORK_SECONDS))

@@ -62,12 +62,13 @@ def run(spark: SparkSession, arguments: argparse.Namespace, *, to_the_end: bool)
         .option("checkpointLocation", arguments.checkpoint)
     )
     query = writer.trigger(availableNow=True).start() if to_the_end else writer.start()
-    is_working = False
+    done = -1
     try:
         while query.isActive and (to_the_end or not arguments.finish.exists()):
             time.sleep(0.1)
-            if not is_working and not to_the_end and any(each["numInputRows"] for each in query.recentProgress):
-                is_working = True
+            batches = [each["batchId"] for each in query.recentProgress if each["numInputRows"]]
+            if not to_the_end and batches and batches[-1] > done:
+                done = batches[-1]
                 print("working", flush=True)
     finally:
         _stop(query)

@@ -45,8 +45,11 @@ def test_the_format_is_there_without_more_ado(spark: SparkSession) -> None:
         spark.read.format("msmq").load()
 
 
-def test_a_second_call_gives_the_session_that_there_is(spark: SparkSession) -> None:
-    assert session().sparkContext is spark.sparkContext
+def test_a_second_call_gives_the_session_that_there_is_as_it_is(spark: SparkSession) -> None:
+    again = session(conf={"spark.waypost.test": "1"})
+    assert again.sparkContext is spark.sparkContext
+    assert again.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert again.conf.get("spark.waypost.test") == "1"
 
 
 @pytest.mark.usefixtures("spark")
@@ -82,6 +85,7 @@ def test_an_archive_that_is_damaged_does_not_keep_spark_from_starting(tmp_path: 
 def test_a_token_is_not_on_the_command_line_of_java(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the settings of a builder go; those of a session that has started do not."""
     fake = MagicMock()
+    fake.SparkSession.getActiveSession.return_value = None
     made = fake.SparkSession.builder.appName.return_value.master.return_value.config
     module = sys.modules["waypost.spark.session"]
     monkeypatch.setattr(module, "import_module", lambda _: fake)

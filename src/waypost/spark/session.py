@@ -45,10 +45,13 @@ def session(
 ) -> "SparkSession":
     """The SparkSession of this process, made if there is none. It reads and writes the format `msmq`.
 
-    `conf` has settings of Spark that count before ours. Without `master`, Spark runs in this process with all cores,
-    or where spark-submit says. PYSPARK_PYTHON names the interpreter of its workers; without it they have this one.
+    `conf` has settings of Spark that count before ours. A session that is there keeps its own but for those. Without
+    `master`, Spark runs in this process with all cores, or where spark-submit says. PYSPARK_PYTHON names the
+    interpreter of its workers; without it they have this one.
     """
     require_packages()
+    if import_module("pyspark.sql").SparkSession.getActiveSession() is not None:
+        return _make(app, None, conf or {})
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Set by spark-submit, which has started Java and knows the master.
     if "PYSPARK_GATEWAY_PORT" in os.environ:
