@@ -6,11 +6,9 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from waypost.cli import app
@@ -183,14 +181,3 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Failure, match="cannot be written"):
         common.tell(Report("t", "s"), tmp_path / "file", "audit", as_json=False)
-
-
-def test_what_cannot_be_undone_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    common.confirm("Drop 3 messages?", yes=True)
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
-    with pytest.raises(Failure, match="Nobody is there"):
-        common.confirm("Drop 3 messages?", yes=False)
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(typer.Abort))
-    with pytest.raises(typer.Abort):
-        common.confirm("Drop 3 messages?", yes=False)

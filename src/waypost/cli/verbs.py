@@ -42,7 +42,7 @@ VERBS: Final = {
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Say why a message does not move."),
     "doctor": Verb("waypost.cli.status:doctor", "Look for what is wrong."),
-    "demo": Verb("waypost.cli.demo:demo", "See two queue managers at work, in under a minute."),
+    "demo": Verb("waypost.cli.demo:demo", "See two queue managers at work, in about a minute."),
     "bench": Verb("waypost.cli.bench:bench", "Measure how fast the queue manager is."),
     "serve": Verb("waypost.cli.serve:serve", "Run a queue manager in the foreground."),
     "decode": Verb("waypost.cli.decode:decode", "Show the packets in captures and files, field by field."),

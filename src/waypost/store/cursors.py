@@ -28,7 +28,7 @@ class Cursor(Protocol):
 
 
 def values(cursor: Cursor, keys: Sequence[bytes]) -> list[bytes]:
-    """Reader.values. It takes two thirds of the time that one call for each key takes."""
+    """Reader.values: a few calls for many keys."""
     found: list[bytes] = []
     size = 0
     for at in range(0, len(keys), _RUN):

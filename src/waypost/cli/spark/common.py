@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from waypost.spark.pipelines.report import Report
 
-__all__ = ["Conf", "Json", "Master", "Quiet", "ReportFolder", "Sources", "Work", "Yes", "confirm", "tell", "working"]
+__all__ = ["Conf", "Json", "Master", "Quiet", "ReportFolder", "Sources", "Work", "tell", "working"]
 
 Master = Annotated[
     str | None,
@@ -40,7 +40,6 @@ ReportFolder = Annotated[
     Path | None,
     typer.Option("--report", metavar="FOLDER", help="Where the report goes, waypost-VERB unless given."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard error.")]
 
 # The help of a verb tells what it is: a list would be told in the words of Python.
@@ -101,15 +100,6 @@ def tell(report: "Report", folder: Path | None, work_name: str, *, as_json: bool
         write_table(out, ("FIGURE", "VALUE", ""), rows)
         out.write(f"\nreport: {printable(str(paths.html))}\n")
     out.flush()
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something cannot be undone. Without a terminal nobody can answer, so --yes is demanded."""
-    if yes:
-        return
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise Failure(f"{question} Nobody is there to answer.", "say --yes to do it.")
-    typer.confirm(question, abort=True, err=True)
 
 
 def _settings(given: Sequence[str]) -> dict[str, str]:

@@ -2,14 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from types import NoneType
 from typing import TypeVar
 from urllib.parse import urlencode
 
-import msgspec
 from msgspec import Struct
 
 from waypost.client.bulk.frame import Frame
+from waypost.client.bulk.paging import frames
 from waypost.client.bulk.schema import (
     Batches,
     Claimed,
@@ -27,7 +28,6 @@ from waypost.client.bulk.schema import (
     StagedMessages,
 )
 from waypost.client.remote.exchanges import path_part
-from waypost.guid import guid_text
 
 A = TypeVar("A")
 
@@ -64,13 +64,7 @@ class BulkWriting(ABC):
 
     def read_claim_all(self, name: str, wanted: ReadClaim) -> Iterator[Frame]:
         """All of the places, in frames that have one message at least."""
-        while True:
-            frame = self.read_claim(name, wanted)
-            if frame.count:
-                yield frame
-            if frame.is_last:
-                return
-            wanted = msgspec.structs.replace(wanted, start=frame.end, epoch=guid_text(frame.epoch))
+        return frames(partial(self.read_claim, name), wanted)
 
     def return_claim(self, name: str, claim: str) -> int:
         """Give back what is claimed; how many messages that were."""
