@@ -25,6 +25,7 @@ from waypost.errors import (
     QueueNotFound,
     ServiceNotAvailable,
 )
+from waypost.guid import guid_text
 from waypost.http.settings import HttpSettings
 
 
@@ -101,14 +102,13 @@ def test_queues_are_listed(manager: waypost.Manager, client: BulkClient) -> None
 def test_the_errors_are_those_of_the_daemon(manager: waypost.Manager, client: BulkClient) -> None:
     queue = manager.create_queue("short-lived")
     queue.send_many([b"a", b"b"])
-    frames = client.read_all("short-lived", 0, 1 << 50, max_messages=1)
-    first = next(frames)
+    first = client.read("short-lived", ReadRange(after=0, up_to=1 << 50, max_messages=1))
     queue.delete()
     with pytest.raises(QueueNotFound, match="short-lived is no queue of this computer"):
         client.queue("short-lived")
     manager.create_queue("short-lived")
     with pytest.raises(QueueDeleted, match="deleted and created again"):
-        next(frames)
+        list(client.read_all("short-lived", first.end, 1 << 50, epoch=guid_text(first.epoch)))
     assert bodies(first) == [b"a"]
     with pytest.raises(InvalidParameter, match="missing required field"):
         client.call("POST", queue_path("short-lived", "read"), PlanRange(), NoneType)

@@ -5,10 +5,11 @@ not only what it shows, but also what is missing in it, because a crash could br
 gone on (ADR 19).
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import accumulate, takewhile
+from itertools import accumulate, islice
 from typing import Final
 
 from waypost.clock import Now
@@ -268,18 +269,17 @@ def rows_of(
     max_bytes = min(max_bytes or MAX_HTTP_ANSWER, MAX_HTTP_ANSWER)
     heads: list[bytes] = []
     packets: list[bytes] = []
-    size = 0
+    ends = [0]
     for records in node.messages.records(queue.number, lookup_ids):
         head, new = split_messages(records)
         heads.append(head)
         packets += new
-        size += sum(map(len, new))
-        if size >= max_bytes:
+        ends += islice(accumulate(map(len, new), initial=ends[-1]), 1, None)
+        if ends[-1] >= max_bytes:
             break
     attributes = b"".join(heads)
-    if size > max_bytes:
-        fitting = sum(1 for _ in takewhile(max_bytes.__ge__, accumulate(map(len, packets))))
-        count = max(fitting, 1)
+    if ends[-1] > max_bytes:
+        count = max(bisect_right(ends, max_bytes) - 1, 1)
         attributes, packets = attributes[: count * (len(attributes) // len(packets))], packets[:count]
     return attributes, packets
 

@@ -1,12 +1,15 @@
 """How the LMDB engine walks through a table and writes to it: pure functions of a cursor."""
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, takewhile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice, takewhile
 from operator import itemgetter
 from typing import Final, Protocol
 
 from waypost.limits import MAX_SCAN_BYTES
 from waypost.store.port import Action, Item, Operation
+
+_key: Final = itemgetter(0)
+_value: Final = itemgetter(1)
 
 # How many values are read before their sizes are looked at: the largest have megabytes.
 _RUN: Final = 16
@@ -22,22 +25,31 @@ class Cursor(Protocol):
     def last(self) -> bool: ...
     def set_key(self, key: bytes, /) -> bool: ...
     def set_range(self, key: bytes, /) -> bool: ...
+    def iternext(self) -> Iterator[Item]: ...
     def getmulti(self, keys: Sequence[bytes], /) -> list[Item]: ...
     def putmulti(self, items: list[Item], /) -> tuple[int, int]: ...
     def delete(self) -> bool: ...
 
 
 def values(cursor: Cursor, keys: Sequence[bytes]) -> list[bytes]:
-    """Reader.values: a few calls for many keys."""
+    """Reader.values.
+
+    Most keys that are asked for are neighbours in the table, and to walk takes half of the time of finding each. From
+    where they are not, it finds them.
+    """
     found: list[bytes] = []
     size = 0
+    walk = cursor.iternext() if keys and cursor.set_key(keys[0]) else iter(())
     for at in range(0, len(keys), _RUN):
         wanted = keys[at : at + _RUN]
-        items = cursor.getmulti(wanted)
+        items = list(islice(walk, len(wanted)))
+        if list(map(_key, items)) != wanted:
+            walk = iter(())
+            items = cursor.getmulti(wanted)
         if len(items) < len(wanted):
             pairs = zip(items, wanted, strict=False)
             return found + [value for (key, value), _ in takewhile(lambda pair: pair[0][0] == pair[1], pairs)]
-        new = [value for _, value in items]
+        new = list(map(_value, items))
         found += new
         size += sum(map(len, new))
         if size >= MAX_SCAN_BYTES:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from waypost.client.bulk.frame import MEDIA_TYPE, Frame
-from waypost.client.bulk.paging import frames
+from waypost.client.bulk.paging import frames_ahead
 from waypost.client.bulk.schema import (
     DEFAULT_READ,
     DEFAULT_READ_BYTES,
@@ -102,7 +102,7 @@ class BulkClient(BulkWriting):
         wanted = ReadRange(
             after=after, up_to=up_to, max_messages=max_messages, max_bytes=max_bytes, locked=locked, epoch=epoch
         )
-        return frames(partial(self.read, name), wanted)
+        return frames_ahead(partial(self.read, name), wanted)
 
     def seq_at(self, name: str, time: datetime | float) -> int:
         """The number behind which messages are that arrived at this time or later. A datetime needs its time zone."""

@@ -17,7 +17,7 @@ All numbers are little-endian. The header is followed by the columns, each with 
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from struct import Struct
@@ -76,7 +76,7 @@ def frame_bytes(
     start: bytes, lookup_ids: Sequence[int], attributes: bytes, packets: Sequence[bytes]
 ) -> bytes:  # fmt: skip
     """A whole frame, of its header and as many LookupIdentifiers, attributes of 19 bytes and packets as that says."""
-    offsets = _little("i", accumulate(map(len, packets), initial=0))
+    offsets = _little("i", list(accumulate(map(len, packets), initial=0)))
     return b"".join((start, _little("Q", lookup_ids), offsets, attributes, *packets))
 
 
@@ -84,7 +84,7 @@ def header(count: int, end: int, epoch: bytes, *, is_last: bool) -> bytes:
     return _HEADER.pack(MAGIC, count, end, epoch, is_last, 0)
 
 
-def _little(code: str, numbers: Iterable[int]) -> bytes:
+def _little(code: str, numbers: Sequence[int]) -> bytes:
     values = array(code, numbers)
     if sys.byteorder == "big":
         values.byteswap()

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from waypost.client.bulk.frame import Frame
-from waypost.client.bulk.paging import frames
+from waypost.client.bulk.paging import frames_ahead
 from waypost.client.bulk.schema import (
     Batches,
     Claimed,
@@ -64,7 +64,7 @@ class BulkWriting(ABC):
 
     def read_claim_all(self, name: str, wanted: ReadClaim) -> Iterator[Frame]:
         """All of the places, in frames that have one message at least."""
-        return frames(partial(self.read_claim, name), wanted)
+        return frames_ahead(partial(self.read_claim, name), wanted)
 
     def return_claim(self, name: str, claim: str) -> int:
         """Give back what is claimed; how many messages that were."""
