@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import record
 from waypost.arrow import schema
-from waypost.arrow.decoder import OnMalformed, decode
-from waypost.arrow.packets import Packets
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.queue_names import DirectQueueFormatName, PrivateQueueFormatNameId
 from waypost.wire.security_header import SecurityHeader

@@ -42,8 +42,8 @@ from bench import record
 from bench.memory import Peaks
 from tests.crash.daemons import Daemon, loopback
 from waypost.arrow import schema
-from waypost.arrow.decoder import OnMalformed, decode
-from waypost.arrow.packets import Packets
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.schema import StagedMessages
 from waypost.client.remote.schema import MessageProperties

@@ -14,8 +14,8 @@ from tests.arrow.oracle import MESSAGE, expected
 from tests.wire.strategies import guids, texts, user_messages
 from tests.wire.vectors import VECTORS, frame, vector
 from waypost.arrow import schema
-from waypost.arrow.decoder import OnMalformed, decode
-from waypost.arrow.packets import ATTRIBUTES, Packets
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import ATTRIBUTES, OnMalformed, Packets
 from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
 from waypost.errors import DecodeError, InvalidParameter

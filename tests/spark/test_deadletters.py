@@ -13,8 +13,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import waypost
 from tests.spark.pipeline_samples import message
 from waypost.arrow import schema
-from waypost.arrow.decoder import OnMalformed, decode
-from waypost.arrow.packets import Packets
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines import deadletters as pipeline
 from waypost.spark.pipelines.deadletters import (

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
 
 from tests.spark.fake_origin import BYTES_EACH, FakeOrigin
-from waypost.arrow.decoder import OnMalformed
+from waypost.arrow.packets import OnMalformed
 from waypost.errors import DecodeError, InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark import batch, ranges, stream, stream_claims
 from waypost.spark.batch import BatchReader, FilteringReader

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.arrow.decoder import OnMalformed
+from waypost.arrow.packets import OnMalformed
 from waypost.errors import InvalidParameter
 from waypost.spark.options import DEFAULT_URL, Rate, Split, read_options, write_options
 

@@ -11,7 +11,8 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.crash.remote_reader import QM2QM_PORT, RPC_PORT
-from waypost.arrow.decoder import OnMalformed, decode
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.folder import FolderReader
 from waypost.errors import InvalidParameter, StoreReadOnly

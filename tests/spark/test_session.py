@@ -13,7 +13,7 @@ import waypost.spark
 from waypost.spark import SparkNotAvailable, session
 from waypost.spark.class_archive import archive_of
 from waypost.spark.java import find_java
-from waypost.spark.session import SETTINGS, require_packages
+from waypost.spark.session import SETTINGS, local_settings, require_packages
 
 # A busy machine takes its time.
 SECONDS = 300
@@ -38,6 +38,23 @@ def test_nothing_of_it_listens_beyond_this_computer(spark: SparkSession) -> None
 
 def test_workers_have_the_interpreter_of_the_driver(spark: SparkSession) -> None:
     assert spark.range(1).rdd.map(lambda _: sys.executable).collect() == [sys.executable]
+
+
+def test_workers_are_forked_with_what_messages_need(spark: SparkSession) -> None:
+    assert spark.range(1).rdd.map(lambda _: "waypost.arrow.decoder" in sys.modules).collect() == [True]
+
+
+def test_workers_with_another_interpreter_start_as_spark_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    assert local_settings()["spark.python.daemon.module"] == "waypost.spark.workers"
+    monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python3")
+    assert "spark.python.daemon.module" not in local_settings()
+
+
+def test_who_plans_a_read_does_without_pandas() -> None:
+    script = "import sys, waypost.spark.source, waypost.spark.origins.daemon; print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_format_is_there_without_more_ado(spark: SparkSession) -> None:

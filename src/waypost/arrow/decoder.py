@@ -11,7 +11,6 @@ into for the columns that a queue manager tells beside them, and for `packet`.
 """
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -23,24 +22,12 @@ from waypost.arrow import names, schema
 from waypost.arrow.bodies import decode_bodies
 from waypost.arrow.gather import OBJECT_ID, Mask, fixed, pieces
 from waypost.arrow.headers import Headers, Run, locate, why_refused
-from waypost.arrow.packets import Packets
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.arrow.place import PLACE_COLUMNS
 from waypost.arrow.texts import to_strings
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire import base_header, transaction_header, user_header
 from waypost.wire.codec import INFINITE
-
-
-class OnMalformed(Enum):
-    """What becomes of a packet that is none.
-
-    FAIL raises DecodeError; NULL leaves all its columns null but those that do not come from it; QUARANTINE also says
-    in `packet_error` why.
-    """
-
-    FAIL = "fail"
-    NULL = "null"
-    QUARANTINE = "quarantine"
 
 
 def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalformed) -> pa.RecordBatch:

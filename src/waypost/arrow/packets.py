@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,18 @@ ATTRIBUTES: Final = np.dtype(
         ("last_move_time", "<u4"),
     ]
 )
+
+
+class OnMalformed(Enum):
+    """What becomes of a packet that is none.
+
+    FAIL raises DecodeError; NULL leaves all its columns null but those that do not come from it; QUARANTINE also says
+    in `packet_error` why.
+    """
+
+    FAIL = "fail"
+    NULL = "null"
+    QUARANTINE = "quarantine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,8 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from waypost.arrow.decoder import OnMalformed, decode
-from waypost.arrow.packets import Packets
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.arrow.schema import ALL, BODY_TEXT, DEFAULT, PACKET, PACKET_ERROR
 from waypost.errors import InvalidParameter
 from waypost.spark.options import Columns
@@ -31,6 +31,8 @@ class Shape:
 
     def batches(self, pages: Iterator[Packets]) -> Iterator[Any]:
         """A RecordBatch for each page, whose types are exactly those that Spark expects."""
+        # It brings pandas, and who plans a read does without.
+        decode = import_module("waypost.arrow.decoder").decode
         schema = pa.schema([ALL.field(name).with_nullable(name not in self.required) for name in self.names])
         for page in pages:
             batch = decode(page, self.names, on_malformed=self.on_malformed)

@@ -32,6 +32,9 @@ SETTINGS: Final = {
 # Nothing of Spark listens beyond this computer, and the name of this computer need not resolve.
 LOCAL_SETTINGS: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
+# See there.
+WORKERS: Final = "waypost.spark.workers"
+
 # The token for daemons.
 TOKEN_SETTING: Final = "spark.msmq.token"
 
@@ -60,12 +63,18 @@ def session(
     master = master or "local[*]"
     settings = {
         **SETTINGS,
-        **(LOCAL_SETTINGS if master.startswith("local") else {}),
+        **(local_settings() if master.startswith("local") else {}),
         JAVA_OPTIONS: java_options(java),
         **(conf or {}),
     }
     with _java_home(launcher_home(java)):
         return _make(app, master, settings)
+
+
+def local_settings() -> dict[str, str]:
+    """What only counts if workers are on this computer. They may have another interpreter all the same."""
+    has_this_python = os.environ["PYSPARK_PYTHON"] == sys.executable
+    return {**LOCAL_SETTINGS, **({"spark.python.daemon.module": WORKERS} if has_this_python else {})}
 
 
 def java_options(java: Java) -> str:

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec import UNSET
 
 from waypost.arrow.packets import Packets
-from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.folder import FolderReader
 from waypost.client.bulk.schema import BulkQueue, Locked, PlannedRange, PlanRange
 from waypost.spark.origin import Limits
 
-C = TypeVar("C", BulkClient, FolderReader)
+# Loaded by who needs one of them: see waypost.spark.origins.
+if TYPE_CHECKING:
+    from waypost.client.bulk.client import BulkClient
+    from waypost.client.bulk.folder import FolderReader
+
+C = TypeVar("C", "BulkClient", "FolderReader")
 
 
 class RangeReading(Generic[C]):

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 
 from waypost.arrow import schema
 from waypost.arrow.captures import captured
-from waypost.arrow.decoder import OnMalformed, decode
-from waypost.arrow.packets import Packets
+from waypost.arrow.decoder import decode
+from waypost.arrow.packets import OnMalformed, Packets
 from waypost.captures.inputs import Kind
 from waypost.captures.source import InputError
 from waypost.errors import InvalidParameter
