@@ -13,6 +13,7 @@ from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.packet_names import SAME_AS_ADMIN, admin_format_name, destination_format_name, response_format_name
 from waypost.wire.queue_names import DirectQueueFormatName, QueueName
+from waypost.wire.security_header import SENDER_SID
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
@@ -64,7 +65,7 @@ def _row(message: UserMessage) -> Row:
         "xact_last": transaction is not None and transaction.is_last,
         "trace": base.is_traced,
         "hop_count": user.hop_count,
-        "sender_id": (security and security.security_id) or None,
+        "sender_id": security.security_id or None if security and security.sender_type == SENDER_SID else None,
         "extension": properties.extension_data,
     }
 

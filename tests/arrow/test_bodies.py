@@ -226,6 +226,12 @@ hostile = st.one_of(
     st.binary(max_size=40),
     st.text(max_size=20).map(lambda text: text.encode("utf-16-le", "surrogatepass")),
     st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.tuples(
+        st.sampled_from([b" ", b"\x0b", b" " * 199, b" " * 200, b" " * 201]),
+        st.sampled_from([b"=", b" \x0b=", b"=\x0b "]),
+        st.sampled_from([b"utf-8", b"UTF-8", b"utf-8x", b"utf8", b"iso-8859-1", b"windows-1252", b"nothing"]),
+        st.binary(max_size=3),
+    ).map(lambda parts: b'<?xml%bencoding%b"%b"?>\xc3\xa9%b' % parts),
     st.sampled_from([b"<?xml", b"\xff\xfe", b"\xef\xbb\xbf", b"<\0?\0", HEADER, HEADER + LIBRARY]).flatmap(
         lambda start: st.binary(max_size=30).map(lambda rest: start + rest)
     ),

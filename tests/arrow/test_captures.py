@@ -1,7 +1,9 @@
 """Messages out of captures and files: the same packets that `waypost decode` shows."""
 
 import json
+import os
 import pickle
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -142,6 +144,13 @@ def test_a_source_ports_and_the_kind_can_be_given(tmp_path: Path) -> None:
     assert all_packets(source(), ports=Ports(tcp=frozenset({2000}))) == [frame_7()]
     with pytest.raises(InputError, match="line 1 of given is not hexadecimal"):
         all_packets(source(), kind=Kind.HEX)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are text")
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+    path = written(tmp_path / os.fsdecode(b"\xff.bin"), frame_7())
+    (batch,) = captured(path)
+    assert batch.sources.to_pylist()[0].endswith("?.bin")
 
 
 def test_what_cannot_be_read_is_an_error_that_tells_what_to_do(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from tests.wire.strategies import guids, texts, user_messages
 from tests.wire.vectors import VECTORS, frame, vector
 from waypost.arrow import schema
 from waypost.arrow.decoder import decode
-from waypost.arrow.packets import ATTRIBUTES, OnMalformed, Packets
+from waypost.arrow.packets import ATTRIBUTES, MAX_BYTES, OnMalformed, Packets
 from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
 from waypost.errors import DecodeError, InvalidParameter
+from waypost.guid import guid_text
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
@@ -30,6 +31,7 @@ from waypost.wire.queue_names import (
     QueueName,
 )
 from waypost.wire.security_header import SecurityHeader
+from waypost.wire.soap import CompoundMessageHeader, SrmpEnvelopeHeader
 from waypost.wire.transaction_header import TransactionHeader
 from waypost.wire.user_header import AQ_SHIFT, DM_SHIFT, RQ_SHIFT, UserHeader
 from waypost.wire.user_message import UserMessage
@@ -81,12 +83,14 @@ def usual() -> dict[str, UserMessage]:
     asking.user.response_queue = direct("client")
     asking.properties.correlation_id = bytes(range(20))
     asking.properties.extension_data = b"extension"
+    relayed = replace(plain(), security=SecurityHeader(2, THERE))
     traced = replace(plain(), base=BaseHeader(flags=0x0105), debug=DebugHeader(queue_identifier=THERE))
     return {
         "plain": plain(),
         "no label": plain(""),
         "transactional": transactional,
         "signed": signed,
+        "signed by a queue manager": relayed,
         "asking": asking,
         "traced": traced,
         "wide letters": plain("Żółw 🐢", b""),
@@ -342,10 +346,61 @@ def test_offsets_that_do_not_cut_the_data_are_refused(offsets: list[int]) -> Non
 
 def test_packets_of_an_arrow_array_are_those_of_its_values() -> None:
     packets = [plain("one").encode(), None, plain("two").encode()]
-    array = pa.array([b"before", *packets, b"behind"], pa.binary())[1:4]
-    batch = decode(Packets.of_array(array), ["label"], on_malformed=OnMalformed.NULL)
-    assert batch["label"].to_pylist() == ["one", None, "two"]
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        array = pa.array([b"before", *packets, b"behind"], kind)[1:4]
+        batch = decode(Packets.of_array(array), ["label", "packet"], on_malformed=OnMalformed.NULL)
+        assert batch["label"].to_pylist() == ["one", None, "two"]
+        assert batch["packet"].to_pylist() == [packets[0], b"", packets[2]]
     assert len(Packets.of_array(pa.array([], pa.binary()))) == 0
+    with pytest.raises(InvalidParameter, match="an array of binary, not of int64"):
+        Packets.of_array(pa.array([1, 2]))
+
+
+def test_packets_are_refused_that_could_not_be_counted_as_text() -> None:
+    count = MAX_BYTES // 0x0100_0000 + 1
+    offsets = np.arange(count + 1, dtype=np.int32) * 0x0100_0000
+    # Nothing is read of it: the zeros have no memory until they are.
+    packets = Packets(np.zeros(int(offsets[-1]), np.uint8), offsets)
+    with pytest.raises(InvalidParameter, match="too many at once"):
+        decode(packets, ["label"], on_malformed=OnMalformed.NULL)
+
+
+def test_no_columns_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="no column is asked for; ask for some of"):
+        decode(Packets.of([plain().encode()]), [], on_malformed=OnMalformed.NULL)
+
+
+def test_names_whose_hashes_are_alike_are_told_apart() -> None:
+    first, second, wrap = 11400714785074694791, 14029467366897019727, 1 << 64
+    names = [
+        each.to_bytes(8, "little") + (pow(first, -1, wrap) * second * each % wrap).to_bytes(8, "little")
+        for each in range(1, 6001)
+    ]
+    packets = []
+    for name in names:
+        message = plain()
+        message.user.source_queue_manager = name
+        packets.append(message.encode())
+    assert [row["source_qm"] for row in rows(packets, ["source_qm"])] == [guid_text(name) for name in names]
+
+
+def test_reports_are_asked_for_by_a_flag_and_not_by_the_name_of_a_queue() -> None:
+    named = replace(plain(), base=BaseHeader(flags=0x0003), debug=DebugHeader(queue_identifier=THERE))
+    assert [row["trace"] for row in rows([named.encode(), usual()["traced"].encode()])] == [False, True]
+
+
+def test_the_body_of_a_message_over_http_lies_in_the_compound_message_behind_other_headers() -> None:
+    message = replace(
+        plain(body=b""),
+        base=BaseHeader(flags=0x0105),
+        debug=DebugHeader(queue_identifier=THERE),
+        security=SecurityHeader(1, SID),
+        srmp_envelope=SrmpEnvelopeHeader(data="x"),
+        compound_message=CompoundMessageHeader(msg_body_size=4, msg_body_offset=11, data=b"POST /msmq body"),
+    )
+    packet = message.encode()
+    assert rows([packet, packet], ["body"]) == [{"body": b"body"}] * 2
+    assert_equals_the_codec([packet])
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,5 +1,7 @@
 """Frame after frame of a range, with and without reading ahead."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from threading import Event
 from typing import TypeAlias
@@ -83,3 +85,38 @@ def test_the_next_frame_is_read_while_the_caller_has_the_last_and_no_other() -> 
     assert is_read.wait(10)
     found.close()
     assert asked == [0, 1]
+
+
+def test_who_has_enough_does_not_wait_for_a_frame_that_does_not_come() -> None:
+    comes = Event()
+
+    def read(wanted: ReadRange) -> Frame:
+        if wanted.after:
+            comes.wait()
+        return frame(wanted.after + 1)
+
+    found = frames_ahead(read, ReadRange(after=0, up_to=9))
+    assert next(found).end == 1
+    found.close()
+    assert list(found) == []
+    comes.set()
+
+
+def test_a_thread_reads_on_when_the_main_thread_has_ended() -> None:
+    script = """
+import threading, time
+from waypost.client.bulk.frame import Frame
+from waypost.client.bulk.paging import frames_ahead
+from waypost.client.bulk.schema import ReadRange
+
+def read(wanted):
+    time.sleep(0.05)
+    return Frame(1, wanted.after + 1, bytes(16), wanted.after == 9, b"", b"", b"", b"")
+
+def work():
+    print(sum(each.count for each in frames_ahead(read, ReadRange(after=0, up_to=99))))
+
+threading.Thread(target=work).start()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("10\n", "")

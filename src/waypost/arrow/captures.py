@@ -92,9 +92,14 @@ def _captured(batch: list[FoundPacket]) -> Captured:
     return Captured(
         Packets.of([found.data for found in batch]),
         pa.array([_microseconds(found.time) for found in batch], TIMESTAMP),
-        pa.array([found.origin.source for found in batch], pa.string()),
+        pa.array([_text(found.origin.source) for found in batch], pa.string()),
         pa.array([found.origin.destination for found in batch], pa.string()),
     )
+
+
+def _text(name: str) -> str:
+    """The name of a file may have bytes that are no text."""
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _microseconds(time: int | None) -> int | None:

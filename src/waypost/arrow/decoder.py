@@ -4,7 +4,8 @@ The columns say what waypost.client.Message says, in numbers where it has words:
 message, `journal` is 1 for dead letters and 2 for the journal of the sender, `label` and `extension` are empty where
 there are none, and `correlation_id`, `sender_id` and the queues are null. `xact_id` is the identifier of the sending
 queue manager with the 20 bits by which it tells transactions apart, and null outside of one. `body` is ciphertext in a
-message that is encrypted, which `body_kind` says; its length is `body_size`.
+message that is encrypted, which `body_kind` says; its length is `body_size`. `trace` says whether the message asks for
+reports, whatever queue it names for them.
 
 A packet is malformed if waypost.wire.user_message refuses it, whatever columns are asked for. Packets are not looked
 into for the columns that a queue manager tells beside them, and for `packet`.
@@ -32,6 +33,8 @@ from waypost.wire.codec import INFINITE
 
 def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalformed) -> pa.RecordBatch:
     """The batch has exactly these columns, with the types of schema.ALL, and a row for each packet."""
+    if not columns:
+        raise InvalidParameter(f"no column is asked for; ask for some of {', '.join(schema.ALL.names)}")
     wanted = pa.schema([_field(name) for name in columns])
     packets.check()
     if not len(packets):

@@ -212,12 +212,12 @@ def _read_name(walk: Walk, code: Numbers, sizes: Numbers) -> Name:
 
 
 def _read_security(walk: Walk, present: Mask) -> tuple[Records, Run]:
-    """2.2.20.6. The text of ProviderInfo is left to the codec."""
+    """2.2.20.6, and the SID of the sender. The text of ProviderInfo is left to the codec."""
     header = walk.read(SECURITY, present)
     sizes = [header[name].astype(np.int64) for name in _SECURITY_SIZES]
-    sender = Run(walk.at, sizes[0])
+    at = walk.at
     if not present.any():
-        return header, sender
+        return header, Run(at, sizes[0])
     walk.skip(sum(map(_padded, sizes[1:]), _padded(sizes[0])))
     sender_type = header["flags"] & security_header.ST
     has_sender = sizes[0] != 0
@@ -226,7 +226,7 @@ def _read_security(walk: Walk, present: Mask) -> tuple[Records, Run]:
     walk.require((sender_type != security_header.SENDER_QUEUE_MANAGER) | (sizes[0] == 16))
     walk.require(sizes[3] <= MAX_SENDER_CERT_SIZE)
     walk.require(~present | (sum(sizes) != 0))
-    return header, sender
+    return header, Run(at, np.where(sender_type == security_header.SENDER_SID, sizes[0], 0))
 
 
 def _read_properties(walk: Walk, is_encrypted: Mask) -> tuple[Records, pa.BinaryArray, Run, Run]:

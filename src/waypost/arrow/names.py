@@ -25,6 +25,11 @@ _GUID: Final = np.dtype("V16")
 _NUMBER: Final = np.dtype("<u4")
 
 
+# Arrow's hash has no secret: a sender can choose names whose hashes are all the same, and each is then compared with
+# every other of those that are encoded together.
+_AT_ONCE: Final = 4096
+
+
 class Distinct:
     """A column of texts of which most occur many times: the texts, and for each row its text or NONE."""
 
@@ -38,9 +43,10 @@ class Distinct:
 
     def put(self, rows: npt.NDArray[np.intp], keys: pa.Array, text_of: Callable[[bytes], str]) -> None:
         """Give these rows the texts that belong to their keys."""
-        encoded = keys.dictionary_encode()
-        self.index[rows] = np.asarray(encoded.indices) + len(self.texts)
-        self.texts.extend(map(text_of, encoded.dictionary.to_pylist()))
+        for at in range(0, len(keys), _AT_ONCE):
+            encoded = keys.slice(at, _AT_ONCE).dictionary_encode()
+            self.index[rows[at : at + _AT_ONCE]] = np.asarray(encoded.indices) + len(self.texts)
+            self.texts.extend(map(text_of, encoded.dictionary.to_pylist()))
 
     def strings(self, missing: Mask | None) -> pa.StringArray:
         absent = self.index == self.NONE

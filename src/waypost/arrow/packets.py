@@ -12,8 +12,8 @@ import pyarrow as pa
 from waypost.client.bulk.frame import Frame
 from waypost.errors import DecodeError, InvalidParameter
 
-# Arrow counts the bytes of an array of type binary in 31 bits.
-MAX_BYTES: Final = 0x7FFF_FFFF
+# Arrow counts the bytes of an array in 31 bits, and texts grow to three times their bytes at most in UTF-8.
+MAX_BYTES: Final = 0x7FFF_FFFF // 3
 
 # What the queue manager knows of a message that is not in its packet: `attributes` of a frame.
 ATTRIBUTES: Final = np.dtype(
@@ -69,15 +69,22 @@ class Packets:
     def of(cls, packets: Sequence[bytes]) -> "Packets":
         """Packets from somewhere else: a capture, an archive, a file."""
         data = b"".join(packets)
-        if len(data) > MAX_BYTES:
-            raise InvalidParameter(f"{len(data)} bytes of packets are too many at once; give at most {MAX_BYTES}")
+        _check_size(len(data))
         offsets = np.zeros(len(packets) + 1, np.int32)
         np.cumsum(np.fromiter(map(len, packets), np.int32, len(packets)), out=offsets[1:])
         return cls(np.frombuffer(data, np.uint8), offsets)
 
     @classmethod
     def of_array(cls, packets: pa.BinaryArray) -> "Packets":
-        """Packets of an Arrow array of type binary, which are not copied. A null is an empty packet."""
+        """Packets of an Arrow array of type binary, which are not copied, or one that can be cast to it.
+
+        A null is an empty packet.
+        """
+        if packets.type != pa.binary():
+            try:
+                packets = packets.cast(pa.binary())
+            except pa.ArrowException as error:
+                raise InvalidParameter(f"packets are an array of binary, not of {packets.type}: {error}") from None
         if packets.null_count:
             packets = packets.fill_null(b"")
         if not len(packets):
@@ -98,8 +105,17 @@ class Packets:
         return f"packet {row}{lookup_id}{queue}"
 
     def check(self) -> None:
-        """Raises DecodeError if packets do not follow each other inside the data: nobody has looked yet."""
+        """Raises DecodeError if packets do not follow each other inside the data: nobody has looked yet.
+
+        InvalidParameter if they are too many.
+        """
         offsets = self.offsets
         is_ordered = len(offsets) and offsets[0] >= 0 and offsets[-1] <= len(self.data)
         if not is_ordered or (offsets[1:] < offsets[:-1]).any():
             raise DecodeError("docs/bulk.md", "offsets", 0, "they do not cut the data into packets one after the other")
+        _check_size(int(offsets[-1]) - int(offsets[0]))
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise InvalidParameter(f"{size} bytes of packets are too many at once; give at most {MAX_BYTES}")

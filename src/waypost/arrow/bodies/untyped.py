@@ -27,10 +27,10 @@ _OF_TEXT: Final = 5
 
 # RE2 sees bytes as Latin-1. A name may begin with any letter that is not ASCII.
 _XML_START: Final = r"^[ \t\r\n]*<[A-Za-z_:?!\x80-\xff]"
-# A byte order mark, or a declaration of another encoding than UTF-8.
+# A byte order mark, or a declaration of another encoding than UTF-8: everything in which _ENCODING finds one.
 _MARKED: Final = (
     r"(?i)^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)"
-    r"|^<\?xml[^>]{0,200}encoding\s*=\s*[\"'](?:[^u]|u[^t]|ut[^f]|utf[^-]|utf-[^8])"
+    r"|^<\?xml[^>]{0,201}encoding[\s\x0b]*=[\s\x0b]*[\"'](?:[^u]|u[^t]|ut[^f]|utf[^-]|utf-[^8]|utf-8[^\"'])"
 )
 _XML_TEXT: Final = re.compile(r"[ \t\r\n]*<[A-Za-z_:?!\x80-\U0010ffff]")
 _CONTROL_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")

@@ -1,7 +1,8 @@
 """All of a range or of a part of a claim, frame after frame."""
 
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Thread
 from typing import TypeVar
 
 import msgspec
@@ -25,18 +26,38 @@ def frames(read: Callable[[W], Frame], wanted: W) -> Generator[Frame, None, None
 
 
 def frames_ahead(read: Callable[[W], Frame], wanted: W) -> Generator[Frame, None, None]:
-    """The same, but while the caller is busy with one frame, the next is read in another thread."""
-    with ThreadPoolExecutor(1, "waypost-frames") as ahead:
-        coming = ahead.submit(read, wanted)
+    """The same, but while the caller is busy with one frame, the next is read in another thread.
+
+    Nobody waits for that thread: who has enough of the frames goes on at once, and a program can end.
+    """
+    requests: SimpleQueue[W | None] = SimpleQueue()
+    answers: SimpleQueue[Frame | BaseException] = SimpleQueue()
+    Thread(target=_answer, args=(read, requests, answers), name="waypost-frames", daemon=True).start()
+    try:
+        requests.put(wanted)
         while True:
-            frame = coming.result()
+            frame = answers.get()
+            if isinstance(frame, BaseException):
+                raise frame
             if not frame.is_last:
                 wanted = _behind(frame, wanted)
-                coming = ahead.submit(read, wanted)
+                requests.put(wanted)
             if frame.count:
                 yield frame
             if frame.is_last:
                 return
+    finally:
+        requests.put(None)
+
+
+def _answer(
+    read: Callable[[W], Frame], requests: "SimpleQueue[W | None]", answers: "SimpleQueue[Frame | BaseException]"
+) -> None:
+    while (wanted := requests.get()) is not None:
+        try:
+            answers.put(read(wanted))
+        except BaseException as error:  # noqa: BLE001, it is raised where the frame is waited for
+            answers.put(error)
 
 
 def _behind(frame: Frame, wanted: W) -> W:
