@@ -1,20 +1,26 @@
 """Dead letters: told apart by their reasons, and sent again once, whatever ends between sending and removing."""
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from typer.testing import CliRunner
 
 import waypost
-from tests.spark.pipeline_samples import message
+from tests.spark.pipeline_samples import BEGAN, message
 from waypost.arrow import schema
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
+from waypost.cli import app
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines import deadletters as pipeline
 from waypost.spark.pipelines.deadletters import (
@@ -23,13 +29,18 @@ from waypost.spark.pipelines.deadletters import (
     Choice,
     Desk,
     Done,
+    Tally,
     chosen,
+    class_of,
     drop,
     park,
     resend,
+    tally,
     triage,
     unparked,
 )
+from waypost.spark.pipelines.deadletters_report import report
+from waypost.spark.pipelines.report import Table
 from waypost.spark.pipelines.sending import Delivery
 
 LETTERS = from_arrow_schema(schema.DEFAULT)
@@ -239,3 +250,63 @@ def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None
     with pytest.raises(InvalidParameter, match="is no receipt; take it out of there") as caught:
         pipeline.settle(manager)
     assert sent.id in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["bad", "dead", "8002", "0x", "0x18002", "-0x1", "0x_1", "0x8002 "])
+def test_only_a_number_with_0x_is_taken_for_one(word: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"there is no reason '{word}'; there are bad-dst-q"):
+        class_of(word)
+    assert (class_of("0x8002"), class_of("0xc00a")) == (0x8002, 0xC00A)
+
+
+def test_letters_beyond_the_listed_groups_count(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "GROUPS", 1)
+    rows = [
+        message(1, label="paid", message_class=0x8002),
+        *(message(seq, label="order", message_class=0x8000) for seq in (2, 3)),
+        message(4, label="sent", message_class=0x8002),
+        message(5, label="gone", message_class=0x8002),
+    ]
+    found = tally(spark.createDataFrame(rows, LETTERS))
+    assert [(row.reason, row.letters) for row in found.groups] == [("bad-dst-q", 2)]
+    made = report(found, action="drop", done=Done(removed=5), now=BEGAN + timedelta(hours=3))
+    assert made.summary == "5 of 5 dead letters were dropped."
+    figures = {figure.name: figure.value for figure in made.figures}
+    assert figures == {"Letters": 5, "Oldest": 7200.0, "reach-queue-timeout": 3, "bad-dst-q": 2, "Removed": 5}
+    tables = {part.name: part for part in made.parts() if isinstance(part, Table)}
+    assert (len(tables["letters"].rows), tables["letters"].total) == (1, 4)
+    assert [row[2] for row in tables["reasons"].rows] == [3, 2]
+
+
+def test_letters_that_an_interrupted_run_had_sent_are_told(
+    manager: waypost.Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = import_module("waypost.cli.spark.deadletters")
+
+    @contextmanager
+    def working(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(target=SimpleNamespace(url="", token=None), read=lambda *_, **__: None)
+
+    monkeypatch.setattr(command, "working", working)
+    monkeypatch.setattr(command, "connect", lambda *_: nullcontext(manager))
+    monkeypatch.setattr(pipeline, "tally", lambda _: Tally([], []))
+    names = [(r"system$;deadxact", letter.lookup_id) for letter in manager.queue(r"system$;deadxact").browse()]
+    with manager.transaction() as transaction:
+        receipts = manager.create_queue(RECEIPTS, transactional=True)
+        receipts.send(json.dumps(names).encode(), transaction=transaction)
+    arguments = ["spark", "deadletters", "resend", "--do", "--json", "--report", str(tmp_path / "report")]
+    told = json.loads(CliRunner().invoke(app, arguments).stdout)
+    assert told["summary"] == (
+        "No dead letter was sent again. 3 letters were sent by an earlier run, which was interrupted."
+    )
+    assert told["figures"] == {"Letters": 0, "Removed": 0, "Settled": 3}
+    assert bodies(manager, r"system$;deadxact") == []
+    again = json.loads(CliRunner().invoke(app, arguments).stdout)
+    assert (again["summary"], again["figures"]) == ("No dead letter was sent again.", {"Letters": 0, "Removed": 0})
+
+
+@pytest.mark.parametrize("seconds", ["1e12", "inf", "nan"])
+def test_an_age_that_no_letter_has_is_refused(seconds: str) -> None:
+    result = CliRunner().invoke(app, ["spark", "deadletters", "--older", seconds])
+    assert result.exit_code == 2
+    assert "--older" in result.stderr

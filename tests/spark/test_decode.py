@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 import waypost
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.decode import DECODED, decoded, read_packets, write
+from waypost.spark.pipelines.decode_report import LISTED, report
+from waypost.spark.pipelines.report import Table
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +72,43 @@ def test_what_cannot_be_decoded_is_refused_before_the_job(spark: SparkSession) -
     with pytest.raises(InvalidParameter, match="not 'text'"):
         read_packets(spark, ["x"], "text")
     assert "seq" not in DECODED
+
+
+def test_a_file_in_the_place_of_the_folder_stays(spark: SparkSession, tmp_path: Path) -> None:
+    capture = tmp_path / "traffic.pcapng"
+    capture.write_bytes(b"a capture")
+    rows = spark.createDataFrame([("x",)], "label string")
+    for path in (str(capture), f"file://{capture}"):
+        with pytest.raises(InvalidParameter, match=r"traffic\.pcapng is a file, which would be deleted; name a folder"):
+            write(rows, path, "json", [])
+    assert capture.read_bytes() == b"a capture"
+
+
+def test_the_report_counts_what_it_does_not_list(spark: SparkSession) -> None:
+    many = LISTED + 200
+    # By turns: a message for a queue of its own, and a packet that is malformed in its own way.
+    rows = spark.range(2 * many).selectExpr(
+        "if(id % 2 = 0, concat('DIRECT=OS:a\\\\q', id), null) as dest_queue",
+        "if(id % 2 = 0, null, concat('at offset ', id)) as packet_error",
+        "if(id % 2 = 0, 0, null) as message_class",
+        "1L as body_size",
+        "'a' as source_qm",
+        "timestamp'2026-03-01' as sent_time",
+    )
+    told, is_whole = report(rows)
+    assert is_whole
+    assert told.summary == "1,200 messages were decoded; 1,200 packets are malformed."
+    assert [figure.value for figure in told.figures] == [many, many, many]
+    tables = {part.name: part for part in told.parts() if isinstance(part, Table)}
+    assert [(len(tables[name].rows), tables[name].total) for name in ("queues", "malformed")] == [(LISTED, many)] * 2
+    assert tables["classes"].total == 1
+
+
+def test_the_summary_names_some_of_the_files_that_failed(spark: SparkSession, tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{number}.pcap") for number in range(5)]
+    told, is_whole = report(decoded(read_packets(spark, names)))
+    assert not is_whole
+    assert told.summary == (
+        "0 messages were decoded; 0 packets are malformed; "
+        f"could not be read to the end: {', '.join(names[:3])} and 2 more."
+    )

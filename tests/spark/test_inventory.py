@@ -1,13 +1,15 @@
 """What is in queues: amounts, ages, kinds, senders, and whether transactional messages are whole and in order."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.spark.frames import ALPHA, BETA, BILLS, ORDERS, at, frame, message_id
 from waypost.guid import guid_text
+from waypost.spark.pipelines import inventory_report, plots
 from waypost.spark.pipelines.inventory import (
     arrivals,
     bucket_for,
@@ -18,7 +20,7 @@ from waypost.spark.pipelines.inventory import (
     talkers,
 )
 from waypost.spark.pipelines.inventory_report import report
-from waypost.spark.pipelines.report import Table
+from waypost.spark.pipelines.report import Plot, Table
 
 A, B = guid_text(ALPHA), guid_text(BETA)
 NOW = at(3600)
@@ -126,3 +128,38 @@ def test_an_inventory_of_nothing_says_so(spark: SparkSession, tmp_path: Path) ->
     made = report(frame(spark, []), NOW)
     assert made.summary == "There is no message."
     made.write(tmp_path)
+
+
+def test_a_list_that_is_cut_says_how_much_there_is(messages: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory_report, "LISTED", 1)
+    parts = inventory_report._contents(messages)
+    tables = {part.name: (len(part.rows), part.total) for part in parts if isinstance(part, Table)}
+    assert tables == {"kinds": (1, 5), "talkers": (1, 4), "priorities": (1, 4)}
+    (drawn,) = (part.svg for part in parts if isinstance(part, Plot))
+    # 7 messages of one queue and 2 of the other have a string.
+    assert all(f">{text}<" in drawn for text in ("string", "9", "?", "net-binary", "type-4242"))
+
+
+class Collected:
+    """What Spark hands out: times of this computer, without a zone."""
+
+    start = at(0).astimezone().replace(tzinfo=None)
+
+    def collect(self) -> list[Row]:
+        return [Row(start=self.start, messages=1, bytes=1)]
+
+
+def test_arrivals_are_drawn_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[datetime] = []
+
+    def columns(name: str, title: str, times: list[datetime], *_: object, **__: object) -> Plot:
+        drawn.extend(times)
+        return Plot(name, title, "", "")
+
+    monkeypatch.setattr(plots, "columns", columns)
+    monkeypatch.setattr(inventory_report, "arrivals", lambda *_: Collected())
+    ages = dict.fromkeys(("age_p50", "age_p95", "age_max", "per_hour"))
+    queue = Row(queue=ORDERS, oldest=Collected.start, newest=Collected.start, **ages)
+    inventory_report._times(None, [queue])  # type: ignore[arg-type]
+    assert drawn == [at(0)]
+    assert drawn[0].tzinfo is UTC

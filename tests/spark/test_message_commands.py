@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -10,7 +12,7 @@ from typer.testing import CliRunner
 
 import waypost
 from tests.crash.daemons import Daemon
-from tests.spark.pipeline_samples import message
+from tests.spark.pipeline_samples import message, write_messages
 from waypost.cli import app
 from waypost.spark.pipelines.archive import archive_batch, table_of
 from waypost.spark.pipelines.manifest import MESSAGE, Batch
@@ -28,6 +30,11 @@ def do(daemon: Daemon, *arguments: str) -> str:
 
 def bodies(manager: waypost.Manager, name: str) -> list[str]:
     return sorted(each.text for each in manager.queue(name).browse())
+
+
+def archived(spark: SparkSession, path: Path, *rows: dict[str, Any]) -> None:
+    given = spark.createDataFrame(list(rows), from_arrow_schema(MESSAGE))
+    archive_batch(given, str(path), table_of(str(path), "parquet"), Batch("query", 0))
 
 
 def test_messages_are_archived_replayed_rescued_and_decoded(
@@ -98,11 +105,53 @@ def test_a_replay_to_another_computer_is_not_looked_for_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     row = message(1, acknowledge=5, admin_queue=None, dest_queue=r"DIRECT=OS:nowhere\private$\orders")
-    rows = spark.createDataFrame([row], from_arrow_schema(MESSAGE))
-    archive_batch(rows, str(tmp_path), table_of(str(tmp_path), "parquet"), Batch("query", 0))
+    archived(spark, tmp_path, row)
     # It asks for acknowledgments, but not where to: it is sent all the same.
     assert do(daemon, "replay", ".", "--do", "--check") == "All 1 messages were sent, each once."
     assert "Queues of other computers are not looked into" in (tmp_path / "waypost-replay/report.md").read_text()
+
+
+def test_archives_are_decoded_together_and_tell_kinds_of_bodies(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with waypost.open(tmp_path / "store", name="alpha") as manager:
+        queue = manager.create_queue("orders")
+        queue.send(b"a body")
+        (packet,) = (each.packet for each in queue.browse())
+    archived(spark, tmp_path / "one", message(1, packet=packet))
+    archived(spark, tmp_path / "two", message(2, packet=packet), message(3))
+    both = CliRunner().invoke(app, ["spark", "decode", "one", "two", "--as", "archive"])
+    assert both.exit_code == 0, both.stderr
+    assert both.stdout.startswith("2 messages were decoded; 1 packet is malformed.")
+
+    told = CliRunner().invoke(app, ["spark", "inventory", "./two", "--bodies"])
+    assert told.exit_code == 0, told.stderr
+    kinds = (tmp_path / "waypost-inventory/kinds.csv").read_text().splitlines()[1:]
+    assert sorted(line.split(",")[1] for line in kinds) == ["", "bytes"]
+
+    write_messages(tmp_path / "whole.parquet", [message(1)])
+    pq.write_table(pq.read_table(tmp_path / "whole.parquet").drop_columns(["packet"]), tmp_path / "bare.parquet")
+    refused = CliRunner().invoke(app, ["spark", "inventory", "./bare.parquet", "--bodies"])
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("./bare.parquet has no column 'body_kind', and none to make it from;")
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with waypost.open(tmp_path / "store", name="alpha") as manager:
+        queue = manager.create_queue("orders")
+        queue.send("text")
+        (tmp_path / "good.bin").write_bytes(next(each.packet for each in queue.browse()))
+    result = CliRunner().invoke(app, ["spark", "decode", "gone.pcap", "good.bin", "--out", "out"])
+    sentence = "1 message was decoded; 0 packets are malformed; could not be read to the end: "
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"{sentence}{tmp_path}/gone.pcap.")
+    assert result.stderr.startswith(f"{sentence}{tmp_path}/gone.pcap.\nhint: the report says")
+    assert "gone.pcap does not exist" in (tmp_path / "waypost-decode/files.csv").read_text()
+    assert list((tmp_path / "out").glob("part-*"))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +165,15 @@ def test_a_replay_to_another_computer_is_not_looked_for_here(
         (("replay", "a", "--id", "../x"), "may have letters"),
         (("replay", "a", "--id", ".."), "may have letters"),
         (("archive", "a", "x", "--pattern", "y"), "cannot go with the names of queues"),
+        (("archive", "a", "x", "--verify"), "Invalid value for QUEUE: it cannot go with --verify"),
+        (("archive", "a", "--verify", "--pattern", "y"), "for --pattern: it cannot go with --verify"),
+        (("archive", "a", "--verify", "--type", "journal"), "for --type: it cannot go with --verify"),
+        (("archive", "a", "--verify", "--keep"), "for --keep: it cannot go with --verify"),
+        (("archive", "a", "--verify", "--format", "parquet"), "for --format: it cannot go with --verify"),
+        (("archive", "a", "--verify", "--batch", "5"), "for --batch: it cannot go with --verify"),
+        (("archive", "a", "--verify", "--checkpoint", "c"), "for --checkpoint: it cannot go with --verify"),
+        (("decode", "a", "--columns", "label"), "for --columns: it goes with --out only"),
+        (("decode", "a", "--format", "parquet"), "for --format: it goes with --out only"),
     ],
 )
 def test_what_cannot_be_is_said_before_spark_starts(arguments: tuple[str, ...], sentence: str) -> None:

@@ -76,3 +76,19 @@ def test_what_is_not_there_is_one_sentence(spark: SparkSession, files: Path) -> 
     none = run("spark", "inventory", "./")
     assert none.exit_code == 2
     assert "is no archive" in none.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", "admin", "--lost", "1e12"),
+        ("audit", "admin", "--late", "inf"),
+        ("audit", "admin", "--late", "nan"),
+        ("replay", "a", "--rate", "inf"),
+        ("replay", "a", "--rate", "nan"),
+    ],
+)
+def test_a_number_beyond_all_measure_is_a_wrong_option(arguments: tuple[str, ...]) -> None:
+    result = run("spark", *arguments)
+    assert result.exit_code == 2, result.exception
+    assert f"Invalid value for '{arguments[2]}'" in result.stderr

@@ -1,5 +1,7 @@
 """Replay: every chosen message of an archive once, in order, at the rate that was asked for."""
 
+import shlex
+import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.spark.pipeline_samples import BEGAN, INVOICES, ORDERS, message
+from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.archive import archive_batch, table_of
 from waypost.spark.pipelines.archived import read_archive
 from waypost.spark.pipelines.manifest import MESSAGE, Batch
@@ -144,3 +147,37 @@ def test_the_same_command_is_the_same_replay() -> None:
     assert len({replay_id("/archive", each, "x") for each in (wanted, Wanted(), Wanted(label="new"))}) == 3
     assert replay_id("/archive", wanted, "x") != replay_id("/archive", wanted, "y")
     assert [chunk_size(rate) for rate in (None, 0.2, 500.5, 10**9)] == [10_000, 1, 500, 10_000]
+
+
+def test_what_decides_what_goes_out_is_told_as_it_was_given() -> None:
+    assert Wanted().options("") == ""
+    wanted = Wanted("*orders*", "a b", BEGAN, BEGAN, {"Orders": "one", "a": r"DIRECT=OS:x\private$\a"}, "")
+    assert shlex.split(wanted.options("http://x")) == [
+        *("--url", "http://x", "--queue", "*orders*", "--label", "a b"),
+        *("--since", BEGAN.isoformat(), "--until", BEGAN.isoformat(), "--relabel", ""),
+        *("--map", r"a=DIRECT=OS:x\private$\a", "--map", "orders=one"),
+    ]
+    turned = Wanted(destinations={"b": "2", "A": "1"})
+    assert turned.options("") == Wanted(destinations={"a": "1", "b": "2"}).options("")
+
+
+def test_a_replay_does_not_go_on_with_other_options(spark: SparkSession, path: str) -> None:
+    orders = Wanted(queue="*orders*")
+    sink = ListSink(crash_at=1)
+    with pytest.raises(Crash):
+        run(make_plan(spark, path, orders, name="six", target="x", size=2), sink)
+    for wanted, target in (
+        (Wanted(queue="*invoices*"), "x"),
+        (Wanted(queue="*orders*", destinations={"orders": "y"}), "x"),
+        (orders, "y"),
+    ):
+        with pytest.raises(InvalidParameter) as caught:
+            make_plan(spark, path, wanted, name="six", target=target)
+        assert str(caught.value) == (
+            "the replay six was begun with other options (--url x --queue '*orders*'); give the same, or another --id"
+        )
+    run(make_plan(spark, path, orders, name="six", target="x"), sink)
+    assert sorted(body for _, _, body in sink.sent) == [b"body %d" % seq for seq in (1, 2, 3, 4, 5, 8, 9)]
+    # An earlier version has not saved them.
+    shutil.rmtree(Path(path) / "_replays/six/options")
+    assert make_plan(spark, path, Wanted(), name="six").messages_sent == 7

@@ -2,6 +2,8 @@
 
 import csv
 import re
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -77,6 +79,23 @@ def test_values_are_written_for_people(value: object, kind: Kind, text: str) -> 
 )
 def test_values_are_written_for_programs(value: object, text: str) -> None:
     assert csv_cell(value) == text
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_a_time_without_a_zone_is_local_and_written_in_utc() -> None:
+    summer = datetime.fromisoformat("2026-07-01T12:00:00")
+    assert shown(summer, Kind.TIME) == "2026-07-01 10:00:00"
+    assert csv_cell(summer) == "2026-07-01T10:00:00+00:00"
+    assert csv_cell(NOON.astimezone()) == "2026-03-01T12:00:00+00:00"
 
 
 def test_a_long_text_loses_its_middle() -> None:
@@ -193,3 +212,56 @@ def test_a_table_without_rows_says_so(tmp_path: Path) -> None:
 def test_a_graph_without_a_start_can_be_drawn() -> None:
     ring = [plots.Edge("a", "b", 1, ""), plots.Edge("b", "a", 1, ""), plots.Edge("c", "c", 1, "")]
     assert plots.graph("ring", "Ring", ring, text="").svg.startswith("<svg")
+
+
+def of_tables(*names: str) -> Report:
+    parts = [Table(name, name, COLUMNS[:1], [[name]]) for name in names]
+    return Report("t", " ".join(names), sections=[Section("x", parts=parts)], made=NOON)
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def test_a_report_takes_the_place_of_an_earlier_one_and_of_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    sample().write(folder)
+    of_tables("lost", "routes").write(folder)
+    assert files(folder) == {"lost.csv", "routes.csv", "report.md", "report.html"}
+    (folder / "mine.csv").write_text("mine")
+    (tmp_path / "other.csv").write_text("other")
+    with (folder / ".waypost-report").open("a") as notes:
+        notes.write("../other.csv\nreport.md\n")
+    of_tables("routes").write(folder)
+    assert files(folder) == {"routes.csv", "mine.csv", "report.md", "report.html"}
+    # It is somebody else's now.
+    (folder / "lost.csv").write_text("mine")
+    of_tables("routes").write(folder)
+    assert files(folder) == {"lost.csv", "routes.csv", "mine.csv", "report.md", "report.html"}
+    assert (tmp_path / "other.csv").exists()
+
+
+def test_a_report_that_cannot_be_written_leaves_whole_files_and_the_earlier_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = of_tables("lost").write(tmp_path).html
+    before = page.read_bytes()
+    replace = Path.replace
+    replaced = []
+
+    def full(path: Path, target: Path) -> Path:
+        if target == page:
+            raise OSError("no space left")
+        replaced.append(target.name)
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(OSError, match="no space left"):
+            of_tables("refused").write(tmp_path)
+    assert replaced == [".waypost-report", "refused.csv", "report.md"]
+    assert page.read_bytes() == before
+    assert files(tmp_path) == {"lost.csv", "refused.csv", "report.md", "report.html"}
+    assert not list(tmp_path.glob(".*.part"))
+    of_tables("routes").write(tmp_path)
+    assert files(tmp_path) == {"routes.csv", "report.md", "report.html"}

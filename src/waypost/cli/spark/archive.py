@@ -1,10 +1,11 @@
 """`waypost spark archive`: messages of queues into files, and then out of their queues."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="The archive: a folder, or any place that Spark writes.")]
 Type = Literal["message", "journal", "deadletter", "xactdeadletter", "admin", "report"]
+BATCH: Final = 1_000_000
 
 
 def archive(
@@ -31,9 +33,12 @@ def archive(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the messages in their queues.")] = False,
     kind: Annotated[
-        Literal["parquet", "delta", "iceberg"], typer.Option("--format", help="Plain files, or a table of files.")
-    ] = "parquet",
-    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Messages in one batch at most.")] = 1_000_000,
+        Literal["parquet", "delta", "iceberg"] | None,
+        typer.Option("--format", help="Plain files, parquet, unless given; or a table of files."),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help=f"Messages in one batch at most, {BATCH:,} unless given.")
+    ] = None,
     checkpoint: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where to note how far it has got; in the archive unless given.")
     ] = "",
@@ -56,6 +61,18 @@ def archive(
     waypost spark archive ./archive --type journal --pattern '*' --format delta
     waypost spark archive ./archive --verify
     """
+    if verify:
+        _refuse_with_verify(
+            {
+                "QUEUE": queues,
+                "--pattern": pattern,
+                "--type": queue_type,
+                "--keep": keep,
+                "--format": kind,
+                "--batch": batch,
+                "--checkpoint": checkpoint,
+            }
+        )
     path = place(folder)
     options = _selection(queues, pattern, queue_type)
     with working(context, "archive", master=master, conf=conf, quiet=quiet) as work:
@@ -63,8 +80,9 @@ def archive(
             found, is_sound = _verified(work, path)
         else:
             name = sha256(repr((work.target.url, sorted(options.items()))).encode()).hexdigest()[:12]
-            options |= {"mode": "peek" if keep else "drain", "maxMessagesPerTrigger": str(batch)}
-            found, is_sound = _archived(work, path, options, kind, checkpoint or f"{path}/_checkpoints/{name}"), True
+            options |= {"mode": "peek" if keep else "drain", "maxMessagesPerTrigger": str(batch or BATCH)}
+            noted = checkpoint or f"{path}/_checkpoints/{name}"
+            found, is_sound = _archived(work, path, options, kind or "parquet", noted), True
     tell(found, report, "archive", as_json=as_json)
     if not is_sound:
         raise Failure(found.summary, "the report names them; restore them from a copy.")
@@ -73,6 +91,12 @@ def archive(
 def place(folder: str) -> str:
     """The folder in full: Spark may run elsewhere. What has a scheme is Spark's."""
     return folder.rstrip("/") if "://" in folder else str(Path(folder).expanduser().absolute())
+
+
+def _refuse_with_verify(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise typer.BadParameter("it cannot go with --verify", param_hint=name)
 
 
 def _selection(queues: list[str] | None, pattern: str, queue_type: str | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Sources, tell, working
+from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Sources, seconds, tell, working
 
 
 def audit(
@@ -21,10 +21,8 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    late: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Later than that is late.")] = 60,
-    lost: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="A message without a word for so long is lost.")
-    ] = 600,
+    late: Annotated[float, seconds("Later than that is late.")] = 60,
+    lost: Annotated[float, seconds("A message without a word for so long is lost.")] = 600,
     report: ReportFolder = None,
     master: Master = None,
     conf: Conf = None,

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from waypost.spark.pipelines.report import Report
 
-__all__ = ["Conf", "Json", "Master", "Quiet", "ReportFolder", "Sources", "Work", "tell", "working"]
+__all__ = ["Conf", "Json", "Master", "Quiet", "ReportFolder", "Sources", "Work", "seconds", "tell", "working"]
+
+# A century: today's date without a far longer time would be before all dates.
+LONGEST: Final = 3_155_760_000
 
 Master = Annotated[
     str | None,
@@ -44,6 +47,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on standard er
 
 # The help of a verb tells what it is: a list would be told in the words of Python.
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE", hidden=True)]
+
+
+def seconds(text: str) -> Any:
+    """An option for a time; `text` is its help."""
+    return typer.Option(metavar="SECONDS", min=0, max=LONGEST, help=text)
 
 
 @dataclass(frozen=True, slots=True)

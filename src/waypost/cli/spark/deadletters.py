@@ -1,5 +1,6 @@
 """`waypost spark deadletters`: why messages died, and what becomes of them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Annotated, Any, Literal
@@ -7,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from waypost.cli.daemon import connect
-from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
+from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, seconds, tell, working
 
 Action = Literal["resend", "park", "drop"]
 
@@ -27,9 +28,7 @@ def deadletters(
         typer.Option("--dest", metavar="PATTERN", help="Only letters for such a queue; * stands for any letters."),
     ] = None,
     label: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Only letters with such a label.")] = None,
-    older: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Only letters that have been there for so long.")
-    ] = 0,
+    older: Annotated[float, seconds("Only letters that have been there for so long.")] = 0,
     to: Annotated[
         str, typer.Option(metavar="NAME", help="Where to resend them, or to park them, instead of `parked`.")
     ] = "",
@@ -62,16 +61,17 @@ def deadletters(
         before = datetime.now(UTC) - timedelta(seconds=older) if older else None
         choice = pipeline.Choice(reason or (), destination or (), label or (), before)
         with connect(work.target.url, work.target.token) as manager:
-            if do:
-                # Before the letters are read: those that an interrupted run has sent must not be among them.
-                pipeline.settle(manager)
+            # Before the letters are read: those that an interrupted run has sent must not be among them.
+            settled = len(pipeline.settle(manager)) if do else 0
             queues = [parked] if parked else list(pipeline.QUEUES)
             found = work.read(queues, pipeline.COLUMNS, onMalformed="null", decodeBody="true")
             letters = pipeline.chosen(pipeline.unparked(found) if parked else found, choice)
-            groups = pipeline.triage(letters).limit(pipeline.GROUPS).collect()
-            done = _do(work, manager, action, letters, to) if do and groups else None
+            tally, done = pipeline.tally(letters), None
+            if do:
+                done = _do(work, manager, action, letters, to) if tally.groups else pipeline.Done()
+                done = replace(done, settled=settled + done.settled)
             told = import_module("waypost.spark.pipelines.deadletters_report").report(
-                groups, action=action or "", done=done
+                tally, action=action or "", done=done
             )
     tell(told, report, "deadletters", as_json=as_json)
 

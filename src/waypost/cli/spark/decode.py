@@ -1,10 +1,12 @@
 """`waypost spark decode`: captures, raw packets and archives to columns."""
 
+from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from waypost.cli.program import Failure
 from waypost.cli.spark.archive import place
 from waypost.cli.spark.common import Conf, Json, Master, Quiet, ReportFolder, Work, tell, working
 
@@ -21,7 +23,10 @@ def decode(
         typer.Option("--as", help="What the files are, instead of looking at how they begin."),
     ] = None,
     out: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the columns.")] = "",
-    form: Annotated[Literal["parquet", "csv", "json"], typer.Option("--format", help="How to write them.")] = "parquet",
+    form: Annotated[
+        Literal["parquet", "csv", "json"] | None,
+        typer.Option("--format", help="How to write them; parquet unless given."),
+    ] = None,
     columns: Annotated[
         str, typer.Option(metavar="NAMES", help="Which columns to write, joined with commas; all unless given.")
     ] = "",
@@ -34,19 +39,25 @@ def decode(
     """Turn packets into columns, by the million; `waypost decode` shows single ones, field by field.
 
     FILE is a pcap or pcapng capture, raw packets, hexadecimal text, Parquet with a column `packet`, or an archive.
-    What is no packet has its reason in the column packet_error.
+    What is no packet has its reason in the column packet_error. A file that cannot be read makes the exit code 1.
 
     \b
     waypost spark decode traffic.pcapng --out columns
     waypost spark decode ./archive --as archive --out labels --format csv --columns queue,seq,label,body_text
     """
+    for option, value in (("--format", form), ("--columns", columns)):
+        if value and not out:
+            raise typer.BadParameter("it goes with --out only", param_hint=option)
     with working(context, "decode", master=master, conf=conf, quiet=quiet) as work:
         pipeline = import_module("waypost.spark.pipelines.decode")
         found = pipeline.decoded(_packets(work, [place(name) for name in files], kind))
         if out:
-            pipeline.write(found, place(out), form, [name.strip() for name in columns.split(",") if name.strip()])
-        told = import_module("waypost.spark.pipelines.decode_report").report(found, origin=", ".join(files))
+            names = [name.strip() for name in columns.split(",") if name.strip()]
+            pipeline.write(found, place(out), form or "parquet", names)
+        told, is_whole = import_module("waypost.spark.pipelines.decode_report").report(found, origin=", ".join(files))
     tell(told, report, "decode", as_json=as_json)
+    if not is_whole:
+        raise Failure(told.summary, "the report says what is wrong with each file.")
 
 
 def _packets(work: Work, files: list[str], kind: str | None) -> "DataFrame":
@@ -58,7 +69,8 @@ def _packets(work: Work, files: list[str], kind: str | None) -> "DataFrame":
         case "parquet":
             found = work.spark.read.parquet(*files)
         case "archive":
-            found = import_module("waypost.spark.pipelines.archived").read_archive(work.spark, files[0])
+            read = import_module("waypost.spark.pipelines.archived").read_archive
+            found = reduce(lambda some, more: some.unionByName(more), [read(work.spark, name) for name in files])
         case _:
             found = import_module("waypost.spark.pipelines.decode").read_packets(work.spark, files, kind or "")
     return found

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # A name, which may be a format name with a sign of its own, and the sign behind it.
 _PAIR: Final = re.compile(r"((?:(?:DIRECT|PUBLIC|PRIVATE|MACHINE|CONNECTOR|DL|MULTICAST)=)?[^=]+)=(.+)", re.IGNORECASE)
 _PAIR_COLUMNS: Final = 2
+_FASTEST: Final = 1_000_000_000
 
 
 def replay(
@@ -41,7 +42,9 @@ def replay(
     relabel: Annotated[
         str, typer.Option(metavar="TEXT", help="The new label; {label} stands for the old one.")
     ] = "{label}",
-    rate: Annotated[float | None, typer.Option(metavar="N", min=0.01, help="Messages in a second at most.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="N", min=0.01, max=_FASTEST, help="Messages in a second at most.")
+    ] = None,
     delivery: Annotated[
         Literal["exactly-once", "at-least-once"], typer.Option(help="at-least-once for nontransactional queues.")
     ] = "exactly-once",
@@ -80,7 +83,9 @@ def replay(
         pipeline = import_module("waypost.spark.pipelines.replay")
         chosen = pipeline.Wanted(**wanted)
         known = name or pipeline.replay_id(path, chosen, work.target.url)
-        plan = pipeline.make_plan(work.spark, path, chosen, name=known, size=pipeline.chunk_size(rate))
+        plan = pipeline.make_plan(
+            work.spark, path, chosen, name=known, target=work.target.url, size=pipeline.chunk_size(rate)
+        )
         sent = 0
         if do:
             sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": work.target.url})

@@ -14,6 +14,7 @@ sent first and taken out then, and if the program ends just there, they are sent
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
 
 from waypost.arrow import schema
@@ -35,7 +36,7 @@ from waypost.wire.message_class import NEGATIVE, MessageClass
 if TYPE_CHECKING:
     from waypost import Manager, Message
 
-# The letters that a report tells apart.
+# How many groups of letters a report lists.
 GROUPS: Final = 1000
 QUEUES: Final = (r"system$;deadletter", r"system$;deadxact")
 RECEIPTS: Final = "waypost.deadletters"
@@ -46,6 +47,7 @@ _PREFIX: Final = "MQMSG_CLASS_NACK_"
 REASONS: Final = {
     each.name.removeprefix(_PREFIX).lower().replace("_", "-"): each for each in MessageClass if each & NEGATIVE
 }
+_CLASS: Final = re.compile(r"0x[0-9a-fA-F]{1,4}")
 # The letter was of the wrong kind for its queue, so what is sent now is of the other.
 _WRONG_KIND: Final = (
     MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q,
@@ -94,7 +96,7 @@ def class_of(reason: str) -> int:
     """The class that a word, or its number as 0x8002, stands for."""
     if reason.lower() in REASONS:
         return REASONS[reason.lower()]
-    with suppress(ValueError):
+    if _CLASS.fullmatch(reason):
         return int(reason, 16)
     raise InvalidParameter(f"there is no reason {reason!r}; there are {', '.join(REASONS)}, and numbers like 0x8002")
 
@@ -137,6 +139,28 @@ def triage(letters: DataFrame) -> DataFrame:
         )
         .orderBy(sf.desc("letters"), "reason", "dest_queue", "label_form", "body_kind")
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Letters as a report needs them: the greatest groups of `triage`, and all letters by reason, the most first.
+
+    A row of `reasons` has the `letters`, the `oldest` and the number of `groups` of a reason.
+    """
+
+    groups: Sequence[Row]
+    reasons: Sequence[Row]
+
+
+def tally(letters: DataFrame) -> Tally:
+    """Reads the letters once, so that groups and reasons are of the same letters."""
+    groups = triage(letters).persist()
+    try:
+        counts = (sf.sum("letters").alias("letters"), sf.count("*").alias("groups"), sf.min("oldest").alias("oldest"))
+        reasons = groups.groupBy("reason", "message_class").agg(*counts).orderBy(sf.desc("letters"), "reason")
+        return Tally(groups.limit(GROUPS).collect(), reasons.collect())
+    finally:
+        groups.unpersist()
 
 
 @dataclass(frozen=True, slots=True)

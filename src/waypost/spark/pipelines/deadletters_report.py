@@ -1,15 +1,15 @@
 """The report on dead letters: why, where to, which, how old; and what was done with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import Row
 
 from waypost.spark.pipelines import plots
-from waypost.spark.pipelines.deadletters import Done
+from waypost.spark.pipelines.deadletters import Done, Tally
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table
+from waypost.spark.pipelines.report_values import in_utc
 from waypost.wire.message_class import meaning
 
 FIGURES: Final = 5
@@ -34,24 +34,19 @@ _GROUPS: Final = (
 )
 
 
-def report(groups: Sequence[Row], *, action: str = "", done: Done | None = None, now: datetime | None = None) -> Report:
-    """On the groups that `triage` made of the letters, before anything was done with them.
+def report(tally: Tally, *, action: str = "", done: Done | None = None, now: datetime | None = None) -> Report:
+    """On the letters as they were before anything was done with them.
 
     Without `done` nothing was, and `action` tells what would be.
     """
     now = now or datetime.now(UTC)
-    total = sum(row["letters"] for row in groups)
-    reasons = _reasons(groups)
-    sections = [Section("Reasons", "", _reason_parts(reasons))] if groups else []
-    if groups:
-        records = [_record(row, now) for row in groups]
-        text = "In the form of a label, # stands for numbers and GUIDs."
-        sections.append(Section("Letters", text, [Table.of("letters", "Groups", _GROUPS, records)]))
-    oldest = min((row["oldest"] for row in groups if row["oldest"] is not None), default=None)
+    total = sum(row["letters"] for row in tally.reasons)
+    sections = [Section("Reasons", "", _reason_parts(tally.reasons)), _groups(tally, now)] if total else []
+    ages = [age for row in tally.reasons if (age := _age(row["oldest"], now)) is not None]
     figures = [Figure("Letters", total)]
-    if oldest is not None:
-        figures.append(Figure("Oldest", (now - _aware(oldest)).total_seconds(), Kind.SECONDS))
-    figures += [Figure(reason.word, reason.letters, note=reason.meaning) for reason in reasons[:FIGURES]]
+    if ages:
+        figures.append(Figure("Oldest", max(ages), Kind.SECONDS))
+    figures += [Figure(row["reason"], row["letters"], note=_meaning(row)) for row in tally.reasons[:FIGURES]]
     figures += _done_figures(done)
     return Report("Dead letters", _summary(total, action, done), figures, sections, made=now)
 
@@ -63,7 +58,16 @@ def _summary(total: int, action: str, done: Done | None) -> str:
         return f"There {'is' if total == 1 else 'are'} {letters}." if total else "There is no dead letter."
     if done is None:
         return f"{letters} would be {verb}; nothing was done."
-    return f"{done.removed:,} of {letters} {'was' if done.removed == 1 else 'were'} {verb}."
+    if not total:
+        return f"No dead letter was {verb}.{_settled(done.settled)}"
+    return f"{done.removed:,} of {letters} {'was' if done.removed == 1 else 'were'} {verb}.{_settled(done.settled)}"
+
+
+def _settled(count: int) -> str:
+    """A sentence more, if there is something to tell."""
+    if not count:
+        return ""
+    return f" {count:,} {'letter was' if count == 1 else 'letters were'} sent by an earlier run, which was interrupted."
 
 
 def _done_figures(done: Done | None) -> list[Figure]:
@@ -79,47 +83,29 @@ def _done_figures(done: Done | None) -> list[Figure]:
     return found
 
 
-@dataclass(slots=True)
-class _Reason:
-    word: str
-    meaning: str
-    letters: int = 0
-    oldest: datetime | None = None
+def _meaning(row: Row) -> str:
+    return "the packet is malformed" if row["message_class"] is None else meaning(row["message_class"])
 
 
-def _reasons(groups: Sequence[Row]) -> list[_Reason]:
-    """The most frequent first."""
-    found: dict[str, _Reason] = {}
-    for row in groups:
-        reason = found.setdefault(row["reason"], _Reason(row["reason"], _meaning(row["message_class"])))
-        reason.letters += row["letters"]
-        oldest = None if row["oldest"] is None else _aware(row["oldest"])
-        reason.oldest = min((each for each in (reason.oldest, oldest) if each is not None), default=None)
-    return sorted(found.values(), key=lambda each: -each.letters)
-
-
-def _meaning(message_class: int | None) -> str:
-    return "the packet is malformed" if message_class is None else meaning(message_class)
-
-
-def _reason_parts(reasons: list[_Reason]) -> list[Part]:
-    rows = [(each.word, each.meaning, each.letters, each.oldest) for each in reasons]
-    parts: list[Part] = [Table("reasons", "Why", _REASONS, rows)]
+def _reason_parts(reasons: Sequence[Row]) -> list[Part]:
+    records = [row.asDict() | {"meaning": _meaning(row)} for row in reasons]
+    parts: list[Part] = [Table.of("reasons", "Why", _REASONS, records)]
     if len(reasons) > 1:
-        values = {each.word: each.letters for each in reasons}
+        values = {row["reason"]: row["letters"] for row in reasons}
         parts.insert(0, plots.bars("reasons", "Letters by reason", values, text="Dead letters, by why they died."))
-    if any(each.word in _WRONG_KIND for each in reasons):
+    if any(row["reason"] in _WRONG_KIND for row in reasons):
         parts.append(Note("Letters of the wrong kind for their queue are sent again as the other kind."))
     return parts
 
 
-def _record(row: Row, now: datetime) -> dict[str, object]:
-    return row.asDict() | {
-        "age": None if row["oldest"] is None else (now - _aware(row["oldest"])).total_seconds(),
-        "newest_age": None if row["newest"] is None else (now - _aware(row["newest"])).total_seconds(),
-    }
+def _groups(tally: Tally, now: datetime) -> Section:
+    records = [
+        row.asDict() | {"age": _age(row["oldest"], now), "newest_age": _age(row["newest"], now)} for row in tally.groups
+    ]
+    total = sum(row["groups"] for row in tally.reasons)
+    text = "In the form of a label, # stands for numbers and GUIDs."
+    return Section("Letters", text, [Table.of("letters", "Groups", _GROUPS, records, total=total)])
 
 
-def _aware(moment: datetime) -> datetime:
-    """Spark hands out local times without a zone."""
-    return moment.astimezone(UTC)
+def _age(moment: datetime | None, now: datetime) -> float | None:
+    return None if moment is None else (now - in_utc(moment)).total_seconds()

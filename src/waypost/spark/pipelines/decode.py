@@ -8,6 +8,7 @@ A packet that is none has null in every column of a message, and `packet_error` 
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -110,13 +111,10 @@ def _decoder(columns: tuple[str, ...]) -> Callable[[_Batches], _Batches]:
 def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None:
     """As parquet, csv or json; all columns if none are given. In CSV and JSON, ids are hexadecimal and bytes base64.
 
-    Files of an earlier run are replaced. Raises InvalidParameter for a column that there is not, and for a folder that
-    has something else in it, which would be gone.
+    Files of an earlier run are replaced. Raises InvalidParameter for a column that there is not, and for a file or a
+    folder with something else in it, which would be gone.
     """
-    folder = local_folder(path)
-    others = [] if folder is None else [each.name for each in folder.iterdir() if not _OURS.match(each.name)]
-    if others:
-        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; name a folder of its own")
+    _check_place(path)
     unknown = [name for name in columns if name not in rows.columns]
     if unknown:
         raise InvalidParameter(f"there is no column {unknown[0]!r}; there are {', '.join(rows.columns)}")
@@ -126,6 +124,17 @@ def write(rows: DataFrame, path: str, form: str, columns: Sequence[str]) -> None
         chosen = chosen.withColumns(texts)
     writer = chosen.write.mode("overwrite").option("compression", "zstd" if form == "parquet" else "none")
     writer.options(header=True).format(form).save(path)
+
+
+def _check_place(path: str) -> None:
+    folder = local_folder(path)
+    # What follows the scheme is a path as it stands.
+    file = Path(path.removeprefix("file:"))
+    if folder is None and file.exists() and not file.is_dir():
+        raise InvalidParameter(f"{path} is a file, which would be deleted; name a folder")
+    others = [] if folder is None else [each.name for each in folder.iterdir() if not _OURS.match(each.name)]
+    if others:
+        raise InvalidParameter(f"{path} has {others[0]!r} in it, which would be deleted; name a folder of its own")
 
 
 def _binaries(rows: DataFrame) -> list[str]:

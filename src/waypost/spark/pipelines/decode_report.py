@@ -1,9 +1,9 @@
 """The report on packets that were decoded: what they are, and which are none."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
@@ -11,6 +11,8 @@ from waypost.spark.pipelines.report import Column, Figure, Kind, Part, Report, S
 from waypost.wire.message_class import meaning
 
 LISTED: Final = 1000
+# How many files the summary names.
+NAMED: Final = 3
 _COUNT: Final = Column("packets", "Packets", Kind.COUNT)
 _CLASSES: Final = (Column("message_class", "Class", Kind.CODE), Column("meaning", "What it says"), _COUNT)
 _QUEUES: Final = (
@@ -26,64 +28,86 @@ _ERRORS: Final = (Column("packet_error", "Why"), _COUNT)
 _FILES: Final = (Column("file", "File", Kind.CODE), Column("file_error", "Problem"))
 
 
-def report(decoded: DataFrame, *, origin: str = "") -> Report:
-    """Looks at the packets once. The rows are those of `decoded` with all columns."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The first rows, and how many there are in all."""
+
+    rows: Sequence[Row]
+    total: int
+
+    @classmethod
+    def of(cls, ordered: DataFrame) -> "_Listed":
+        rows = ordered.limit(LISTED).collect()
+        return cls(rows, len(rows) if len(rows) < LISTED else ordered.count())
+
+    def table(self, name: str, title: str, columns: Sequence[Column]) -> Table:
+        return Table.of(name, title, columns, [row.asDict() for row in self.rows], total=self.total)
+
+
+def report(decoded: DataFrame, *, origin: str = "") -> tuple[Report, bool]:
+    """Looks at the packets once. The rows are those of `decoded` with all columns.
+
+    With the report comes whether all files were read to their end.
+    """
     kept = decoded.drop("body", "packet", "extension", "body_text").persist()
     try:
-        return _report(kept, origin)
+        failed = _failed(kept)
+        return _report(kept, failed, origin), not failed.total
     finally:
         kept.unpersist()
 
 
-def _report(rows: DataFrame, origin: str) -> Report:
-    failed = _failed(rows)
+def _report(rows: DataFrame, failed: _Listed, origin: str) -> Report:
     packets = rows.where("file_error is null") if "file_error" in rows.columns else rows
-    sound = packets.where("packet_error is null")
-    classes = _counted(sound, sf.col("message_class"), "message_class")
-    errors = _counted(packets.where("packet_error is not null"), sf.col("packet_error"), "packet_error")
+    sound, malformed = packets.where("packet_error is null"), packets.where("packet_error is not null")
+    good, bad = sound.count(), malformed.count()
     queues = _queues(sound)
-    good, bad = (sum(row["packets"] for row in found) for found in (classes, errors))
     figures = [
         Figure("Messages", good),
         Figure("Malformed", bad, tone=Tone.of_problems(bad)),
-        Figure("Queues", len(queues), note="that they are for"),
+        Figure("Queues", queues.total, note="that they are for"),
     ]
-    if failed:
-        figures.append(Figure("Files", len(failed), note="could not be read to their end", tone=Tone.BAD))
-    contents: list[Part] = [
-        Table.of("classes", "Classes", _CLASSES, [_class(row) for row in classes]),
-        _table("queues", "Destinations", _QUEUES, queues),
-    ]
+    if failed.total:
+        figures.append(Figure("Files", failed.total, note="could not be read to their end", tone=Tone.BAD))
+    contents: list[Part] = [_classes(sound), queues.table("queues", "Destinations", _QUEUES)]
     if "body_kind" in rows.columns:
-        contents.append(_table("kinds", "Bodies", _KINDS, _counted(sound, sf.col("body_kind"), "body_kind")))
+        contents.append(_counted(sound, "body_kind").table("kinds", "Bodies", _KINDS))
     sections = [Section("Messages", "", contents)]
     problems: list[Part] = []
-    if errors:
-        problems.append(_table("malformed", "Malformed packets", _ERRORS, errors))
-    if failed:
-        problems.append(_table("files", "Files", _FILES, failed))
+    if bad:
+        problems.append(_counted(malformed, "packet_error").table("malformed", "Malformed packets", _ERRORS))
+    if failed.total:
+        problems.append(failed.table("files", "Files", _FILES))
     if problems:
         sections.append(Section("Problems", "", problems))
-    told = f"{_told(good, 'message was', 'messages were')} decoded; {_told(bad, 'packet is', 'packets are')} malformed."
-    return Report("Decoded packets", told, figures, sections, origin)
+    return Report("Decoded packets", _summary(good, bad, failed), figures, sections, origin)
+
+
+def _summary(good: int, bad: int, failed: _Listed) -> str:
+    told = f"{_told(good, 'message was', 'messages were')} decoded; {_told(bad, 'packet is', 'packets are')} malformed"
+    if not failed.total:
+        return f"{told}."
+    names = ", ".join(row["file"] for row in failed.rows[:NAMED])
+    more = f" and {failed.total - NAMED:,} more" if failed.total > NAMED else ""
+    return f"{told}; could not be read to the end: {names}{more}."
 
 
 def _told(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _failed(rows: DataFrame) -> list[Row]:
+def _failed(rows: DataFrame) -> _Listed:
     if "file_error" not in rows.columns:
-        return []
-    return rows.where("file_error is not null").select("file", "file_error").orderBy("file").limit(LISTED).collect()
+        return _Listed([], 0)
+    return _Listed.of(rows.where("file_error is not null").select("file", "file_error").orderBy("file"))
 
 
-def _counted(rows: DataFrame, value: SparkColumn, name: str) -> list[Row]:
-    found = rows.groupBy(value.alias(name)).agg(sf.count("*").alias("packets"))
-    return found.orderBy(sf.desc("packets"), name).limit(LISTED).collect()
+def _counted(rows: DataFrame, name: str) -> _Listed:
+    found = rows.groupBy(name).agg(sf.count("*").alias("packets"))
+    return _Listed.of(found.orderBy(sf.desc("packets"), name))
 
 
-def _queues(rows: DataFrame) -> list[Row]:
+def _queues(rows: DataFrame) -> _Listed:
     found = rows.groupBy("dest_queue").agg(
         sf.count("*").alias("packets"),
         sf.coalesce(sf.sum("body_size"), sf.lit(0)).alias("bytes"),
@@ -91,13 +115,14 @@ def _queues(rows: DataFrame) -> list[Row]:
         sf.min("sent_time").alias("first"),
         sf.max("sent_time").alias("last"),
     )
-    return found.orderBy(sf.desc("packets"), "dest_queue").limit(LISTED).collect()
+    return _Listed.of(found.orderBy(sf.desc("packets"), "dest_queue"))
+
+
+def _classes(rows: DataFrame) -> Table:
+    found = _counted(rows, "message_class")
+    return Table.of("classes", "Classes", _CLASSES, [_class(row) for row in found.rows], total=found.total)
 
 
 def _class(row: Row) -> dict[str, object]:
     number = row["message_class"]
     return {"message_class": f"0x{number:04X}", "meaning": meaning(number), "packets": row["packets"]}
-
-
-def _table(name: str, title: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    return Table.of(name, title, columns, [row.asDict() for row in rows])

@@ -6,16 +6,18 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as sf
 
 from waypost.spark.pipelines import plots
 from waypost.spark.pipelines.inventory import arrivals, bucket_for, inventory, kinds, priorities, streams, talkers
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table, Tone
-from waypost.spark.pipelines.report_values import shown
+from waypost.spark.pipelines.report_values import in_utc, shown
 
 DRAWN: Final = 12
 LISTED: Final = 1000
 
 _QUEUE: Final = Column("queue", "Queue", Kind.CODE)
+_PRIORITY: Final = Column("priority", "Priority", Kind.COUNT)
 _AMOUNT: Final = (Column("messages", "Messages", Kind.COUNT), Column("bytes", "Bytes", Kind.BYTES))
 _QUEUES: Final = (
     _QUEUE,
@@ -113,11 +115,11 @@ def _times(messages: DataFrame, queues: Sequence[Row]) -> list[Part]:
     parts: list[Part] = [_table("ages", "Ages", _AGES, queues)]
     if not known:
         return parts
-    span = max(row["newest"] for row in known) - min(row["oldest"] for row in known)
+    span = max(in_utc(row["newest"]) for row in known) - min(in_utc(row["oldest"]) for row in known)
     bucket = bucket_for(span.total_seconds())
     found = arrivals(messages, bucket).collect()
     text = f"Messages in each {shown(bucket, Kind.SECONDS)}, by when they arrived."
-    starts, counts = [row["start"] for row in found], [row["messages"] for row in found]
+    starts, counts = [in_utc(row["start"]) for row in found], [row["messages"] for row in found]
     columns = (Column("start", "From", Kind.TIME), *_AMOUNT)
     return [
         plots.columns("arrivals", "Arrivals", starts, counts, width_s=bucket, text=text),
@@ -127,19 +129,14 @@ def _times(messages: DataFrame, queues: Sequence[Row]) -> list[Part]:
 
 
 def _contents(messages: DataFrame) -> list[Part]:
-    bodies = kinds(messages).limit(LISTED).collect()
-    busy = talkers(messages).limit(LISTED).collect()
-    levels = priorities(messages).limit(LISTED).collect()
-    by_kind: dict[str, int] = {}
-    for row in bodies:
-        name = row["kind"] or "?"
-        by_kind[name] = by_kind.get(name, 0) + row["messages"]
-    most = dict(sorted(by_kind.items(), key=lambda item: -item[1])[:DRAWN])
+    bodies = kinds(messages)
+    by_kind = bodies.groupBy("kind").agg(sf.sum("messages").alias("messages")).orderBy(sf.desc("messages"), "kind")
+    most = {row["kind"] or "?": row["messages"] for row in by_kind.limit(DRAWN).collect()}
     return [
         plots.bars("kinds", "Kinds of bodies", most, text="Messages by what their bodies are."),
-        _table("kinds", "Bodies by queue", (_QUEUE, Column("kind", "Kind"), *_AMOUNT), bodies),
-        _table("talkers", "Senders", (Column("source_qm", "Source", Kind.GUID), _QUEUE, *_AMOUNT), busy),
-        _table("priorities", "Priorities", (_QUEUE, Column("priority", "Priority", Kind.COUNT), *_AMOUNT), levels),
+        _cut("kinds", "Bodies by queue", (_QUEUE, Column("kind", "Kind"), *_AMOUNT), bodies),
+        _cut("talkers", "Senders", (Column("source_qm", "Source", Kind.GUID), _QUEUE, *_AMOUNT), talkers(messages)),
+        _cut("priorities", "Priorities", (_QUEUE, _PRIORITY, *_AMOUNT), priorities(messages)),
     ]
 
 
@@ -162,3 +159,10 @@ def _checks(checked: Sequence[Row]) -> list[Section]:
 
 def _table(name: str, title: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
     return Table.of(name, title, columns, [row.asDict() for row in rows])
+
+
+def _cut(name: str, title: str, columns: Sequence[Column], found: DataFrame) -> Table:
+    """A table of the first rows, which says how many there are."""
+    rows = found.limit(LISTED).collect()
+    total = found.count() if len(rows) == LISTED else None
+    return replace(_table(name, title, columns, rows), total=total)

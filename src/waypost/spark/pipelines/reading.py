@@ -11,7 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from waypost.arrow.schema import ALL
+from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.archived import read_archive
+from waypost.spark.pipelines.decode import DECODED, PACKET, decoded
 
 # .\private$\orders is a queue, ./orders a folder.
 _PATH: Final = re.compile(r"/|~/|\.{1,2}(?:/|$)|\w+:/")
@@ -27,12 +29,14 @@ def read_messages(
     spark: SparkSession, sources: Sequence[str], columns: Sequence[str], options: Mapping[str, str]
 ) -> DataFrame:
     """These columns of all sources together: folders are archives, *.parquet is read as it is, the rest are queues.
+    What files have no column for is made from their column `packet`.
 
-    `options` are those of format("msmq"). Without sources they have to say which queues.
+    `options` are those of format("msmq"). Without sources they have to say which queues. Raises
+    InvalidParameter for files that have neither a column nor the packets to make it from.
     """
     paths = [source for source in sources if is_path(source)]
     queues = [source for source in sources if not is_path(source)]
-    found = [_read_path(spark, path).select(*columns) for path in paths]
+    found = [_chosen(_read_path(spark, path), path, columns) for path in paths]
     if queues or not paths:
         # A queue has no columns that were not asked for: their bytes need not be looked at.
         reader = spark.read.format("msmq").options(**options).schema(schema_of(columns))
@@ -49,3 +53,19 @@ def _read_path(spark: SparkSession, path: str) -> DataFrame:
         # Java may have started in another folder.
         path = str(Path(path).expanduser().absolute())
     return spark.read.parquet(path) if path.endswith(".parquet") else read_archive(spark, path)
+
+
+def _chosen(rows: DataFrame, path: str, columns: Sequence[str]) -> DataFrame:
+    # Spark does not tell capital letters from small ones.
+    there = {name.lower() for name in rows.columns}
+    missing = [name for name in columns if name not in there]
+    if not missing:
+        return rows.select(*columns)
+    made = DECODED if dict(rows.dtypes).get(PACKET) == "binary" else ()
+    lost = [name for name in missing if name not in made]
+    if lost:
+        raise InvalidParameter(
+            f"{path} has no column {lost[0]!r}, and none to make it from; do without it, or name files that have it"
+        )
+    given = [name for name in columns if name in there and name != PACKET]
+    return decoded(rows.select(*given, PACKET), missing).select(*columns)

@@ -8,21 +8,25 @@ The plan divides the messages into chunks and is written into the archive before
 chunk is one transaction of the sink, named after the replay and its number, and noted in _replays/ID/sent when it is
 done. If everything ends between the two, the next run sends the chunk again under the same name, and the queue manager
 knows that it has it. The id is made from what is asked for, so that the same command goes on with the same replay, and
-sends nothing once it is complete; another id is another replay.
+sends nothing once it is complete; another id is another replay. What was asked for is kept in _replays/ID/options: a
+plan goes on with the same only.
 """
 
 import json
+import shlex
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
+from waypost.errors import InvalidParameter
 from waypost.spark.pipelines.archived import read_archive
 from waypost.spark.pipelines.manifest import digest, flush, is_path_missing, local_folder
 from waypost.spark.pipelines.sending import SENT, Delivery, Sink, like
@@ -30,6 +34,8 @@ from waypost.spark.pipelines.sending import SENT, Delivery, Sink, like
 REPLAYS: Final = "_replays"
 MESSAGES_PER_CHUNK: Final = 10_000
 _CHUNK: Final = "number long, batch string, queue string, first_seq long, last_seq long, messages long, digest string"
+_OPTIONS: Final = "options string"
+_LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +68,29 @@ class Wanted:
         changed = found.withColumns({"dest_queue": self._destination(), "label": self._label()})
         return changed.select("batch", "queue", "seq", *SENT)
 
+    def options(self, target: str) -> str:
+        """What decides what goes out, and where, as the command line has it. What is as usual is left out."""
+        usual = Wanted()
+        given = [
+            ("--url", target, ""),
+            ("--queue", self.queue, usual.queue),
+            ("--label", self.label_pattern, usual.label_pattern),
+            ("--since", self.since.isoformat() if self.since else "", ""),
+            ("--until", self.until.isoformat() if self.until else "", ""),
+            ("--relabel", self.label, usual.label),
+            *(("--map", f"{name}={to}", "") for name, to in sorted(self._pairs().items())),
+        ]
+        return shlex.join(word for option, value, otherwise in given if value != otherwise for word in (option, value))
+
+    def _pairs(self) -> dict[str, str]:
+        """Each name once, whatever its case."""
+        return {name.lower(): to for name, to in self.destinations.items()}
+
     def _destination(self) -> Column:
         if not self.destinations:
             return sf.col("dest_queue")
         # A map of Spark has each key once.
-        pairs = {name.lower(): to for name, to in self.destinations.items()}
+        pairs = self._pairs()
         known = sf.create_map(*(sf.lit(part) for pair in pairs.items() for part in pair))
         names = [name for column in ("queue", "dest_queue") for name in (sf.lower(column), _last_part(column))]
         return sf.coalesce(*(sf.try_element_at(known, name) for name in names), "dest_queue")
@@ -107,6 +131,7 @@ class Plan:
     path: str
     name: str
     wanted: Wanted
+    options: str
     chunks: list[Chunk]
     sent: set[int]
     is_saved: bool
@@ -120,7 +145,9 @@ class Plan:
         return sum(chunk.messages for chunk in self.chunks if chunk.number in self.sent)
 
     def save(self) -> None:
-        _write(self.spark, self.path, f"{REPLAYS}/{self.name}/plan", self.chunks)
+        """The options first, so that there is no plan without them."""
+        _write(self.spark, self.path, f"{REPLAYS}/{self.name}/options", [{"options": self.options}], _OPTIONS)
+        _write_chunks(self.spark, self.path, f"{REPLAYS}/{self.name}/plan", self.chunks)
 
     def outgoing(self, chunk: Chunk) -> DataFrame:
         """In the order of their arrival."""
@@ -131,20 +158,45 @@ class Plan:
         return found.coalesce(1).sortWithinPartitions("seq")
 
     def note(self, chunk: Chunk) -> None:
-        _write(self.spark, self.path, f"{REPLAYS}/{self.name}/sent/{chunk.number}", [chunk])
+        _write_chunks(self.spark, self.path, f"{REPLAYS}/{self.name}/sent/{chunk.number}", [chunk])
         self.sent.add(chunk.number)
 
 
-def make_plan(spark: SparkSession, path: str, wanted: Wanted, *, name: str, size: int = MESSAGES_PER_CHUNK) -> Plan:
-    """The plan of the replay with this name: the one that there is, whatever the size, or else a new one."""
+def make_plan(
+    spark: SparkSession,
+    path: str,
+    wanted: Wanted,
+    *,
+    name: str,
+    target: str = "",
+    size: int = MESSAGES_PER_CHUNK,
+) -> Plan:
+    """The plan of the replay with this name: the one that there is, whatever the size, or else a new one.
+
+    `target` says where the messages go. Raises InvalidParameter if the plan that there is was made for other messages,
+    or for another target.
+    """
     path = path.rstrip("/")
-    chunks = _read(spark, f"{path}/{REPLAYS}/{name}/plan")
-    sent = _read(spark, f"{path}/{REPLAYS}/{name}/sent") or []
+    place = f"{path}/{REPLAYS}/{name}"
+    options = wanted.options(target)
+    chunks = _read_chunks(spark, f"{place}/plan")
     if not chunks:
         # An empty plan is also what a run leaves that was killed while it saved one.
         chunks = divided(wanted.of(read_archive(spark, path)), size)
-        return Plan(spark, path, name, wanted, chunks, set(), is_saved=False)
-    return Plan(spark, path, name, wanted, chunks, {chunk.number for chunk in sent}, is_saved=True)
+        return Plan(spark, path, name, wanted, options, chunks, set(), is_saved=False)
+    _check_options(spark, place, name, options)
+    sent = {chunk.number for chunk in _read_chunks(spark, f"{place}/sent")}
+    return Plan(spark, path, name, wanted, options, chunks, sent, is_saved=True)
+
+
+def _check_options(spark: SparkSession, place: str, name: str, options: str) -> None:
+    """With others, the chunks of a plan would be empty, or of other messages. Plans of earlier versions have none."""
+    for row in _read(spark, f"{place}/options", _OPTIONS):
+        if row.options != options:
+            begun = textwrap.shorten(row.options, _LONGEST, placeholder=" ...") or "none"
+            raise InvalidParameter(
+                f"the replay {name} was begun with other options ({begun}); give the same, or another --id"
+            )
 
 
 def divided(messages: DataFrame, size: int) -> list[Chunk]:
@@ -233,19 +285,28 @@ def _contents(messages: DataFrame, name: str) -> DataFrame:
     return messages.groupBy(name, content.alias("content")).agg(sf.count("*").alias("copies"))
 
 
-def _read(spark: SparkSession, place: str) -> list[Chunk] | None:
+def _read_chunks(spark: SparkSession, place: str) -> list[Chunk]:
+    found = (Chunk(**row.asDict()) for row in _read(spark, place, _CHUNK))
+    return sorted(found, key=lambda chunk: chunk.number)
+
+
+def _write_chunks(spark: SparkSession, path: str, name: str, chunks: list[Chunk]) -> None:
+    _write(spark, path, name, [asdict(chunk) for chunk in chunks], _CHUNK)
+
+
+def _read(spark: SparkSession, place: str, schema: str) -> list[Row]:
+    """Nothing if nothing was written there. A line that a crash of the computer has cut is none."""
     try:
-        found = spark.read.schema(_CHUNK).option("recursiveFileLookup", "true").json(place)
+        found = spark.read.schema(schema).option("recursiveFileLookup", "true").json(place)
     except AnalysisException as error:
         if is_path_missing(error):
-            return None
+            return []
         raise
-    return [Chunk(**row.asDict()) for row in found.where("number is not null").orderBy("number").collect()]
+    return found.where(sf.col(found.columns[0]).isNotNull()).collect()
 
 
-def _write(spark: SparkSession, path: str, name: str, chunks: list[Chunk]) -> None:
-    rows = spark.createDataFrame([asdict(chunk) for chunk in chunks], _CHUNK)
-    rows.coalesce(1).write.mode("overwrite").json(f"{path}/{name}")
+def _write(spark: SparkSession, path: str, name: str, rows: list[dict[str, Any]], schema: str) -> None:
+    spark.createDataFrame(rows, schema).coalesce(1).write.mode("overwrite").json(f"{path}/{name}")
     folder = local_folder(f"{path}/{name}")
     if folder is not None:
         flush(path, (f"{name}/{file.name}" for file in folder.iterdir()))

@@ -12,10 +12,14 @@ Texts may come out of messages and mean harm: whatever they hold is shown as tex
 """
 
 import csv
+import io
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from waypost.spark.pipelines.report_html import html_page
 from waypost.spark.pipelines.report_markdown import markdown_page
@@ -24,6 +28,10 @@ from waypost.spark.pipelines.report_svg import lone
 from waypost.spark.pipelines.report_values import Kind, csv_cell
 
 __all__ = ["Column", "Figure", "Kind", "Note", "Part", "Paths", "Plot", "Report", "Section", "Table", "Tone"]
+
+# Where a folder says which files beside the pages are of its report: others are left alone.
+_NOTES: Final = ".waypost-report"
+_NAME: Final = re.compile(r"[\w-]+\.(csv|svg)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +58,51 @@ class Report:
         return [part for section in self.sections for part in section.parts]
 
     def write(self, folder: Path) -> Paths:
-        """Into a folder, which is made if it is not there. Files of an earlier report are replaced."""
+        """Into a folder, which is made if it is not there. Files of an earlier report are replaced or removed."""
+        tables = {folder / f"{part.name}.csv": _csv(part) for part in self.parts() if isinstance(part, Table)}
+        plots = {folder / f"{part.name}.svg": lone(part.svg) for part in self.parts() if isinstance(part, Plot)}
+        paths = Paths(folder / "report.md", folder / "report.html", list(tables), list(plots))
+        pages = {paths.markdown: markdown_page(self), paths.html: html_page(self)}
+        names = {path.name for path in (*tables, *plots)}
         folder.mkdir(parents=True, exist_ok=True)
-        tables = [_write_csv(folder, part) for part in self.parts() if isinstance(part, Table)]
-        plots = [_write_svg(folder, part) for part in self.parts() if isinstance(part, Plot)]
-        paths = Paths(folder / "report.md", folder / "report.html", tables, plots)
-        paths.markdown.write_text(markdown_page(self), encoding="utf-8")
-        paths.html.write_text(html_page(self), encoding="utf-8")
+        earlier = _noted(folder)
+        # Whoever writes next removes what this report leaves, even if it is interrupted.
+        _note(folder, names | earlier)
+        # Pages last: what they tell of is there.
+        for path, text in (tables | plots | pages).items():
+            _replace(path, text)
+        for name in earlier - names:
+            (folder / name).unlink(missing_ok=True)
+        _note(folder, names)
         return paths
 
 
-def _write_csv(folder: Path, table: Table) -> Path:
-    path = folder / f"{table.name}.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(column.name for column in table.columns)
-        writer.writerows([csv_cell(value) for value in row] for row in table.rows)
-    return path
+def _csv(table: Table) -> str:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(column.name for column in table.columns)
+    writer.writerows([csv_cell(value) for value in row] for row in table.rows)
+    return file.getvalue()
 
 
-def _write_svg(folder: Path, plot: Plot) -> Path:
-    path = folder / f"{plot.name}.svg"
-    path.write_text(lone(plot.svg), encoding="utf-8")
-    return path
+def _noted(folder: Path) -> set[str]:
+    """The files beside the pages of the report that is in the folder. What is no name of such a file does not count."""
+    try:
+        lines = (folder / _NOTES).read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return set()
+    return {line for line in lines if _NAME.fullmatch(line)}
+
+
+def _note(folder: Path, names: set[str]) -> None:
+    _replace(folder / _NOTES, "".join(f"{name}\n" for name in sorted(names)))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Nobody sees half of it."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -46,8 +46,7 @@ def shown(value: object, kind: Kind = Kind.TEXT) -> str:
         case timedelta():
             return _number(value.total_seconds(), Kind.SECONDS)
         case datetime():
-            moment = value.astimezone(UTC) if value.tzinfo else value
-            return moment.strftime("%Y-%m-%d %H:%M:%S")
+            return in_utc(value).strftime("%Y-%m-%d %H:%M:%S")
         case bytes() | bytearray():
             return value.hex()
         case str():
@@ -55,6 +54,11 @@ def shown(value: object, kind: Kind = Kind.TEXT) -> str:
         case Sequence():
             return ", ".join(shown(each, kind) for each in value)
     return clean(str(value))
+
+
+def in_utc(value: datetime) -> datetime:
+    """Spark hands out local times without a zone."""
+    return value.astimezone(UTC)
 
 
 def _number(value: float, kind: Kind) -> str:
@@ -127,7 +131,7 @@ def csv_cell(value: object) -> str:
         case int() | float():
             return str(value)
         case datetime():
-            return value.isoformat()
+            return in_utc(value).isoformat()
         case timedelta():
             return str(value.total_seconds())
         case bytes() | bytearray():
