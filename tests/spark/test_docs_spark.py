@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ import waypost.spark
 from tests.crash.daemons import ROOT, Daemon
 from waypost.arrow.schema import ALL
 from waypost.spark import options, sink_columns
-from waypost.spark.session import LOCAL_SETTINGS, SETTINGS
+from waypost.spark.session import SETTINGS, local_settings
 
 PAGE = (ROOT / "docs/spark.md").read_text(encoding="utf-8")
 TOUR = ROOT / "examples/spark_tour.py"
@@ -102,9 +103,10 @@ def _word(kind: type[DataType]) -> str:
     return "integer" if kind in sink_columns._WHOLE else kind().simpleString()
 
 
-def test_the_settings_are_those_of_a_session() -> None:
+def test_the_settings_are_those_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     told = {name: row[1] for row in table("A session") for name in names(row[0])}
-    assert told == {**SETTINGS, **LOCAL_SETTINGS}
+    assert told == {**SETTINGS, **local_settings()}
 
 
 @pytest.mark.parametrize("sentence", [name for row in table("When something is wrong") for name in names(row[0])])
