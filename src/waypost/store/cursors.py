@@ -34,8 +34,8 @@ class Cursor(Protocol):
 def values(cursor: Cursor, keys: Sequence[bytes]) -> list[bytes]:
     """Reader.values.
 
-    Most keys that are asked for are neighbours in the table, and to walk takes half of the time of finding each. From
-    where they are not, it finds them.
+    Most keys that are asked for are neighbours in the table, and to walk takes a fifth less time than to find each.
+    From where they are not, it finds them.
     """
     found: list[bytes] = []
     size = 0
