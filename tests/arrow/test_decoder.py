@@ -15,6 +15,7 @@ from tests.wire.strategies import guids, texts, user_messages
 from tests.wire.vectors import VECTORS, frame, vector
 from waypost.arrow import schema
 from waypost.arrow.decoder import decode
+from waypost.arrow.names import Distinct
 from waypost.arrow.packets import ATTRIBUTES, MAX_BYTES, OnMalformed, Packets
 from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
@@ -382,6 +383,27 @@ def test_names_whose_hashes_are_alike_are_told_apart() -> None:
         message.user.source_queue_manager = name
         packets.append(message.encode())
     assert [row["source_qm"] for row in rows(packets, ["source_qm"])] == [guid_text(name) for name in names]
+
+
+def test_no_more_names_are_compared_with_each_other_than_a_slice_has() -> None:
+    """Arrow compares names whose hashes are alike, each with every other of one call."""
+    encoded = []
+
+    class Keys:
+        def __init__(self, names: pa.Array) -> None:
+            self._names = names
+
+        def __len__(self) -> int:
+            return len(self._names)
+
+        def slice(self, start: int, length: int) -> pa.Array:
+            encoded.append(min(length, len(self) - start))
+            return self._names.slice(start, length)
+
+    column = Distinct(9000)
+    column.put(np.arange(9000), Keys(pa.array([b"same"] * 9000)), bytes.decode)
+    assert encoded == [4096, 4096, 808]
+    assert column.strings(None).to_pylist() == ["same"] * 9000
 
 
 def test_reports_are_asked_for_by_a_flag_and_not_by_the_name_of_a_queue() -> None:
