@@ -111,14 +111,18 @@ def test_a_replay_to_another_computer_is_not_looked_for_here(
     assert "Queues of other computers are not looked into" in (tmp_path / "waypost-replay/report.md").read_text()
 
 
+def packet_with(store: Path, body: bytes) -> bytes:
+    with waypost.open(store, name="alpha") as manager:
+        queue = manager.create_queue("orders")
+        queue.send(body)
+        return queue.peek().packet
+
+
 def test_archives_are_decoded_together_and_tell_kinds_of_bodies(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with waypost.open(tmp_path / "store", name="alpha") as manager:
-        queue = manager.create_queue("orders")
-        queue.send(b"a body")
-        (packet,) = (each.packet for each in queue.browse())
+    packet = packet_with(tmp_path / "store", b"a body")
     archived(spark, tmp_path / "one", message(1, packet=packet))
     archived(spark, tmp_path / "two", message(2, packet=packet), message(3))
     both = CliRunner().invoke(app, ["spark", "decode", "one", "two", "--as", "archive"])
@@ -141,10 +145,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with waypost.open(tmp_path / "store", name="alpha") as manager:
-        queue = manager.create_queue("orders")
-        queue.send("text")
-        (tmp_path / "good.bin").write_bytes(next(each.packet for each in queue.browse()))
+    (tmp_path / "good.bin").write_bytes(packet_with(tmp_path / "store", b"a body"))
     result = CliRunner().invoke(app, ["spark", "decode", "gone.pcap", "good.bin", "--out", "out"])
     sentence = "1 message was decoded; 0 packets are malformed; could not be read to the end: "
     assert result.exit_code == 1
