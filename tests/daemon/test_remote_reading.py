@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import waypost
-from tests.crash.daemons import Daemon, loopback, start_all
+from tests.crash.daemons import Daemon, loopback, patience, start_all
 from waypost.daemon.loading import ConfigError, load
 from waypost.errors import (
     AccessDenied,
@@ -25,8 +25,8 @@ from waypost.errors import (
     TransactionUsage,
 )
 
-SECONDS: Final = 20
-QUICKLY: Final = ("remote.timeout_s=5", "remote.epm_port=0")
+SECONDS: Final = 60
+SETTINGS: Final = ("remote.timeout_s=60", "remote.epm_port=0")
 
 
 class Place:
@@ -45,11 +45,19 @@ class Place:
         own.send_many(bodies)
         return self.alpha.queue(self.beta_daemon.direct(name)), own
 
+    def await_read(self, own: waypost.Queue) -> None:
+        """Until a read waits at beta: one that begins while beta is away is told so."""
+        with patience(SECONDS, "no read waits") as turns:
+            for _ in turns:
+                explained = httpx.get(f"{self.beta_daemon.url}/api/explain", params={"queue": own.format_name})
+                if explained.json()["facts"]["waiting_reads"]:
+                    return
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("reading")
-    alpha, beta = (Daemon(folder, name, loopback(50 + at), *QUICKLY) for at, name in enumerate(("ALPHA", "BETA")))
+    alpha, beta = (Daemon(folder, name, loopback(50 + at), *SETTINGS) for at, name in enumerate(("ALPHA", "BETA")))
     beta.prepare()
     alpha.settings.append(f"routing.routes={beta.guid}={beta.address}")
     with ExitStack() as stack:
@@ -200,6 +208,7 @@ def test_a_wait_survives_a_restart_of_the_other_host(place: Place) -> None:
     received: list[str] = []
     reader = threading.Thread(target=lambda: received.append(queue.receive(SECONDS).text))
     reader.start()
+    place.await_read(own)
     with place.beta_daemon.down():
         pass
     with place.beta_daemon.connect() as beta:
@@ -210,7 +219,7 @@ def test_a_wait_survives_a_restart_of_the_other_host(place: Place) -> None:
 
 def test_a_daemon_stops_while_its_clients_wait_for_another(tmp_path: Path, place: Place) -> None:
     queue, own = place.queues()
-    with Daemon(tmp_path, "GAMMA", loopback(52), *QUICKLY) as gamma:
+    with Daemon(tmp_path, "GAMMA", loopback(52), *SETTINGS) as gamma:
         gamma.start()
         failures: list[Exception] = []
 
@@ -238,9 +247,9 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
     password.write_text("Secret!1\n", encoding="utf-8")
     server = Daemon(tmp_path, "SERVER", loopback(53), f"rpc.users_file={users}")
     known = Daemon(
-        tmp_path, "KNOWN", loopback(54), *QUICKLY, "remote.user=CORP\\alice", f"remote.password_file={password}"
+        tmp_path, "KNOWN", loopback(54), *SETTINGS, "remote.user=CORP\\alice", f"remote.password_file={password}"
     )
-    unknown = Daemon(tmp_path, "UNKNOWN", loopback(55), *QUICKLY)
+    unknown = Daemon(tmp_path, "UNKNOWN", loopback(55), *SETTINGS)
     with ExitStack() as stack:
         for daemon in (server, known, unknown):
             stack.enter_context(daemon)
