@@ -23,23 +23,10 @@ from waypost.arrow.packets import OnMalformed, Packets
 from waypost.cli import app
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines import deadletters as pipeline
-from waypost.spark.pipelines.deadletters import (
-    QUEUES,
-    RECEIPTS,
-    Choice,
-    Desk,
-    Done,
-    Tally,
-    chosen,
-    class_of,
-    drop,
-    park,
-    resend,
-    tally,
-    triage,
-    unparked,
-)
+from waypost.spark.pipelines import desk as desks
+from waypost.spark.pipelines.deadletters import QUEUES, Choice, Tally, chosen, class_of, tally, triage
 from waypost.spark.pipelines.deadletters_report import report
+from waypost.spark.pipelines.desk import RECEIPTS, Desk, Done, drop, park, resend, unparked
 from waypost.spark.pipelines.report import Table
 from waypost.spark.pipelines.sending import Delivery
 
@@ -82,14 +69,20 @@ class LocalSink:
 def manager(tmp_path: Path) -> Iterator[waypost.Manager]:
     """With three letters for a transactional queue and one for another one; the queues are there, and empty."""
     with waypost.open(tmp_path, name="alpha") as opened:
-        orders = opened.create_queue("orders", transactional=True)
+        opened.create_queue("orders", transactional=True)
         plain = opened.create_queue("plain")
-        with opened.transaction() as transaction:
-            for number in range(3):
-                orders.send(b"body %d" % number, label=f"order {number}", dead_letter=True, transaction=transaction)
-        orders.purge()
+        _die(opened)
         plain.send(b"body 9", label="plain 9", dead_letter=True, time_to_be_received=0)
         yield opened
+
+
+def _die(manager: waypost.Manager) -> None:
+    """Three letters for the transactional queue."""
+    orders = manager.queue("orders")
+    with manager.transaction() as transaction:
+        for number in range(3):
+            orders.send(b"body %d" % number, label=f"order {number}", dead_letter=True, transaction=transaction)
+    orders.purge()
 
 
 def letters(spark: SparkSession, manager: waypost.Manager, *names: str) -> DataFrame:
@@ -167,6 +160,19 @@ def test_letters_are_sent_again_and_removed(spark: SparkSession, manager: waypos
     assert [bodies(manager, name) for name in (*QUEUES, RECEIPTS)] == [[], [], []]
 
 
+def test_many_letters_are_sent_and_dropped_in_slices(
+    spark: SparkSession, manager: waypost.Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "SLICE", 2)
+    sink = LocalSink(manager)
+    assert resend(letters(spark, manager), Desk(manager, sink)) == Done(3, 1, removed=4)
+    assert bodies(manager, "orders") == ORDERS
+    assert len(sink.transactions) == 2
+    _die(manager)
+    assert drop(letters(spark, manager), Desk(manager, sink)) == Done(removed=3)
+    assert [bodies(manager, name) for name in (*QUEUES, RECEIPTS)] == [[], [], []]
+
+
 @pytest.mark.parametrize("step", ["send", "settle", "remove", "receipt"])
 def test_letters_are_sent_once_wherever_a_run_ends(
     spark: SparkSession, manager: waypost.Manager, monkeypatch: pytest.MonkeyPatch, step: str
@@ -174,11 +180,11 @@ def test_letters_are_sent_once_wherever_a_run_ends(
     sink = LocalSink(manager, fails=step == "send")
     with monkeypatch.context() as patch:
         if step == "settle":
-            patch.setattr(pipeline, "settle", _crash_when_called_again(pipeline.settle))
+            patch.setattr(desks, "settle", _crash_when_called_again(desks.settle))
         elif step == "remove":
-            patch.setattr(pipeline, "_remove", _remove_one_and_crash)
+            patch.setattr(desks, "_remove", _remove_one_and_crash)
         elif step == "receipt":
-            patch.setattr(pipeline, "_remove", _remove_all_and_crash)
+            patch.setattr(desks, "_remove", _remove_all_and_crash)
         with pytest.raises(Crash):
             resend(letters(spark, manager).where("transactional"), Desk(manager, sink))
     left = {"send": 3, "settle": 3, "remove": 2, "receipt": 0}[step]
@@ -248,7 +254,7 @@ def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None
     with manager.transaction() as transaction:
         sent = manager.create_queue(RECEIPTS, transactional=True).send(b"[1, 2]", transaction=transaction)
     with pytest.raises(InvalidParameter, match="is no receipt; take it out of there") as caught:
-        pipeline.settle(manager)
+        desks.settle(manager)
     assert sent.id in str(caught.value)
 
 

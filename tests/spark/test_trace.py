@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.frames import ALPHA, BETA, DELTA, GAMMA, ORDERS, at, by_id, frame, message_id
 from waypost.guid import guid_text
+from waypost.spark.pipelines import trace_report
 from waypost.spark.pipelines.report import Table
 from waypost.spark.pipelines.trace import edges, journeys, steps, trace
 from waypost.spark.pipelines.trace_report import report
@@ -144,6 +145,16 @@ def test_the_report_tells_it_all(queue: DataFrame, tmp_path: Path) -> None:
     assert [str(row[0])[-1] for row in tables["unfinished"].rows] == ["3"]
     assert (str(tables["slowest"].rows[0][0])[-1], tables["slowest"].rows[0][-1]) == ("2", 42.0)
     assert "Route graph" in made.write(tmp_path).html.read_text("utf-8")
+
+
+def test_lists_that_are_cut_say_so(queue: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowest() -> Table:
+        (found,) = (part for part in report(queue).parts() if isinstance(part, Table) and part.name == "slowest")
+        return found
+
+    whole = len(slowest().rows)
+    monkeypatch.setattr(trace_report, "LISTED", 1)
+    assert slowest().remark.startswith(f"The first 1 of {whole} rows.")
 
 
 def test_a_queue_without_reports_says_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,17 +58,18 @@ def deadletters(
         raise typer.BadParameter("say what to do: resend, park or drop", param_hint="--do")
     with working(context, "deadletters", master=master, conf=conf, quiet=quiet) as work:
         pipeline = import_module("waypost.spark.pipelines.deadletters")
+        desk = import_module("waypost.spark.pipelines.desk")
         before = datetime.now(UTC) - timedelta(seconds=older) if older else None
         choice = pipeline.Choice(reason or (), destination or (), label or (), before)
         with connect(work.target.url, work.target.token) as manager:
             # Before the letters are read: those that an interrupted run has sent must not be among them.
-            settled = len(pipeline.settle(manager)) if do else 0
+            settled = len(desk.settle(manager)) if do else 0
             queues = [parked] if parked else list(pipeline.QUEUES)
             found = work.read(queues, pipeline.COLUMNS, onMalformed="null", decodeBody="true")
-            letters = pipeline.chosen(pipeline.unparked(found) if parked else found, choice)
+            letters = pipeline.chosen(desk.unparked(found) if parked else found, choice)
             tally, done = pipeline.tally(letters), None
             if do:
-                done = _do(work, manager, action, letters, to) if tally.groups else pipeline.Done()
+                done = _do(work, manager, action, letters, to) if tally.groups else desk.Done()
                 done = replace(done, settled=settled + done.settled)
             told = import_module("waypost.spark.pipelines.deadletters_report").report(
                 tally, action=action or "", done=done
@@ -77,7 +78,7 @@ def deadletters(
 
 
 def _do(work: Work, manager: Any, action: Action | None, letters: Any, to: str) -> Any:
-    pipeline = import_module("waypost.spark.pipelines.deadletters")
+    pipeline = import_module("waypost.spark.pipelines.desk")
     sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": work.target.url})
     desk = pipeline.Desk(manager, sink)
     match action:

@@ -2,6 +2,7 @@
 
 from functools import reduce
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -48,6 +49,8 @@ def decode(
     for option, value in (("--format", form), ("--columns", columns)):
         if value and not out:
             raise typer.BadParameter("it goes with --out only", param_hint=option)
+    if out:
+        _check_apart(files, out)
     with working(context, "decode", master=master, conf=conf, quiet=quiet) as work:
         pipeline = import_module("waypost.spark.pipelines.decode")
         found = pipeline.decoded(_packets(work, [place(name) for name in files], kind))
@@ -58,6 +61,18 @@ def decode(
     tell(told, report, "decode", as_json=as_json)
     if not is_whole:
         raise Failure(told.summary, "the report says what is wrong with each file.")
+
+
+def _check_apart(files: list[str], out: str) -> None:
+    """Files that are read must not be among those that are replaced."""
+    folder = _resolved(out)
+    for name in files:
+        if _resolved(name).is_relative_to(folder):
+            raise typer.BadParameter(f"{name} is in it and would be deleted; name another folder", param_hint="--out")
+
+
+def _resolved(name: str) -> Path:
+    return Path(place(name).removeprefix("file://")).resolve()
 
 
 def _packets(work: Work, files: list[str], kind: str | None) -> "DataFrame":

@@ -18,8 +18,8 @@ def inventory(
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]", hidden=True)] = None,
     *,
     pattern: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Which queues, if none is named: * stands for any letters.")
-    ] = "*",
+        str, typer.Option(metavar="PATTERN", help="Only queues with such a name: * stands for any letters.")
+    ] = "",
     bodies: Annotated[bool, typer.Option("--bodies", help="Look into bodies to tell their kinds.")] = False,
     report: ReportFolder = None,
     master: Master = None,
@@ -36,12 +36,14 @@ def inventory(
     waypost spark inventory
     waypost spark inventory orders invoices --bodies --report inventory
     """
+    if sources and pattern:
+        raise typer.BadParameter("it cannot go with a SOURCE", param_hint="--pattern")
     with working(context, "inventory", master=master, conf=conf, quiet=quiet) as work:
         columns = (*COLUMNS, "body_kind") if bodies else COLUMNS
         options = {"onMalformed": "null"} | ({"decodeBody": "true"} if bodies else {})
         if not sources:
-            options["queuePattern"] = pattern
+            options["queuePattern"] = pattern or "*"
         messages = work.read(sources or (), columns, **options)
-        origin = ", ".join(sources or [f"the queues {pattern}"])
+        origin = ", ".join(sources or [f"the queues {pattern or '*'}"])
         found = import_module("waypost.spark.pipelines.inventory_report").report(messages, origin=origin)
     tell(found, report, "inventory", as_json=as_json)

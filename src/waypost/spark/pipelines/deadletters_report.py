@@ -7,7 +7,8 @@ from typing import Final
 from pyspark.sql import Row
 
 from waypost.spark.pipelines import plots
-from waypost.spark.pipelines.deadletters import Done, Tally
+from waypost.spark.pipelines.deadletters import Tally
+from waypost.spark.pipelines.desk import Done
 from waypost.spark.pipelines.report import Column, Figure, Kind, Note, Part, Report, Section, Table
 from waypost.spark.pipelines.report_values import in_utc
 from waypost.wire.message_class import meaning

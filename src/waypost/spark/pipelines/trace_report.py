@@ -56,6 +56,7 @@ def _report(count: int, hops: DataFrame, origin: str) -> Report:
         sf.count("*").alias("messages"),
         sf.count_if(~sf.col("arrived")).alias("unfinished"),
         sf.count_if("loop").alias("loops"),
+        sf.count("seconds").alias("timed"),
         sf.max("hops").alias("hops"),
         percentile(sf.col("seconds"), 0.5).alias("p50"),
         percentile(sf.col("seconds"), 0.99).alias("p99"),
@@ -83,7 +84,8 @@ def _report(count: int, hops: DataFrame, origin: str) -> Report:
         sections.append(Section("Loops", "These messages came to the same queue manager more than once.", [listed]))
     columns = (*_JOURNEY, Column("hops", "Hops", Kind.COUNT), Column("seconds", "Took", Kind.SECONDS))
     slowest = travelled.where(sf.col("seconds").isNotNull()).orderBy(sf.desc("seconds"), "message_id").limit(LISTED)
-    sections.append(Section("Slowest", "", [Table.of("slowest", "Messages", columns, _journeys(slowest, names))]))
+    listed = Table.of("slowest", "Messages", columns, _journeys(slowest, names), total=totals["timed"])
+    sections.append(Section("Slowest", "", [listed]))
     figures = [
         Figure("Traced messages", totals["messages"], note=f"in {count:,} messages of the report queue"),
         Figure("Queue managers", len(set(names.values()))),

@@ -1,0 +1,225 @@
+"""What becomes of dead letters: they are sent again, parked or dropped.
+
+Sending a letter again and taking it out of the dead-letter queue are two steps, and a program may end between them. So
+the messages go out in a transaction with a receipt: a message to the queue RECEIPTS of the same queue manager that
+names the letters. Whoever runs next reads the receipts first, takes the letters that they name out of their queue
+without sending them, and then the receipts. The letters are where they were, or sent, and never both.
+
+To a nontransactional queue MSMQ sends without a transaction, and no receipt can go along: letters for such queues are
+sent first and taken out then, and if the program ends just there, they are sent again by the next run.
+"""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from waypost.errors import InvalidParameter, MessageNotFound, QueueExists
+from waypost.spark.pipelines.reading import schema_of
+from waypost.spark.pipelines.sending import SENT, Sink
+from waypost.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from waypost import Manager, Message
+
+RECEIPTS: Final = "waypost.deadletters"
+PARKING: Final = "parked"
+# Letters that are dealt with at a time. The names of so many are held here, and a receipt is a small message.
+SLICE: Final = 50_000
+
+# The letter was of the wrong kind for its queue, so what is sent now is of the other.
+_WRONG_KIND: Final = (
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q,
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG,
+)
+# What becomes of these when a letter is parked would be lost otherwise.
+_CARD: Final = schema_of(
+    ("dest_queue", "message_class", "transactional", "admin_queue", "acknowledge", "journal", "extension")
+)
+# Who removes letters waits for the disk each time, and several share that.
+_REMOVERS: Final = 8
+_LOOKUP_ID: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where letters are dealt with: the queue manager that has them, and the sink that sends through it."""
+
+    manager: "Manager"
+    sink: Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done with letters. `settled` are those that an earlier run had sent and could not take out any more."""
+
+    sent_once: int = 0
+    sent_at_least_once: int = 0
+    removed: int = 0
+    settled: int = 0
+
+
+def resend(letters: DataFrame, desk: Desk, *, to: str = "") -> Done:
+    """Send letters to where they were sent to, or to the queue `to`, and take them out of the dead-letter queue."""
+    is_transactional = sf.col("transactional") != sf.col("message_class").isin([int(each) for each in _WRONG_KIND])
+    if to:
+        queue = desk.manager.queue(to)
+        with suppress(InvalidParameter):
+            is_transactional = sf.lit(queue.info().transactional)
+        letters = letters.withColumn("dest_queue", sf.lit(to))
+    return _send_and_remove(letters, desk, is_transactional)
+
+
+def park(letters: DataFrame, desk: Desk, *, to: str = PARKING) -> Done:
+    """Send letters to a queue of this queue manager where they wait for somebody; it is made if it is not there.
+
+    What a letter was is in the extension of the parked message, and `unparked` makes the letter of it again.
+    """
+    _make(desk.manager, to)
+    if not desk.manager.queue(to).info().transactional:
+        raise InvalidParameter(f"letters are parked in a transactional queue, which {to} is not; name another")
+    nothing = {"admin_queue": sf.lit(None).cast("string"), "acknowledge": sf.lit(0), "journal": sf.lit(0)}
+    card = sf.to_json(sf.struct(*_CARD.names)).cast("binary")
+    waiting = letters.withColumns({"extension": card, "dest_queue": sf.lit(to), **nothing})
+    return _send_and_remove(waiting, desk, sf.lit(True))
+
+
+def unparked(parked: DataFrame) -> DataFrame:
+    """The letters that parked messages were, to be looked at and sent again. Other messages are left out."""
+    card = sf.from_json(sf.col("extension").cast("string"), _CARD)
+    found = parked.withColumn("card", card).where("card.dest_queue is not null")
+    return found.withColumns({name: sf.col(f"card.{name}") for name in _CARD.names}).drop("card")
+
+
+def drop(letters: DataFrame, desk: Desk) -> Done:
+    """Take letters out of the dead-letter queue, for good."""
+    settled = settle(desk.manager)
+    slices = _slices(letters, sf.lit(False), settled)
+    return Done(removed=sum(_remove(desk.manager, each.often) for each in slices), settled=len(settled))
+
+
+def _send_and_remove(letters: DataFrame, desk: Desk, is_transactional: Column) -> Done:
+    settled = settle(desk.manager)
+    once = often = removed = 0
+    # A malformed packet has no class, and nothing to send.
+    for each in _slices(letters.where("message_class is not null"), is_transactional, settled):
+        removed += _send_slice(each, desk)
+        once += len(each.once)
+        often += len(each.often)
+    return Done(once, often, removed, len(settled))
+
+
+# A letter: its queue and its lookup id.
+Name = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Letters of one queue. Those that are to be sent in a transaction, and the others, are in the order of arrival."""
+
+    letters: DataFrame
+    once: list[Name]
+    often: list[Name]
+
+
+def _slices(letters: DataFrame, is_transactional: Column, settled: set[Name]) -> Iterator[_Slice]:
+    """The letters that are there at first, without those that were sent before: a DataFrame may still have them."""
+    letters = letters.withColumn("is_transactional", sf.coalesce(is_transactional, sf.lit(False)))
+    # What is sent again may come back as another letter.
+    for queue, end in letters.groupBy("queue").agg(sf.max("seq")).orderBy("queue").collect():
+        begin = 0
+        while begin <= end:
+            some = letters.where((sf.col("queue") == queue) & sf.col("seq").between(begin, end))
+            rows = some.select("seq", "lookup_id", "is_transactional").orderBy("seq").limit(SLICE).collect()
+            if not rows:
+                break
+            last = rows[-1].seq
+            names: dict[bool, list[Name]] = {True: [], False: []}
+            for row in rows:
+                if (queue, row.lookup_id) not in settled:
+                    names[row.is_transactional].append((queue, row.lookup_id))
+            yield _Slice(some.where(sf.col("seq") <= last), names[True], names[False])
+            begin = last + 1
+
+
+def _send_slice(part: _Slice, desk: Desk) -> int:
+    """How many letters were taken out."""
+    if part.once:
+        _make(desk.manager, RECEIPTS)
+        messages = _sendable(part.letters, part.once).unionByName(_receipt(part.letters, desk.manager, part.once))
+        desk.sink.send(messages, "exactly-once", _transaction(part.once))
+    # All letters of the slice are still there: a read that was planned before misses none of them.
+    removed = 0
+    if part.often:
+        desk.sink.send(_sendable(part.letters, part.often), "at-least-once", _transaction(part.often))
+        removed = _remove(desk.manager, part.often)
+    if part.once:
+        removed += len(settle(desk.manager))
+    return removed
+
+
+def _sendable(letters: DataFrame, names: list[Name]) -> DataFrame:
+    """Exactly these letters, in the order of their arrival: others may have come into the queue or gone meanwhile."""
+    these = letters.sparkSession.createDataFrame(names, "queue string, lookup_id long")
+    found = letters.join(sf.broadcast(these), ["queue", "lookup_id"], "left_semi")
+    return found.coalesce(1).sortWithinPartitions("seq").select(*SENT)
+
+
+def _receipt(letters: DataFrame, manager: "Manager", names: list[Name]) -> DataFrame:
+    row = manager.queue(RECEIPTS).format_name, bytearray(json.dumps(names).encode())
+    found = letters.sparkSession.createDataFrame([row], "dest_queue string, body binary")
+    types = dict(letters.select(*SENT).dtypes)
+    others = [name for name in SENT if name not in found.columns]
+    return found.select("*", *(sf.lit(None).cast(types[name]).alias(name) for name in others))
+
+
+def _transaction(names: list[Name]) -> str:
+    return f"deadletters-{sha256(json.dumps(names).encode()).hexdigest()}"
+
+
+def settle(manager: "Manager") -> set[Name]:
+    """Take letters that were sent, but may still be there, out of their queue, and then the receipts."""
+    if RECEIPTS not in {queue.name for queue in manager.queues()}:
+        return set()
+    receipts = manager.queue(RECEIPTS)
+    settled: set[Name] = set()
+    for receipt in list(receipts.browse()):
+        names = _named(receipt)
+        _remove(manager, names)
+        receipts.receive(0, lookup_id=receipt.lookup_id)
+        settled.update(names)
+    return settled
+
+
+def _named(receipt: "Message") -> list[Name]:
+    try:
+        return [(str(queue), int(lookup_id)) for queue, lookup_id in json.loads(receipt.body)]
+    except (ValueError, TypeError):
+        raise InvalidParameter(f"{receipt.id} in the queue {RECEIPTS} is no receipt; take it out of there") from None
+
+
+def _remove(manager: "Manager", names: list[Name]) -> int:
+    """How many of the letters were still there."""
+    queues = {name: manager.queue(name) for name, _ in names}
+
+    def is_removed(letter: Name) -> bool:
+        name, lookup_id = letter
+        try:
+            queues[name].receive(0, lookup_id=lookup_id & _LOOKUP_ID)
+        except MessageNotFound:
+            return False
+        return True
+
+    with ThreadPoolExecutor(_REMOVERS) as pool:
+        return sum(pool.map(is_removed, names))
+
+
+def _make(manager: "Manager", name: str) -> None:
+    with suppress(QueueExists):
+        manager.create_queue(name, transactional=True)
