@@ -173,6 +173,17 @@ def test_many_letters_are_sent_and_dropped_in_slices(
     assert [bodies(manager, name) for name in (*QUEUES, RECEIPTS)] == [[], [], []]
 
 
+def test_slices_have_so_many_letters_of_a_queue(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "SLICE", 10)
+    near = [message(seq) for seq in (*range(5, 31), 10_000, 10_001, 70_000)]
+    other = [message(7, queue="DIRECT=OS:beta\\private$\\other")]
+    found = desks._ranges(spark.createDataFrame([*near, *other], LETTERS))
+    assert [(each.first, each.last, each.count) for each in found if each.queue == near[0]["queue"]] == [
+        *((5, 9, 5), (10, 19, 10), (20, 29, 10), (30, 70_000, 4)),
+    ]
+    assert [(each.first, each.last, each.count) for each in found if each.queue == other[0]["queue"]] == [(7, 7, 1)]
+
+
 @pytest.mark.parametrize("step", ["send", "settle", "remove", "receipt"])
 def test_letters_are_sent_once_wherever_a_run_ends(
     spark: SparkSession, manager: waypost.Manager, monkeypatch: pytest.MonkeyPatch, step: str

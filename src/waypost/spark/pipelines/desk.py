@@ -131,21 +131,38 @@ class _Slice:
 def _slices(letters: DataFrame, is_transactional: Column, settled: set[Name]) -> Iterator[_Slice]:
     """The letters that are there at first, without those that were sent before: a DataFrame may still have them."""
     letters = letters.withColumn("is_transactional", sf.coalesce(is_transactional, sf.lit(False)))
-    # What is sent again may come back as another letter.
-    for queue, end in letters.groupBy("queue").agg(sf.max("seq")).orderBy("queue").collect():
-        begin = 0
-        while begin <= end:
-            some = letters.where((sf.col("queue") == queue) & sf.col("seq").between(begin, end))
-            rows = some.select("seq", "lookup_id", "is_transactional").orderBy("seq").limit(SLICE).collect()
-            if not rows:
-                break
-            last = rows[-1].seq
-            names: dict[bool, list[Name]] = {True: [], False: []}
-            for row in rows:
-                if (queue, row.lookup_id) not in settled:
-                    names[row.is_transactional].append((queue, row.lookup_id))
-            yield _Slice(some.where(sf.col("seq") <= last), names[True], names[False])
-            begin = last + 1
+    for part in _ranges(letters):
+        # What is sent again may come back, as another letter with a number behind them all.
+        some = letters.where((sf.col("queue") == part.queue) & sf.col("seq").between(part.first, part.last))
+        names: dict[bool, list[Name]] = {True: [], False: []}
+        for row in some.select("seq", "lookup_id", "is_transactional").orderBy("seq").collect():
+            if (part.queue, row.lookup_id) not in settled:
+                names[row.is_transactional].append((part.queue, row.lookup_id))
+        yield _Slice(some, names[True], names[False])
+
+
+@dataclass(slots=True)
+class _Range:
+    queue: str
+    first: int
+    last: int
+    count: int
+
+
+def _ranges(letters: DataFrame) -> list[_Range]:
+    """Of arrival numbers, with SLICE letters each at most."""
+    counts = (sf.min("seq").alias("first"), sf.max("seq").alias("last"), sf.count("*").alias("count"))
+    buckets = letters.groupBy("queue", sf.expr(f"seq div {SLICE}").alias("bucket")).agg(*counts)
+    ranges: list[_Range] = []
+    for row in buckets.orderBy("queue", "bucket").drop("bucket").collect():
+        found = _Range(**row.asDict())
+        before = ranges[-1] if ranges else found
+        if before is not found and before.queue == found.queue and before.count + found.count <= SLICE:
+            before.last = found.last
+            before.count += found.count
+        else:
+            ranges.append(found)
+    return ranges
 
 
 def _send_slice(part: _Slice, desk: Desk) -> int:
