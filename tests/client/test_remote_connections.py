@@ -1,6 +1,7 @@
 """What becomes of a request when the connection, or the daemon, is not as it should be."""
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Thread
@@ -214,6 +215,16 @@ def test_an_answer_that_does_not_come_in_time_is_a_lost_connection() -> None:
         queue = manager.queue("orders")
         with pytest.raises(ConnectionLost, match=r"within 0\.2 seconds"):
             queue.send("x")
+
+
+@pytest.mark.parametrize("verb", ["purge", "delete"])
+def test_a_queue_with_many_messages_may_take_its_time(verb: str) -> None:
+    def late(connection: socket.socket) -> None:
+        time.sleep(0.5)
+        connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with Fake(late) as fake, waypost.connect(fake.url, timeout=0.2) as manager:
+        getattr(manager.queue("orders"), verb)()
 
 
 def test_a_commit_without_an_answer_is_asked_for_again() -> None:

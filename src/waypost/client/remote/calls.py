@@ -16,6 +16,7 @@ from waypost.client.calls import Seek
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes
 from waypost.client.remote.exchanges import (
+    PURGE_SECONDS,
     Conversation,
     Decoder,
     accepted,
@@ -140,7 +141,7 @@ class RemoteCalls:
         accepted((yield patch(queue_path(name), QueueChange(**queue_change(attributes)))))
 
     def delete_queue(self, name: FormatName) -> Conversation[None]:
-        accepted((yield delete(queue_path(name))))
+        accepted((yield delete(queue_path(name), PURGE_SECONDS)))
         for opened in tuple(self._handles.values()):
             opened.is_deleted = opened.is_deleted or opened.name == name
 
@@ -162,7 +163,7 @@ class RemoteCalls:
 
     def purge(self, handle: int) -> Conversation[None]:
         opened = self._opened(handle)
-        self._accepted(opened, (yield post(opened.path("purge"))))
+        self._accepted(opened, (yield post(opened.path("purge"), wait_s=PURGE_SECONDS)))
 
     # --- Handles and cursors
 

@@ -18,6 +18,9 @@ from waypost.errors import AccessDenied, DecodeError, ServiceNotAvailable, Waypo
 
 R = TypeVar("R")
 
+# To purge or delete a queue takes as long as it has messages: minutes if they are millions.
+PURGE_SECONDS: Final = 3600.0
+
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -28,7 +31,7 @@ class Exchange:
     body: bytes = b""
     # Whether to do it twice is as good as to do it once.
     is_repeatable: bool = False
-    # How long the daemon may wait before it answers.
+    # How long the daemon may wait, or work, before it answers.
     wait_s: float = 0.0
     # Set by the shell when it was sent a second time.
     is_repeated: bool = False
@@ -37,8 +40,8 @@ class Exchange:
 Conversation: TypeAlias = Generator[Exchange, Response, R]
 
 
-def post(target: str, content: msgspec.Struct | None = None) -> Exchange:
-    return Exchange("POST", target, b"" if content is None else _encode(content))
+def post(target: str, content: msgspec.Struct | None = None, wait_s: float = 0.0) -> Exchange:
+    return Exchange("POST", target, b"" if content is None else _encode(content), wait_s=wait_s)
 
 
 def patch(target: str, content: msgspec.Struct) -> Exchange:
@@ -49,8 +52,8 @@ def get(target: str) -> Exchange:
     return Exchange("GET", target, is_repeatable=True)
 
 
-def delete(target: str) -> Exchange:
-    return Exchange("DELETE", target)
+def delete(target: str, wait_s: float = 0.0) -> Exchange:
+    return Exchange("DELETE", target, wait_s=wait_s)
 
 
 def read(target: str, content: msgspec.Struct, wait_s: float, *, is_repeatable: bool) -> Exchange:
