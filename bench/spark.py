@@ -62,8 +62,6 @@ SINGLES: Final = 2000
 # How often a round reads.
 READS: Final = 3
 TIMEOUT: Final = 300.0
-# Beyond this, the sink is measured with fewer rows: it takes minutes, and to clean up after it.
-MOST_SENT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +82,13 @@ class Bench:
         self._daemon: Final = daemon
         self._place: Final = place
         self._count: Final = count
-        self._sent: Final = min(count, MOST_SENT)
         self._target = 0
 
     def prepare(self) -> None:
         self._messages().write.mode("overwrite").parquet(self._path("rows"))
         packets = self._messages("queue string, packet binary").select("packet")
         packets.write.mode("overwrite").parquet(self._path("packets"))
-        rows = self._spark.read.parquet(self._path("rows")).limit(self._sent)
+        rows = self._spark.read.parquet(self._path("rows"))
         rows.select("body", "label").write.mode("overwrite").parquet(self._path("bodies"))
 
     def prepare_audit(self) -> None:
@@ -123,8 +120,8 @@ class Bench:
             yield "message by message", min(self._count, SINGLES), self._singles
         yield "parquet, packets", self._count, lambda: to_nowhere(parquet(self._path("packets")))
         yield "decode to all columns", self._count, lambda: to_nowhere(self._decoded(parquet(self._path("packets"))))
-        yield "daemon's ingest limit", self._sent, self._ingest
-        yield 'sink, format("msmq")', self._sent, self._sink
+        yield "daemon's ingest limit", self._count, self._ingest
+        yield 'sink, format("msmq")', self._count, self._sink
         yield "archive", self._count, self._archive
         yield "audit", self._count, self._audit
 
@@ -169,7 +166,7 @@ class Bench:
 
     def _ingest(self) -> None:
         target = self._new_target()
-        work = [(self._daemon.url, target, self._sent // 2)] * 2
+        work = [(self._daemon.url, target, self._count // 2)] * 2
         stages = [stage for found in self._senders.starmap(stage_all, work) for stage in found]
         with BulkClient(self._daemon.url, timeout=TIMEOUT) as client:
             client.commit(target, 0, stages)

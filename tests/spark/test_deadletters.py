@@ -21,6 +21,7 @@ from waypost.arrow import schema
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
 from waypost.cli import app
+from waypost.client.bulk.schema import Removed, RemoveRange
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines import deadletters as pipeline
 from waypost.spark.pipelines import desk as desks
@@ -184,6 +185,25 @@ def test_slices_have_so_many_letters_of_a_queue(spark: SparkSession, monkeypatch
     assert [(each.first, each.last, each.count) for each in found if each.queue == other[0]["queue"]] == [(7, 7, 1)]
 
 
+def test_letters_that_follow_each_other_are_removed_together() -> None:
+    asked: list[tuple[object, ...]] = []
+
+    class Bulk:
+        def remove(self, queue: str, wanted: RemoveRange) -> Removed:
+            asked.append((queue, wanted.after, wanted.up_to))
+            return Removed(2, 1) if len(asked) == 1 else Removed(1, 0)
+
+    class Queue:
+        def receive(self, _: float, lookup_id: int) -> None:
+            asked.append(("alone", lookup_id))
+
+    band = 3 << 56
+    names = [("a", band + 5), ("a", band + 6), ("a", 7), ("a", band + 9), ("b", 10), ("b", 11)]
+    desk = Desk(SimpleNamespace(queue=lambda _: Queue()), LocalSink(None), Bulk())  # type: ignore[arg-type]
+    assert desks._remove(desk, names) == 5
+    assert asked == [("a", 4, 7), ("a", 4, 7), ("b", 9, 11), ("alone", band + 9)]
+
+
 @pytest.mark.parametrize("step", ["send", "settle", "remove", "receipt"])
 def test_letters_are_sent_once_wherever_a_run_ends(
     spark: SparkSession, manager: waypost.Manager, monkeypatch: pytest.MonkeyPatch, step: str
@@ -210,23 +230,23 @@ def test_letters_are_sent_once_wherever_a_run_ends(
 def _crash_when_called_again(settle: object) -> object:
     calls = iter((False, True))
 
-    def once(manager: waypost.Manager) -> object:
+    def once(desk: Desk) -> object:
         if next(calls):
             raise Crash
-        return settle(manager)  # type: ignore[operator]
+        return settle(desk)  # type: ignore[operator]
 
     return once
 
 
-def _remove_one_and_crash(manager: waypost.Manager, names: list[tuple[str, int]]) -> int:
+def _remove_one_and_crash(desk: Desk, names: list[tuple[str, int]]) -> int:
     queue, lookup_id = names[0]
-    manager.queue(queue).receive(0, lookup_id=lookup_id)
+    desk.manager.queue(queue).receive(0, lookup_id=lookup_id)
     raise Crash
 
 
-def _remove_all_and_crash(manager: waypost.Manager, names: list[tuple[str, int]]) -> int:
+def _remove_all_and_crash(desk: Desk, names: list[tuple[str, int]]) -> int:
     for queue, lookup_id in names:
-        manager.queue(queue).receive(0, lookup_id=lookup_id)
+        desk.manager.queue(queue).receive(0, lookup_id=lookup_id)
     raise Crash
 
 
@@ -265,7 +285,7 @@ def test_a_message_that_is_no_receipt_is_named(manager: waypost.Manager) -> None
     with manager.transaction() as transaction:
         sent = manager.create_queue(RECEIPTS, transactional=True).send(b"[1, 2]", transaction=transaction)
     with pytest.raises(InvalidParameter, match="is no receipt; take it out of there") as caught:
-        desks.settle(manager)
+        desks.settle(Desk(manager, LocalSink(manager)))
     assert sent.id in str(caught.value)
 
 
@@ -305,7 +325,7 @@ def test_letters_that_an_interrupted_run_had_sent_are_told(
         yield SimpleNamespace(target=SimpleNamespace(url="", token=None), read=lambda *_, **__: None)
 
     monkeypatch.setattr(command, "working", working)
-    monkeypatch.setattr(command, "connect", lambda *_: nullcontext(manager))
+    monkeypatch.setattr(command, "_desk", lambda _: nullcontext(Desk(manager, LocalSink(manager))))
     monkeypatch.setattr(pipeline, "tally", lambda _: Tally([], []))
     names = [(r"system$;deadxact", letter.lookup_id) for letter in manager.queue(r"system$;deadxact").browse()]
     with manager.transaction() as transaction:

@@ -1,5 +1,7 @@
 """`waypost spark deadletters`: why messages died, and what becomes of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -58,18 +60,18 @@ def deadletters(
         raise typer.BadParameter("say what to do: resend, park or drop", param_hint="--do")
     with working(context, "deadletters", master=master, conf=conf, quiet=quiet) as work:
         pipeline = import_module("waypost.spark.pipelines.deadletters")
-        desk = import_module("waypost.spark.pipelines.desk")
+        doing = import_module("waypost.spark.pipelines.desk")
         before = datetime.now(UTC) - timedelta(seconds=older) if older else None
         choice = pipeline.Choice(reason or (), destination or (), label or (), before)
-        with connect(work.target.url, work.target.token) as manager:
+        with _desk(work) as desk:
             # Before the letters are read: those that an interrupted run has sent must not be among them.
-            settled = len(desk.settle(manager)) if do else 0
+            settled = len(doing.settle(desk)) if do else 0
             queues = [parked] if parked else list(pipeline.QUEUES)
             found = work.read(queues, pipeline.COLUMNS, onMalformed="null", decodeBody="true")
-            letters = pipeline.chosen(desk.unparked(found) if parked else found, choice)
+            letters = pipeline.chosen(doing.unparked(found) if parked else found, choice)
             tally, done = pipeline.tally(letters), None
             if do:
-                done = _do(work, manager, action, letters, to) if tally.groups else desk.Done()
+                done = _do(desk, action, letters, to) if tally.groups else doing.Done()
                 done = replace(done, settled=settled + done.settled)
             told = import_module("waypost.spark.pipelines.deadletters_report").report(
                 tally, action=action or "", done=done
@@ -77,13 +79,20 @@ def deadletters(
     tell(told, report, "deadletters", as_json=as_json)
 
 
-def _do(work: Work, manager: Any, action: Action | None, letters: Any, to: str) -> Any:
-    pipeline = import_module("waypost.spark.pipelines.desk")
-    sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": work.target.url})
-    desk = pipeline.Desk(manager, sink)
+@contextmanager
+def _desk(work: Work) -> Iterator[Any]:
+    target = work.target
+    sink = import_module("waypost.spark.pipelines.sending").MsmqSink({"server": target.url})
+    bulk = import_module("waypost.client.bulk.client").BulkClient(target.url, target.token)
+    with bulk, connect(target.url, target.token) as manager:
+        yield import_module("waypost.spark.pipelines.desk").Desk(manager, sink, bulk)
+
+
+def _do(desk: Any, action: Action | None, letters: Any, to: str) -> Any:
+    doing = import_module("waypost.spark.pipelines.desk")
     match action:
         case "resend":
-            return pipeline.resend(letters, desk, to=to)
+            return doing.resend(letters, desk, to=to)
         case "park":
-            return pipeline.park(letters, desk, to=to or pipeline.PARKING)
-    return pipeline.drop(letters, desk)
+            return doing.park(letters, desk, to=to or doing.PARKING)
+    return doing.drop(letters, desk)

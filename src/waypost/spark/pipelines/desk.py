@@ -15,18 +15,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from waypost.client.bulk.schema import RemoveRange
 from waypost.errors import InvalidParameter, MessageNotFound, QueueExists
 from waypost.spark.pipelines.reading import schema_of
 from waypost.spark.pipelines.sending import SENT, Sink
 from waypost.wire.message_class import MessageClass
+from waypost.wire.remote_packet import SEQUENCE_ID_MASK
 
 if TYPE_CHECKING:
     from waypost import Manager, Message
+    from waypost.client.bulk.client import BulkClient
 
 RECEIPTS: Final = "waypost.deadletters"
 PARKING: Final = "parked"
@@ -49,10 +54,14 @@ _LOOKUP_ID: Final = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where letters are dealt with: the queue manager that has them, and the sink that sends through it."""
+    """Where letters are dealt with: the queue manager that has them, and the sink that sends through it.
+
+    With `bulk`, a client of the same queue manager, letters that came one after the other are removed together.
+    """
 
     manager: "Manager"
     sink: Sink
+    bulk: "BulkClient | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +108,13 @@ def unparked(parked: DataFrame) -> DataFrame:
 
 def drop(letters: DataFrame, desk: Desk) -> Done:
     """Take letters out of the dead-letter queue, for good."""
-    settled = settle(desk.manager)
+    settled = settle(desk)
     slices = _slices(letters, sf.lit(False), settled)
-    return Done(removed=sum(_remove(desk.manager, each.often) for each in slices), settled=len(settled))
+    return Done(removed=sum(_remove(desk, each.often) for each in slices), settled=len(settled))
 
 
 def _send_and_remove(letters: DataFrame, desk: Desk, is_transactional: Column) -> Done:
-    settled = settle(desk.manager)
+    settled = settle(desk)
     once = often = removed = 0
     # A malformed packet has no class, and nothing to send.
     for each in _slices(letters.where("message_class is not null"), is_transactional, settled):
@@ -175,9 +184,9 @@ def _send_slice(part: _Slice, desk: Desk) -> int:
     removed = 0
     if part.often:
         desk.sink.send(_sendable(part.letters, part.often), "at-least-once", _transaction(part.often))
-        removed = _remove(desk.manager, part.often)
+        removed = _remove(desk, part.often)
     if part.once:
-        removed += len(settle(desk.manager))
+        removed += len(settle(desk))
     return removed
 
 
@@ -200,15 +209,15 @@ def _transaction(names: list[Name]) -> str:
     return f"deadletters-{sha256(json.dumps(names).encode()).hexdigest()}"
 
 
-def settle(manager: "Manager") -> set[Name]:
+def settle(desk: Desk) -> set[Name]:
     """Take letters that were sent, but may still be there, out of their queue, and then the receipts."""
-    if RECEIPTS not in {queue.name for queue in manager.queues()}:
+    if RECEIPTS not in {queue.name for queue in desk.manager.queues()}:
         return set()
-    receipts = manager.queue(RECEIPTS)
+    receipts = desk.manager.queue(RECEIPTS)
     settled: set[Name] = set()
     for receipt in list(receipts.browse()):
         names = _named(receipt)
-        _remove(manager, names)
+        _remove(desk, names)
         receipts.receive(0, lookup_id=receipt.lookup_id)
         settled.update(names)
     return settled
@@ -221,8 +230,41 @@ def _named(receipt: "Message") -> list[Name]:
         raise InvalidParameter(f"{receipt.id} in the queue {RECEIPTS} is no receipt; take it out of there") from None
 
 
-def _remove(manager: "Manager", names: list[Name]) -> int:
+def _remove(desk: Desk, names: list[Name]) -> int:
     """How many of the letters were still there."""
+    if desk.bulk is None:
+        return _remove_singly(desk.manager, names)
+    removed, singles = 0, []
+    for run in _runs(names):
+        if len(run) == 1:
+            singles += run
+        else:
+            removed += _remove_run(desk.bulk, run)
+    return removed + _remove_singly(desk.manager, singles)
+
+
+def _runs(names: list[Name]) -> Iterator[list[Name]]:
+    """Letters of one queue whose arrival numbers follow each other, so that no other letter is between them."""
+    numbered = ((queue, _seq(lookup_id) - at) for at, (queue, lookup_id) in enumerate(names))
+    for _, run in groupby(zip(numbered, names, strict=True), itemgetter(0)):
+        yield [name for _, name in run]
+
+
+def _seq(lookup_id: int) -> int:
+    return lookup_id & SEQUENCE_ID_MASK
+
+
+def _remove_run(bulk: "BulkClient", run: list[Name]) -> int:
+    (queue, first), (_, last) = run[0], run[-1]
+    removed = 0
+    while True:
+        found = bulk.remove(queue, RemoveRange(after=_seq(first) - 1, up_to=_seq(last)))
+        removed += found.count
+        if not found.count or not found.left:
+            return removed
+
+
+def _remove_singly(manager: "Manager", names: list[Name]) -> int:
     queues = {name: manager.queue(name) for name, _ in names}
 
     def is_removed(letter: Name) -> bool:
