@@ -29,7 +29,7 @@ def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIME
 
     What it gives has the interface of waypost.open, and every thread can use it. `token` is the one that the daemon was
     told to expect. `timeout` is how many seconds a connection may take, and an answer beyond the time that a read waits
-    for its message.
+    for its message; to purge or delete a queue may take an hour, as it does with very many messages.
 
     Raises CannotConnect if no daemon answers, here and whenever another connection is needed. ConnectionLost means
     that the connection broke while the daemon worked: whether it has done what was asked is not known. A receive

@@ -10,20 +10,20 @@ sent first and taken out then, and if the program ends just there, they are sent
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from waypost.client.bulk.schema import RemoveRange
-from waypost.errors import InvalidParameter, MessageNotFound, QueueExists
+from waypost.errors import InvalidParameter, MessageNotFound, QueueExists, SharingViolation
 from waypost.spark.pipelines.reading import schema_of
 from waypost.spark.pipelines.sending import SENT, Sink
 from waypost.wire.message_class import MessageClass
@@ -32,6 +32,8 @@ from waypost.wire.remote_packet import SEQUENCE_ID_MASK
 if TYPE_CHECKING:
     from waypost import Manager, Message
     from waypost.client.bulk.client import BulkClient
+
+R = TypeVar("R")
 
 RECEIPTS: Final = "waypost.deadletters"
 PARKING: Final = "parked"
@@ -231,52 +233,44 @@ def _named(receipt: "Message") -> list[Name]:
 
 
 def _remove(desk: Desk, names: list[Name]) -> int:
-    """How many of the letters were still there."""
+    """How many of the letters were still there. With `bulk`, SharingViolation says that others hold some of them."""
     if desk.bulk is None:
-        return _remove_singly(desk.manager, names)
-    removed, singles = 0, []
-    for run in _runs(names):
-        if len(run) == 1:
-            singles += run
-        else:
-            removed += _remove_run(desk.bulk, run)
-    return removed + _remove_singly(desk.manager, singles)
+        return _sum(partial(_remove_letter, desk.manager), names)
+    return _sum(partial(_remove_run, desk.bulk), _runs(names))
 
 
-def _runs(names: list[Name]) -> Iterator[list[Name]]:
-    """Letters of one queue whose arrival numbers follow each other, so that no other letter is between them."""
-    numbered = ((queue, _seq(lookup_id) - at) for at, (queue, lookup_id) in enumerate(names))
-    for _, run in groupby(zip(numbered, names, strict=True), itemgetter(0)):
-        yield [name for _, name in run]
+def _sum(remove: Callable[[R], int], what: Iterable[R]) -> int:
+    with ThreadPoolExecutor(_REMOVERS) as pool:
+        return sum(pool.map(remove, what))
 
 
-def _seq(lookup_id: int) -> int:
-    return lookup_id & SEQUENCE_ID_MASK
+def _remove_letter(manager: "Manager", letter: Name) -> int:
+    queue, lookup_id = letter
+    try:
+        manager.queue(queue).receive(0, lookup_id=lookup_id & _LOOKUP_ID)
+    except MessageNotFound:
+        return 0
+    return 1
 
 
-def _remove_run(bulk: "BulkClient", run: list[Name]) -> int:
-    (queue, first), (_, last) = run[0], run[-1]
+def _runs(names: list[Name]) -> Iterator[tuple[str, int, int]]:
+    """Queue, first and last of letters whose arrival numbers follow each other: there is no other between them."""
+    numbered = ((queue, lookup_id & SEQUENCE_ID_MASK) for queue, lookup_id in names)
+    for _, run in groupby(enumerate(numbered), lambda each: (each[1][0], each[1][1] - each[0])):
+        found = [letter for _, letter in run]
+        yield *found[0], found[-1][1]
+
+
+def _remove_run(bulk: "BulkClient", run: tuple[str, int, int]) -> int:
+    queue, first, last = run
     removed = 0
     while True:
-        found = bulk.remove(queue, RemoveRange(after=_seq(first) - 1, up_to=_seq(last)))
+        found = bulk.remove(queue, RemoveRange(after=first - 1, up_to=last))
         removed += found.count
-        if not found.count or not found.left:
+        if not found.left:
             return removed
-
-
-def _remove_singly(manager: "Manager", names: list[Name]) -> int:
-    queues = {name: manager.queue(name) for name, _ in names}
-
-    def is_removed(letter: Name) -> bool:
-        name, lookup_id = letter
-        try:
-            queues[name].receive(0, lookup_id=lookup_id & _LOOKUP_ID)
-        except MessageNotFound:
-            return False
-        return True
-
-    with ThreadPoolExecutor(_REMOVERS) as pool:
-        return sum(pool.map(is_removed, names))
+        if not found.count:
+            raise SharingViolation(f"another reader holds letters of {queue}; when it is done, run this again")
 
 
 def _make(manager: "Manager", name: str) -> None:
