@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from typer.testing import CliRunner
@@ -190,8 +192,9 @@ def test_letters_that_follow_each_other_are_removed_together() -> None:
 
     class Bulk:
         def remove(self, queue: str, wanted: RemoveRange) -> Removed:
-            asked.append((queue, wanted.after, wanted.up_to))
-            return Removed(1, 2) if asked.count(asked[-1]) < wanted.up_to - wanted.after else Removed(1, 0)
+            call = queue, wanted.after, wanted.up_to
+            asked.append(call)
+            return Removed(1, 2) if asked.count(call) < wanted.up_to - wanted.after else Removed(1, 0)
 
     band = 3 << 56
     names = [("a", band + 5), ("a", band + 6), ("a", 7), ("a", band + 9), ("b", 10), ("b", 11)]
@@ -200,16 +203,53 @@ def test_letters_that_follow_each_other_are_removed_together() -> None:
     assert sorted(asked) == [*[("a", 4, 7)] * 3, ("a", 8, 9), *[("b", 9, 11)] * 2]
 
 
-def test_a_letter_that_another_reader_holds_keeps_its_receipt(spark: SparkSession, manager: waypost.Manager) -> None:
-    class Bulk:
-        def remove(self, queue: str, wanted: RemoveRange) -> Removed:
-            return Removed(0, 1)
+class Held:
+    """A client for which others hold what is to be removed."""
 
-    desk = Desk(manager, LocalSink(manager), Bulk())  # type: ignore[arg-type]
+    def remove(self, *_: object) -> Removed:
+        return Removed(0, 1)
+
+
+@pytest.mark.parametrize("bulk", [Held(), None])
+def test_a_letter_that_another_reader_holds_keeps_its_receipt(
+    spark: SparkSession, manager: waypost.Manager, bulk: Any
+) -> None:
+    found = letters(spark, manager).where("transactional")
+    reader = manager.transaction()
+    manager.queue(r"system$;deadxact").receive(0, transaction=reader)
     with pytest.raises(SharingViolation, match=r"another reader holds letters of .*; when it is done, run this again"):
-        resend(letters(spark, manager).where("transactional"), desk)
+        resend(found, Desk(manager, LocalSink(manager), bulk))
+    reader.abort()
     done = resend(letters(spark, manager).where("transactional"), Desk(manager, LocalSink(manager)))
     assert (done.sent_once, done.settled, bodies(manager, "orders")) == (0, 3, ORDERS)
+
+
+def test_what_is_removed_was_sent_if_a_second_read_finds_less(
+    spark: SparkSession, manager: waypost.Manager, tmp_path: Path
+) -> None:
+    rows = str(tmp_path / "rows.parquet")
+    pq.write_table(letters(spark, manager).where("transactional").toArrow(), rows)
+
+    def read(_: Iterator[object]) -> Iterator[object]:
+        yield from pq.read_table(rows).to_batches()
+
+    class Losing(LocalSink):
+        def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
+            pq.write_table(pq.read_table(rows).slice(0, 1), rows)
+            super().send(messages, delivery, transaction)
+
+    found = spark.range(0, 1, 1, 1).mapInArrow(read, LETTERS)
+    assert resend(found, Desk(manager, Losing(manager))) == Done(sent_once=3, removed=3)
+    assert bodies(manager, "orders") == ORDERS
+
+
+def test_letters_of_a_queue_that_is_gone_are_gone(manager: waypost.Manager) -> None:
+    with manager.transaction() as transaction:
+        body = json.dumps({"queue": "DIRECT=OS:.\\private$\\gone", "lookup_ids": [7]}).encode()
+        # In other letters than it is asked for.
+        manager.create_queue(RECEIPTS.upper(), transactional=True).send(body, transaction=transaction)
+    assert len(desks.settle(Desk(manager, LocalSink(manager)))) == 1
+    assert bodies(manager, RECEIPTS) == []
 
 
 @pytest.mark.parametrize("step", ["send", "settle", "remove", "receipt"])
@@ -335,10 +375,10 @@ def test_letters_that_an_interrupted_run_had_sent_are_told(
     monkeypatch.setattr(command, "working", working)
     monkeypatch.setattr(command, "_desk", lambda _: nullcontext(Desk(manager, LocalSink(manager))))
     monkeypatch.setattr(pipeline, "tally", lambda _: Tally([], []))
-    names = [(r"system$;deadxact", letter.lookup_id) for letter in manager.queue(r"system$;deadxact").browse()]
+    ids = [letter.lookup_id for letter in manager.queue(r"system$;deadxact").browse()]
     with manager.transaction() as transaction:
         receipts = manager.create_queue(RECEIPTS, transactional=True)
-        receipts.send(json.dumps(names).encode(), transaction=transaction)
+        receipts.send(json.dumps({"queue": r"system$;deadxact", "lookup_ids": ids}).encode(), transaction=transaction)
     arguments = ["spark", "deadletters", "resend", "--do", "--json", "--report", str(tmp_path / "report")]
     told = json.loads(CliRunner().invoke(app, arguments).stdout)
     assert told["summary"] == (

@@ -177,6 +177,8 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_decoded(
         (("decode", "a", "--format", "parquet"), "for --format: it goes with --out only"),
         (("decode", "x/part-1.parquet", "--out", "x"), "for --out: x/part-1.parquet is in it and would be deleted"),
         (("decode", "b", "x/y/*", "--out", "./y/../x/"), "for --out: x/y/* is in it and would be deleted"),
+        (("decode", "x?/*/part-1", "--out", "xy/out"), "for --out: x?/*/part-1 is in it and would be deleted"),
+        (("decode", "{x,y}/part-1", "--out", "x"), "for --out: {x,y}/part-1 is in it and would be deleted"),
         (("decode", "x", "--out", "x"), "for --out: x is in it and would be deleted"),
         (("inventory", "orders", "--pattern", "a*"), "for --pattern: it cannot go with a SOURCE"),
     ],

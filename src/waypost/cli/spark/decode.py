@@ -1,5 +1,6 @@
 """`waypost spark decode`: captures, raw packets and archives to columns."""
 
+from fnmatch import fnmatchcase
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
@@ -65,14 +66,20 @@ def decode(
 
 def _check_apart(files: list[str], out: str) -> None:
     """Files that are read must not be among those that are replaced."""
-    folder = _resolved(out)
+    folder = _parts(out)
     for name in files:
-        if _resolved(name).is_relative_to(folder):
+        parts = _parts(name)
+        if len(parts) >= len(folder) and all(map(_matches, folder, parts)):
             raise typer.BadParameter(f"{name} is in it and would be deleted; name another folder", param_hint="--out")
 
 
-def _resolved(name: str) -> Path:
-    return Path(place(name).removeprefix("file://")).resolve()
+def _parts(name: str) -> tuple[str, ...]:
+    return Path(place(name).removeprefix("file://")).resolve().parts
+
+
+def _matches(part: str, pattern: str) -> bool:
+    """Whether Spark may take one for the other: it knows {a,b} besides, which is taken for anything here."""
+    return part == pattern or "{" in pattern or fnmatchcase(part, pattern)
 
 
 def _packets(work: Work, files: list[str], kind: str | None) -> "DataFrame":

@@ -1,8 +1,9 @@
-"""Dead letters: why messages were not delivered. What becomes of them is in waypost.spark.pipelines.desk.
+"""Dead letters: why messages were not delivered.
 
-letters = spark.read.format("msmq").option("queues", "system$;deadletter,system$;deadxact").load()
-triage(letters).show()
-resend(chosen(letters, Choice(reasons=("reach-queue-timeout",))), Desk(manager, MsmqSink()))
+    letters = spark.read.format("msmq").option("queues", "system$;deadletter,system$;deadxact").load()
+    triage(chosen(letters, Choice(reasons=("reach-queue-timeout",)))).show()
+
+What becomes of them is in waypost.spark.pipelines.desk.
 """
 
 import re

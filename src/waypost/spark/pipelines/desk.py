@@ -1,5 +1,7 @@
 """What becomes of dead letters: they are sent again, parked or dropped.
 
+    resend(chosen(letters, Choice(reasons=("reach-queue-timeout",))), Desk(manager, MsmqSink()))
+
 Sending a letter again and taking it out of the dead-letter queue are two steps, and a program may end between them. So
 the messages go out in a transaction with a receipt: a message to the queue RECEIPTS of the same queue manager that
 names the letters. Whoever runs next reads the receipts first, takes the letters that they name out of their queue
@@ -23,7 +25,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from waypost.client.bulk.schema import RemoveRange
-from waypost.errors import InvalidParameter, MessageNotFound, QueueExists, SharingViolation
+from waypost.errors import (
+    InvalidParameter,
+    MessageNotFound,
+    QueueDeleted,
+    QueueExists,
+    QueueNotFound,
+    SharingViolation,
+    TransactionUsage,
+)
 from waypost.spark.pipelines.reading import schema_of
 from waypost.spark.pipelines.sending import SENT, Sink
 from waypost.wire.message_class import MessageClass
@@ -37,7 +47,7 @@ R = TypeVar("R")
 
 RECEIPTS: Final = "waypost.deadletters"
 PARKING: Final = "parked"
-# Letters that are dealt with at a time. The names of so many are held here, and a receipt is a small message.
+# Letters that are dealt with at a time: a receipt with the ids of so many is a message of 1 MB.
 SLICE: Final = 50_000
 
 # The letter was of the wrong kind for its queue, so what is sent now is of the other.
@@ -111,7 +121,7 @@ def unparked(parked: DataFrame) -> DataFrame:
 def drop(letters: DataFrame, desk: Desk) -> Done:
     """Take letters out of the dead-letter queue, for good."""
     settled = settle(desk)
-    slices = _slices(letters, sf.lit(False), settled)
+    slices = _slices(letters.select("queue", "seq", "lookup_id"), sf.lit(False), settled)
     return Done(removed=sum(_remove(desk, each.often) for each in slices), settled=len(settled))
 
 
@@ -140,10 +150,13 @@ class _Slice:
 
 
 def _slices(letters: DataFrame, is_transactional: Column, settled: set[Name]) -> Iterator[_Slice]:
-    """The letters that are there at first, without those that were sent before: a DataFrame may still have them."""
-    letters = letters.withColumn("is_transactional", sf.coalesce(is_transactional, sf.lit(False)))
+    """The letters without those that were sent before: a DataFrame may still have them.
+
+    They are read once and kept. Whoever read them again, to send them, might find less than was named: messages behind
+    one that another reader holds are not read.
+    """
+    letters = letters.withColumn("is_transactional", sf.coalesce(is_transactional, sf.lit(False))).localCheckpoint()
     for part in _ranges(letters):
-        # What is sent again may come back, as another letter with a number behind them all.
         some = letters.where((sf.col("queue") == part.queue) & sf.col("seq").between(part.first, part.last))
         names: dict[bool, list[Name]] = {True: [], False: []}
         for row in some.select("seq", "lookup_id", "is_transactional").orderBy("seq").collect():
@@ -182,7 +195,6 @@ def _send_slice(part: _Slice, desk: Desk) -> int:
         _make(desk.manager, RECEIPTS)
         messages = _sendable(part.letters, part.once).unionByName(_receipt(part.letters, desk.manager, part.once))
         desk.sink.send(messages, "exactly-once", _transaction(part.once))
-    # All letters of the slice are still there: a read that was planned before misses none of them.
     removed = 0
     if part.often:
         desk.sink.send(_sendable(part.letters, part.often), "at-least-once", _transaction(part.often))
@@ -193,14 +205,15 @@ def _send_slice(part: _Slice, desk: Desk) -> int:
 
 
 def _sendable(letters: DataFrame, names: list[Name]) -> DataFrame:
-    """Exactly these letters, in the order of their arrival: others may have come into the queue or gone meanwhile."""
+    """These letters, in the order of their arrival."""
     these = letters.sparkSession.createDataFrame(names, "queue string, lookup_id long")
     found = letters.join(sf.broadcast(these), ["queue", "lookup_id"], "left_semi")
     return found.coalesce(1).sortWithinPartitions("seq").select(*SENT)
 
 
 def _receipt(letters: DataFrame, manager: "Manager", names: list[Name]) -> DataFrame:
-    row = manager.queue(RECEIPTS).format_name, bytearray(json.dumps(names).encode())
+    body = json.dumps({"queue": names[0][0], "lookup_ids": [lookup_id for _, lookup_id in names]})
+    row = manager.queue(RECEIPTS).format_name, bytearray(body.encode())
     found = letters.sparkSession.createDataFrame([row], "dest_queue string, body binary")
     types = dict(letters.select(*SENT).dtypes)
     others = [name for name in SENT if name not in found.columns]
@@ -213,11 +226,13 @@ def _transaction(names: list[Name]) -> str:
 
 def settle(desk: Desk) -> set[Name]:
     """Take letters that were sent, but may still be there, out of their queue, and then the receipts."""
-    if RECEIPTS not in {queue.name for queue in desk.manager.queues()}:
-        return set()
     receipts = desk.manager.queue(RECEIPTS)
+    try:
+        found = list(receipts.browse())
+    except QueueNotFound:
+        return set()
     settled: set[Name] = set()
-    for receipt in list(receipts.browse()):
+    for receipt in found:
         names = _named(receipt)
         _remove(desk, names)
         receipts.receive(0, lookup_id=receipt.lookup_id)
@@ -227,16 +242,21 @@ def settle(desk: Desk) -> set[Name]:
 
 def _named(receipt: "Message") -> list[Name]:
     try:
-        return [(str(queue), int(lookup_id)) for queue, lookup_id in json.loads(receipt.body)]
-    except (ValueError, TypeError):
+        found = json.loads(receipt.body)
+        return [(str(found["queue"]), int(lookup_id)) for lookup_id in found["lookup_ids"]]
+    except (ValueError, TypeError, KeyError):
         raise InvalidParameter(f"{receipt.id} in the queue {RECEIPTS} is no receipt; take it out of there") from None
 
 
 def _remove(desk: Desk, names: list[Name]) -> int:
-    """How many of the letters were still there. With `bulk`, SharingViolation says that others hold some of them."""
-    if desk.bulk is None:
-        return _sum(partial(_remove_letter, desk.manager), names)
-    return _sum(partial(_remove_run, desk.bulk), _runs(names))
+    """How many of the letters were still there. SharingViolation says that others hold some of them."""
+    try:
+        if desk.bulk is None:
+            return _sum(partial(_remove_letter, desk.manager), names)
+        return _sum(partial(_remove_run, desk.bulk), _runs(names))
+    except (QueueNotFound, QueueDeleted):
+        # A queue where letters were parked, and its letters with it.
+        return 0
 
 
 def _sum(remove: Callable[[R], int], what: Iterable[R]) -> int:
@@ -245,11 +265,17 @@ def _sum(remove: Callable[[R], int], what: Iterable[R]) -> int:
 
 
 def _remove_letter(manager: "Manager", letter: Name) -> int:
-    queue, lookup_id = letter
+    name, lookup_id = letter
+    queue = manager.queue(name)
     try:
-        manager.queue(queue).receive(0, lookup_id=lookup_id & _LOOKUP_ID)
+        queue.receive(0, lookup_id=lookup_id & _LOOKUP_ID)
     except MessageNotFound:
-        return 0
+        try:
+            queue.peek(0, lookup_id=lookup_id & _LOOKUP_ID)
+        except MessageNotFound:
+            return 0
+        except TransactionUsage:
+            raise _held(name) from None
     return 1
 
 
@@ -270,7 +296,11 @@ def _remove_run(bulk: "BulkClient", run: tuple[str, int, int]) -> int:
         if not found.left:
             return removed
         if not found.count:
-            raise SharingViolation(f"another reader holds letters of {queue}; when it is done, run this again")
+            raise _held(queue)
+
+
+def _held(queue: str) -> SharingViolation:
+    return SharingViolation(f"another reader holds letters of {queue}; when it is done, run this again")
 
 
 def _make(manager: "Manager", name: str) -> None:
