@@ -220,10 +220,10 @@ def test_an_answer_that_does_not_come_in_time_is_a_lost_connection() -> None:
 @pytest.mark.parametrize("verb", ["purge", "delete"])
 def test_a_queue_with_many_messages_may_take_its_time(verb: str) -> None:
     def late(connection: socket.socket) -> None:
-        time.sleep(0.5)
+        time.sleep(1.5)
         connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
-    with Fake(late) as fake, waypost.connect(fake.url, timeout=0.2) as manager:
+    with Fake(late) as fake, waypost.connect(fake.url, timeout=1) as manager:
         getattr(manager.queue("orders"), verb)()
 
 

@@ -24,7 +24,7 @@ from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
 from waypost.cli import app
 from waypost.client.bulk.schema import Removed, RemoveRange
-from waypost.errors import InvalidParameter, SharingViolation
+from waypost.errors import InvalidParameter, MessageNotFound, SharingViolation
 from waypost.spark.pipelines import deadletters as pipeline
 from waypost.spark.pipelines import desk as desks
 from waypost.spark.pipelines.deadletters import QUEUES, Choice, Tally, chosen, class_of, tally, triage
@@ -222,6 +222,18 @@ def test_a_letter_that_another_reader_holds_keeps_its_receipt(
     reader.abort()
     done = resend(letters(spark, manager).where("transactional"), Desk(manager, LocalSink(manager)))
     assert (done.sent_once, done.settled, bodies(manager, "orders")) == (0, 3, ORDERS)
+
+
+def test_a_letter_that_is_given_back_just_now_is_not_taken_for_removed() -> None:
+    class Queue:
+        def receive(self, *_: object, **__: object) -> None:
+            raise MessageNotFound("a transaction holds it")
+
+        def peek(self, *_: object, **__: object) -> None: ...
+
+    desk = Desk(SimpleNamespace(queue=lambda _: Queue()), LocalSink(None))  # type: ignore[arg-type]
+    with pytest.raises(SharingViolation):
+        desks._remove(desk, [("a", 1)])
 
 
 def test_what_is_removed_was_sent_if_a_second_read_finds_less(

@@ -270,12 +270,13 @@ def _remove_letter(manager: "Manager", letter: Name) -> int:
     try:
         queue.receive(0, lookup_id=lookup_id & _LOOKUP_ID)
     except MessageNotFound:
-        try:
-            queue.peek(0, lookup_id=lookup_id & _LOOKUP_ID)
-        except MessageNotFound:
-            return 0
-        except TransactionUsage:
-            raise _held(name) from None
+        # It is gone, or a transaction holds it.
+        with suppress(TransactionUsage):
+            try:
+                queue.peek(0, lookup_id=lookup_id & _LOOKUP_ID)
+            except MessageNotFound:
+                return 0
+        raise _held(name) from None
     return 1
 
 
