@@ -241,18 +241,18 @@ def written(project: Project, source: str) -> str:
 
 
 def test_a_row_that_a_reading_contradicts_is_listed_apart(project: Project) -> None:
-    (project.ledger / "readings.toml").write_text('"A-1" = "readings A 1: the other way round"')
+    (project.ledger / "departs.toml").write_text('"A-1" = "the other way round"')
     result = project.run("@spec('A-1', 'A-2')\ndef test(): pass", "--ledger=table")
     assert project.record()["by_reading"] == ["A-1"]
-    result.stdout.fnmatch_lines(["A-1 is proven by a reading: readings A 1: the other way round"])
+    result.stdout.fnmatch_lines(["A-1 is proven by a reading: the other way round"])
     result.stdout.fnmatch_lines(["2 of 3 rows are proven, 2 of them through the product, 1 by a reading*"])
 
 
 def test_a_reading_of_an_unknown_row_stops_the_suite(project: Project) -> None:
-    (project.ledger / "readings.toml").write_text('"A-9" = "readings A 1"')
+    (project.ledger / "departs.toml").write_text('"A-9" = "the other way round"')
     result = project.run("def test(): pass")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *readings.toml names A-9, which is not in the ledger*"])
+    result.stderr.fnmatch_lines(["ERROR: *departs.toml names A-9, which is not in the ledger*"])
 
 
 def test_what_reach_names_exists() -> None:
@@ -262,3 +262,11 @@ def test_what_reach_names_exists() -> None:
     assert [path for path in paths if not (path.is_dir() or path.with_suffix(".py").exists())] == []
     assert [folder for folder in reach.folders if not (root / folder).is_dir()] == []
     assert all(reach.unreachable.values())
+
+
+def test_every_reading_that_is_named_is_one() -> None:
+    root = Path(__file__).resolve().parents[1]
+    known = (root / "docs/readings.md").read_text(encoding="utf-8")
+    for row, text in read_ledger(root / LEDGER).departs.items():
+        number = text.partition(":")[0].partition(" ")[2]
+        assert f"**{number}**" in known, f"{row} names {number}"

@@ -6,7 +6,7 @@ build/ledger.json: a row is proven when at least one test that carries it passed
 tests/ledger/waived.toml excuses rows of scope `platform` that cannot apply.
 
 Two figures are printed. A proven row is also reachable if its scope is about bytes and names alone, or if a test that
-proves it goes through the product (tools/reach.py). tests/ledger/readings.toml lists the rows whose sentence the
+proves it goes through the product (tools/reach.py). tests/ledger/departs.toml lists the rows whose sentence the
 product does not follow to the letter, with the reading that it follows instead; they are counted apart.
 """
 
@@ -56,7 +56,7 @@ class Ledger:
 
     rows: Mapping[str, Row]
     waived: Collection[str]
-    readings: Mapping[str, str] = field(default_factory=dict)
+    departs: Mapping[str, str] = field(default_factory=dict)
 
 
 class Document(TypedDict):
@@ -121,11 +121,11 @@ def read_ledger(directory: Path) -> Ledger:
             )
         if not isinstance(reason, str) or not reason.strip():
             raise LedgerError(f"waived.toml gives no reason for {row_id}")
-    path = directory / "readings.toml"
-    readings: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for row_id in readings.keys() - rows.keys():
-        raise LedgerError(f"readings.toml names {row_id}, which is not in the ledger")
-    return Ledger(rows, reasons.keys(), readings)
+    path = directory / "departs.toml"
+    departs: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for row_id in departs.keys() - rows.keys():
+        raise LedgerError(f"departs.toml names {row_id}, which is not in the ledger")
+    return Ledger(rows, reasons.keys(), departs)
 
 
 def summarise(ledger: Ledger, proven: Collection[str], reachable: Collection[str]) -> dict[str, Document]:
@@ -139,7 +139,7 @@ def summarise(ledger: Ledger, proven: Collection[str], reachable: Collection[str
         document["rows"] += 1
         if row.id in proven:
             document["proven"] += 1
-            if row.id in ledger.readings:
+            if row.id in ledger.departs:
                 document["by_reading"].append(row.id)
             if row.id in reachable:
                 document["reachable"] += 1
@@ -247,10 +247,10 @@ class Recorder:
                     terminalreporter.write_line(f"{row.id} ({row.scope}) {row.requirement}")
             for row_id in sorted(proven - self.reachable):
                 terminalreporter.write_line(f"{row_id} is proven, but not through the product")
-        by_reading = sorted(proven & self.ledger.readings.keys())
+        by_reading = sorted(proven & self.ledger.departs.keys())
         if self.wanted != "record":
             for row_id in by_reading:
-                terminalreporter.write_line(f"{row_id} is proven by a reading: {self.ledger.readings[row_id]}")
+                terminalreporter.write_line(f"{row_id} is proven by a reading: {self.ledger.departs[row_id]}")
         for row_id in self.needlessly_waived:
             terminalreporter.write_line(f"ERROR {row_id} is proven by a test; take it out of waived.toml", red=True)
         terminalreporter.write_line(

@@ -272,7 +272,6 @@ def test_there_are_only_so_many_outgoing_queues(rig: Rig, monkeypatch: pytest.Mo
     outgoing(rig, names[0])
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.3-06", "MQDMPR-3.1.1.3-07")
 def test_the_last_attempts_to_connect_are_remembered(rig: Rig) -> None:
     queue = outgoing(rig)
     assert list(queue.connection_history) == []
