@@ -130,7 +130,7 @@ class Node:
         self.external: Final = ExternalTransactions(self.manager.transactions)
         self.external.initialize(self.manager.identity.identifier)
         self.sequences: Final = Sequences(reader, self.manager, self.messages, lambda: self._operation.now)
-        self.transactional_acks: Final = TransactionalAcks(self.manager, self.default_time_to_reach_queue)
+        self.transactional_acks: Final = TransactionalAcks(self.manager)
         # What it does on the network; None for a queue manager that is by itself.
         self.network: Final = None if settings.transfer is None else Network(self, settings)
         # The remote readers that it serves; None if it serves none.
