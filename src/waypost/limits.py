@@ -204,3 +204,24 @@ MAX_NRBF_NAME: Final = 1024
 MAX_FRAME_MESSAGES: Final = 100_000
 MAX_BULK_REMOVED: Final = 5000
 MAX_PLAN_PARTS: Final = 1000
+
+# Acknowledgments of transactional messages that fit in all but the address they came from, and are kept until an
+# operator admits it: of one message, of one address, and in total. Beyond a bound a FinalAck is not taken: the session
+# that brings it is closed with the reason, so that its sender keeps it and brings it again, and the log says so. An
+# OrderAck beyond it is dropped, because it comes again with the message. Whoever is believed is not bounded by these.
+MAX_KEPT_ACKS_OF_MESSAGE: Final = 4
+MAX_KEPT_ACKS_OF_ADDRESS: Final = 1000
+MAX_KEPT_ACKS: Final = 10_000
+
+# Addresses at which the queue managers of one destination were met by dialling it: beyond these the one that was
+# learned first is forgotten, and what is acknowledged from there is kept until it is dialled again or admitted.
+MAX_MET_ADDRESSES: Final = 16
+
+# Queue managers whose addresses are remembered because they were dialled since the start, and host names whose
+# addresses are: beyond these the oldest goes, and what is acknowledged from there is kept until it is dialled or
+# resolved again.
+MAX_MET_QUEUE_MANAGERS: Final = 4096
+MAX_RESOLVED_HOSTS: Final = 1024
+
+# Addresses that operators have admitted for acknowledgments. One more is refused, and the operator is told.
+MAX_ADMITTED_ADDRESSES: Final = 10_000

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
@@ -83,3 +84,7 @@ STAGES: SearchStrategy[StageRecord] = st.builds(
 BATCHES: SearchStrategy[BatchesRecord] = st.builds(
     BatchesRecord, U64, st.lists(U64, max_size=4, unique=True).map(sorted)
 )
+MET = st.lists(st.tuples(GUID, TEXT), max_size=3)
+DESTINATIONS: SearchStrategy[DestinationRecord] = st.builds(DestinationRecord, TEXT, U64, U32, MET)
+KEPT_ACKS: SearchStrategy[KeptAckRecord] = st.builds(KeptAckRecord, U64, U32, U32, U16, U32, GUID, GUID, TEXT)
+ADMITTED: SearchStrategy[AdmittedRecord] = st.builds(AdmittedRecord, U32)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.store import strategies
 from waypost.errors import StoreDamaged, StoreTooNew
 from waypost.store import keys
+from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
 from waypost.store.codec import VERSION
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
@@ -44,6 +45,9 @@ RECORDS: list[type[Record]] = [
     ClaimRecord,
     StageRecord,
     BatchesRecord,
+    DestinationRecord,
+    KeptAckRecord,
+    AdmittedRecord,
 ]
 ANY_RECORD = st.one_of(
     strategies.MESSAGES,
@@ -58,6 +62,9 @@ ANY_RECORD = st.one_of(
     strategies.CLAIMS,
     strategies.STAGES,
     strategies.BATCHES,
+    strategies.DESTINATIONS,
+    strategies.KEPT_ACKS,
+    strategies.ADMITTED,
 )
 
 

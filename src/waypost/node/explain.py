@@ -17,6 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_MESSAGES
+from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_transfer import add_transfer
 from waypost.node.explain_words import at, counted, span
 from waypost.node.node import Node
@@ -161,7 +162,9 @@ def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) 
         arrived_time=message.arrival_time,
     )
     facts["class"] = f"{message.message_class:#06x}"
-    if _add_end(explanation, node, place):
+    is_ended = _add_end(explanation, node, place)
+    add_kept_acks(explanation.sentences, facts, node, place.message, now)
+    if is_ended:
         return
     since = f"since {at(message.arrival_time)} ({span(now.wall - message.arrival_time)})"
     say(f"Message {message.identifier} waits in {called(queue)} {since}.")
@@ -304,6 +307,8 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
         explanation.sentences.append(_contents(queue, held))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
+        if "lookup_id" not in facts:
+            add_kept_acks_of_queue(explanation.sentences, facts, node, queue, now)
     else:
         _add_readers(explanation, queue)
 

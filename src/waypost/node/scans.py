@@ -19,6 +19,12 @@ def items(reader: Reader, table: Table) -> Iterator[Item]:
         start = after(page[-1][0])
 
 
+def range_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iterator[Item]:
+    while page := reader.scan(table, start, stop, _PAGE):
+        yield from page
+        start = after(page[-1][0])
+
+
 def messages(reader: Reader, queue: int) -> Iterator[Sequence[Item]]:
     """All messages of a queue with their keys, in list order."""
     start, stop = keys.message_range(queue)

@@ -22,6 +22,7 @@ from waypost.store.port import Reader
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence, TxOutgoingSequence
+from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.management import SourceInfo
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.transaction_header import TransactionHeader
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _TIME_STAMP_SHIFT: Final = 32
 _NOTHING_YET: Final = IncomingSequence()
+_NO_PLACE: Final = TxSequenceId(0, 0), 0
 
 # Transactional messages count as of priority 0, whose positions are behind this one.
 _BEFORE_TRANSACTIONAL: Final = lookup_identifier(0, 0)
@@ -43,6 +45,7 @@ class Sequences:
     __slots__ = (
         "_changed",
         "_history",
+        "_last_before_start",
         "_last_time_stamp",
         "_manager",
         "_messages",
@@ -68,6 +71,10 @@ class Sequences:
             queue = manager.collection.by_number[number]
             assert isinstance(queue, OutgoingQueue)
             self._queues[sequence.sequence_id.time_stamp] = queue
+        # The last message of each queue that has a number at the start: those before it may have been sent.
+        self._last_before_start: Final = {
+            number: (sequence.sequence_id, sequence.next_number - 1) for number, sequence in self._outgoing.items()
+        }
         # The queue, and who sends to it by which name.
         self._changed: dict[SequenceKey, tuple[Queue, UserHeader]] = {}
         self._history: MessageHistory | None = None
@@ -96,6 +103,10 @@ class Sequences:
     def queue_of(self, tx_sequence_id: int) -> OutgoingQueue | None:
         """The outgoing queue whose messages are in this sequence, or were."""
         return self._queues.get(tx_sequence_id >> _TIME_STAMP_SHIFT)
+
+    def last_before_start(self, queue: OutgoingQueue) -> tuple[TxSequenceId, int]:
+        """The place of the last message of this queue that a process before this one may have sent."""
+        return self._last_before_start.get(queue.number, _NO_PLACE)
 
     def mind_end(self, queue: OutgoingQueue, sent: TxOutgoingSequence) -> None:
         """MS-MQQB 3.1.5.6: when no message of a transaction is left, the next sequence begins."""
@@ -139,6 +150,7 @@ class Sequences:
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted, and the records of its sequences with it."""
+        self._last_before_start.pop(queue.number, None)
         sequence = self._outgoing.pop(queue.number, None)
         if sequence is not None:
             self._queues.pop(sequence.sequence_id.time_stamp, None)

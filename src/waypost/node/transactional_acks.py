@@ -18,6 +18,7 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID
 from waypost.transfer.sequences import final_ack_body
+from waypost.wire.codec import INFINITE
 from waypost.wire.direct_names import Protocol
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier
@@ -51,13 +52,12 @@ LeadsTo = Callable[[FormatName, bytes, Now], OutgoingQueue | None]
 
 
 class TransactionalAcks:
-    """`time_to_reach_queue` is how long an acknowledgment may be under way, in seconds."""
+    """MS-MQMQ 2.2.19.1: they have all the time there is, which a FinalAck needs, because it is sent once."""
 
-    __slots__ = ("_manager", "_time_to_reach_queue", "leads_to")
+    __slots__ = ("_manager", "leads_to")
 
-    def __init__(self, manager: QueueManager, time_to_reach_queue: int) -> None:
+    def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
-        self._time_to_reach_queue: Final = time_to_reach_queue
         # Whoever transfers takes this place.
         self.leads_to: LeadsTo = self._outgoing_queue
 
@@ -104,7 +104,7 @@ class TransactionalAcks:
             message_id=identifier.ordinal,
         )
         ack = form(user, order_queue_of_address(address) if is_direct else local_order_queue())
-        ack.message.base.time_to_reach_queue = self._time_to_reach_queue
+        ack.message.base.time_to_reach_queue = INFINITE
         name = ack_queue(origin.queue_manager, address if is_direct else "")
         with suppress(WaypostError):
             outgoing = self.leads_to(name, origin.queue_manager, now)

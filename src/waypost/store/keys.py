@@ -18,6 +18,8 @@ _MESSAGE_KEY: Final = Struct(">QQ")
 _SEQUENCE_KEY: Final = Struct(">BQ")
 _INCOMING, _OUTGOING = 0, 1
 _TOTALS: Final = b"queue:"
+_DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
+_KEPT_ACK_KEY: Final = Struct(">QII")
 _CLAIM, _STAGE, _BATCHES = 0, 1, 2
 
 
@@ -92,6 +94,42 @@ def duplicates_number_of(key: bytes) -> int:
 
 def totals_key(queue_id: int) -> bytes:
     return _TOTALS + _QUEUE_KEY.pack(queue_id)
+
+
+def destination_key(digest: bytes) -> bytes:
+    """By a digest of a format name, which may be longer than a key."""
+    return _DESTINATION + digest
+
+
+def kept_ack_key(sequence_identifier: int, sequence_number: int, message_id: int, address: str) -> bytes:
+    return _KEPT_ACK + _KEPT_ACK_KEY.pack(sequence_identifier, sequence_number, message_id) + encode_text(address)
+
+
+def admitted_key(guid: bytes, address: str) -> bytes:
+    return _ADMITTED + guid + encode_text(address)
+
+
+def admitted_of(key: bytes) -> tuple[bytes, str]:
+    """The GUID and the address in such a key."""
+    at = len(_ADMITTED)
+    return key[at : at + 16], decode_text(key[at + 16 :], "address")
+
+
+def destination_range() -> tuple[bytes, bytes]:
+    return _whole(_DESTINATION)
+
+
+def kept_ack_range() -> tuple[bytes, bytes]:
+    return _whole(_KEPT_ACK)
+
+
+def admitted_range() -> tuple[bytes, bytes]:
+    return _whole(_ADMITTED)
+
+
+def _whole(prefix: bytes) -> tuple[bytes, bytes]:
+    """Start and stop of all keys that begin like this."""
+    return prefix, prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 def directory_key(object_type: int, identifier: bytes) -> bytes:

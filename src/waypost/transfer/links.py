@@ -89,6 +89,9 @@ class Link:
     failures: int = 0
     # MS-MQQB 3.1.5.2.2: no ping precedes what the Session Retry Connect Timer begins.
     is_retrying: bool = False
+    # The session on which transactional messages were sent last, and what is known of the destination.
+    met: Session | None = None
+    known: Any = None
 
     def go(self, event: LinkEvent) -> None:
         self.state = LINK.get((self.state, event), self.state)

@@ -65,9 +65,9 @@ class SentEntry:
 class TxOutgoingSequence:
     """OutgoingTransferSequence of MS-MQQB 3.1.1.3.1.1, of one outgoing queue: what was sent. It is volatile.
 
-    All entries are of the sequence `sequence_id`. `highest_number` is the greatest number of it that may have been
-    sent; an acknowledgment beyond that is nonsense. The Transactional Ack Wait Timer (3.1.2.6) runs on the monotonic
-    clock, to `deadline`; TimeOfLastAck and ResendTime are wall clock times.
+    All entries are of the sequence `sequence_id`. `highest_number` is the greatest number of it that is known to have
+    been sent; an acknowledgment beyond that changes nothing. The Transactional Ack Wait Timer (3.1.2.6) runs on the
+    monotonic clock, to `deadline`; TimeOfLastAck and ResendTime are wall clock times.
     """
 
     sequence_id: TxSequenceId
@@ -87,9 +87,12 @@ class TxOutgoingSequence:
     _entries: dict[int, SentEntry] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, outgoing: OutgoingSequence, resend_timer_table: Sequence[float]) -> "TxOutgoingSequence":
-        """After a start any message that has a number may have been sent before it."""
-        return cls(outgoing.sequence_id, resend_timer_table, outgoing.next_number - 1)
+    def of(
+        cls, outgoing: OutgoingSequence, resend_timer_table: Sequence[float], written: tuple[TxSequenceId, int]
+    ) -> "TxOutgoingSequence":  # fmt: skip
+        """`written` is the last message that is known to have been sent before."""
+        sequence_id, number = written
+        return cls(outgoing.sequence_id, resend_timer_table, number if sequence_id == outgoing.sequence_id else 0)
 
     @property
     def resend_interval(self) -> float:

@@ -48,6 +48,8 @@ class TransferSettings:
     port: int = SESSION_PORT
     ping_port: int = PING_PORT
     is_routing_server: bool = False
+    # Addresses from which queue managers acknowledge besides those that are known, with GUIDs; NULL_GUID is any.
+    ack_addresses: frozenset[tuple[bytes, str]] = frozenset()
 
     def for_its_role(self) -> "TransferSettings":
         """A routing server has another default."""

@@ -25,6 +25,7 @@ class Statistics:
     order_acks_received: int = 0
     final_acks_sent: int = 0
     final_acks_received: int = 0
+    transactional_acks_refused: int = 0
     duplicates_discarded: int = 0
     messages_rejected: int = 0
     messages_resent: int = 0

@@ -32,7 +32,7 @@ from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
-from waypost.wire.transactional_acks import FinalAck, OrderAck, OrderAckBody
+from waypost.wire.transactional_acks import OrderAckBody
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class Arrivals:
                 self._end(run, now)
                 run = None
                 if self._is_for_us(packet.message):
-                    self._transactional_ack(packet, now)
+                    if not self._network.judging.take(session, packet, now):
+                        return
                     continue
                 # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
                 packet = packet.message
@@ -148,12 +149,6 @@ class Arrivals:
         like = stored_message(run.packets[0])
         status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
         assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
-
-    def _transactional_ack(self, packet: OrderAck | FinalAck, now: Now) -> None:
-        if isinstance(packet, OrderAck):
-            self._network.departures.order_ack(packet, now)
-        else:
-            self._network.departures.final_ack(packet, now)
 
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
         session.stored(numbers, now)

@@ -111,12 +111,19 @@ class Connecting:
             self._links.get(link.session, {}).pop(link, None)
             self._opening.pop(link.session, None)
 
+    def ask(self, host: str) -> int:
+        """Have the name of a host resolved for somebody else, who hears of it under this number."""
+        self._last_request += 1
+        self._node.do(Resolve(self._last_request, host))
+        return self._last_request
+
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         link = self._requests.pop(request, None)
         if link is None or link.state is not LinkState.RESOLVING:
             return
         hop = link.unresolved.pop(0)
         link.next_hops += hop.at(addresses)
+        self._network.judging.found(hop.host_name, addresses, now)
         self._resolve(link, now)
 
     def pinged(self, link: Link, now: Now, *, answered: bool) -> None:
@@ -221,9 +228,7 @@ class Connecting:
         while link.unresolved:
             hop: Hop = link.unresolved[0]
             if not is_address(hop.host_name):
-                self._last_request += 1
-                self._requests[self._last_request] = link
-                self._node.do(Resolve(self._last_request, hop.host_name))
+                self._requests[self.ask(hop.host_name)] = link
                 return
             link.next_hops += hop.at((hop.host_name,))
             link.unresolved.pop(0)

@@ -17,6 +17,7 @@ from waypost.node.effects import Close, Notice, SendDatagram, Write
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
+from waypost.node.network.judging import Judging
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.routing.routing import Routing
 from waypost.transfer.handshake import Initiator, PingUse
@@ -48,6 +49,7 @@ class Network:
         "connecting",
         "departures",
         "initiator",
+        "judging",
         "pings",
         "settings",
         "statistics",
@@ -73,6 +75,7 @@ class Network:
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
         self.departures: Final = Departures(node, self)
         self.connecting: Final = Connecting(node, self, _routing(node, settings))
+        self.judging: Final = Judging(node, self, settings)
         self._arrivals: Final = Arrivals(node, self)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
         node.transactional_acks.leads_to = self.departures.leads_to
@@ -88,12 +91,14 @@ class Network:
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)
+            self.judging.start(now)
 
     def stop(self, now: Now) -> None:
         """MS-MQQB 3.1.4.2."""
         with self._node.operation(now):
             for session in tuple(self._sessions.values()):
                 self.close(session, "the queue manager stops", now)
+            self._node.destinations.write()
 
     def accept(self, address: str, now: Now) -> int | None:
         """MS-MQQB 3.1.5.10: somebody has connected. None if the connection is to be closed at once.
@@ -178,7 +183,8 @@ class Network:
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         """A Resolve came to its end; without an address the host is unknown."""
         with self._node.operation(now):
-            self.connecting.resolved(request, addresses, now)
+            if not self.judging.resolved(request, addresses, now):
+                self.connecting.resolved(request, addresses, now)
 
     def addresses_changed(self, addresses: frozenset[str], now: Now) -> None:
         """The computer has other IP addresses now."""
@@ -284,6 +290,7 @@ class Network:
             session.just_opened = False
             self._open[session] = None
             self.notice("session opened", peer=session.remote_qm_address, guid=guid_text(session.remote_qm_guid))
+            self.judging.opened(session, now)
             self.connecting.opened(session, now)
         if received.acknowledged:
             self.departures.acknowledged(received.acknowledged)
@@ -302,6 +309,7 @@ class Network:
         self._unfinished -= session.unfinished_bytes
         self._write(session)
         self._touched.pop(session, None)
+        self.judging.closed(session)
         self.connecting.closing(session)
         self._node.do(Close(session.connection))
         event = "session closed" if session in self._open else "session failed"

@@ -5,6 +5,7 @@ their order, the disk writes batches in the background.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
@@ -135,7 +136,7 @@ class Host:
             f"{self.name}.example.org",
             frozenset({self.address}),
             quota=self.swarm.quota,
-            transfer=self.swarm.transfer,
+            transfer=replace(self.swarm.transfer, ack_addresses=self.world.ack_addresses_of(self)),
             routes=self.world.routes_of(self),
         )
         try:

@@ -96,6 +96,12 @@ class NetWorld(Stage[Host]):
                 routes.append(Route(other.guid, other.name) if is_direct else Route(other.guid, via=middle))
         return tuple(routes)
 
+    def ack_addresses_of(self, host: Host) -> frozenset[tuple[bytes, str]]:
+        """Those that messages go to by way of the machine in the middle may acknowledge without it."""
+        via = self.swarm.via
+        is_far = bool(via) and host.name != via
+        return frozenset((other.guid, other.address) for other in self.hosts if is_far and other.name != via)
+
     # What happens.
 
     def run(self) -> None:
