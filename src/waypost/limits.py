@@ -130,11 +130,10 @@ MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
 # The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
 MAX_IDENTIFIER_CONFLICTS: Final = 16
 
-# What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager,
-# transactional sequences, and unfinished packets of all sessions together.
+# What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager, and
+# unfinished packets of all sessions together.
 MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_WAITING_ACKS: Final = 10_000
-MAX_INCOMING_SEQUENCES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 
 # Outgoing queues that there may be for an acknowledgment to open another: who sends messages names any queue for them.
@@ -225,3 +224,26 @@ MAX_RESOLVED_HOSTS: Final = 1024
 
 # Addresses that operators have admitted for acknowledgments. One more is refused, and the operator is told.
 MAX_ADMITTED_ADDRESSES: Final = 10_000
+
+# Incoming transactional sequences that are in memory; all others are read from the store when they are wanted, so
+# nobody loses anything.
+MAX_CACHED_SEQUENCES: Final = 10_000
+
+# Addresses that one source is known at for one queue. Beyond them, one that was silent for SILENT_SECONDS makes room;
+# if there is none, a new address begins no sequence: its messages stay with their sender, and log, `explain` and
+# `doctor` name it.
+MAX_SEQUENCE_ADDRESSES: Final = 64
+SILENT_SECONDS: Final = 7 * 86_400
+
+# The last sequences of an address that have ended and are refused from everywhere. A copy of an older one, by an
+# address that was met before and is not as far, would be taken again.
+MAX_ENDED_SEQUENCES: Final = 16
+
+# Sources, queues and addresses whose sequences were refused, and addresses that began new sequences at a high rate,
+# which are remembered for `doctor` and `explain`: the oldest is forgotten, and the log and the counters have had it.
+MAX_REFUSED_SEQUENCES: Final = 256
+
+# Incoming sequences that are shown, looked at for a check or reset before others have their turn: some ten
+# milliseconds. Nobody loses anything: the next request goes on.
+MAX_SEQUENCE_PAGE: Final = 1000
+MAX_SEQUENCES_LOOKED_AT: Final = 10_000

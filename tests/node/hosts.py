@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tests.store.engines import MemoryEngine
 from waypost.clock import Now
+from waypost.core.management import DirectoryState, queue_snapshot
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import AccessType, OutgoingQueue, Queue, QueueAttributes, ShareMode
@@ -30,6 +31,7 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
+from waypost.wire.management import SourceInfo
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.path_names import PathName
 from waypost.wire.session_header import SessionHeader
@@ -278,6 +280,17 @@ class Host:
                 return []
             queue = self._find(queue)
         return [self.node.messages.get(queue.number, lookup_id) for lookup_id in queue.positions]
+
+    def source_info(self, name: str) -> list[SourceInfo]:
+        """What is known of the transactional messages that came for a queue."""
+        found = self.node.sequences.incoming.source_info(self.queue(name))
+        return queue_snapshot(self.queue(name), DirectoryState(), found).source_info
+
+    @property
+    def sources(self) -> list[bytes]:
+        """The queue managers whose sequences are kept."""
+        found, _ = self.node.sequences.incoming.page(b"")
+        return [source[:16] for (source, _), _ in found]
 
     def _find(self, name: str) -> Queue:
         if "=" in name:

@@ -135,6 +135,25 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "closed at once for a while."
         ),
     ] = 120
+    max_sequence_ahead_s: Annotated[
+        _Seconds,
+        Meta(
+            description="How far the TimeStamp of a new transactional sequence may be ahead of the clock of this "
+            "computer. Messages beyond that stay with their sender, which sends them again, and `waypost doctor` names "
+            "them."
+        ),
+    ] = _TRANSFER.max_sequence_ahead_s
+    new_sequences_at_once: Annotated[
+        _Count,
+        Meta(
+            description="New transactional sequences that one address (one /64 network of IPv6) may begin at once. "
+            "Messages beyond that stay with their sender, which sends them again, and `waypost doctor` names the "
+            "address."
+        ),
+    ] = _TRANSFER.new_sequences_at_once
+    new_sequences_per_s: Annotated[_Seconds, Meta(description="The same on average, in a second.")] = (
+        _TRANSFER.new_sequences_per_s
+    )
     send_insecure_nacks: Annotated[
         bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
     ] = _TRANSFER.send_insecure_nacks
@@ -157,6 +176,9 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             duplicate_history_size=self.duplicate_history_size,
             duplicate_history_s=self.duplicate_history_s,
             max_sessions=self.max_sessions,
+            max_sequence_ahead_s=self.max_sequence_ahead_s,
+            new_sequences_at_once=self.new_sequences_at_once,
+            new_sequences_per_s=self.new_sequences_per_s,
             send_insecure_nacks=self.send_insecure_nacks,
             ping=self.ping,
             port=self.peer_port,

@@ -16,7 +16,7 @@ _QUEUE_KEY: Final = Struct(">Q")
 _MESSAGE_KEY: Final = Struct(">QQ")
 # Also of a claim: what kind of key it is, and a queue id.
 _SEQUENCE_KEY: Final = Struct(">BQ")
-_INCOMING, _OUTGOING = 0, 1
+_INCOMING, _OUTGOING, _ADDRESS = 0, 1, 2
 _TOTALS: Final = b"queue:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
@@ -33,6 +33,8 @@ class Counter(Enum):
     TRANSACTION_NUMBER = b"transaction_number"
     # The greatest TimeStamp of an outgoing transactional sequence.
     SEQUENCE_TIME_STAMP = b"sequence_time_stamp"
+    # The latest time of the clock that a record with a transactional message was made at, to the minute.
+    LATEST_TIME = b"latest_time"
 
 
 QUEUE_MANAGER_KEY: Final = b"queue_manager"
@@ -75,13 +77,44 @@ def incoming_sequence_range(queue_id: int) -> tuple[bytes, bytes]:
     return _SEQUENCE_KEY.pack(_INCOMING, queue_id), _SEQUENCE_KEY.pack(_INCOMING, queue_id + 1)
 
 
+def all_incoming_sequences() -> tuple[bytes, bytes]:
+    return bytes([_INCOMING]), bytes([_INCOMING + 1])
+
+
 def outgoing_sequence_key(queue_id: int) -> bytes:
     return _SEQUENCE_KEY.pack(_OUTGOING, queue_id)
+
+
+def all_outgoing_sequences() -> tuple[bytes, bytes]:
+    return bytes([_OUTGOING]), bytes([_OUTGOING + 1])
+
+
+def sequence_address_key(queue_id: int, address: bytes) -> bytes:
+    """Of the sources that send to a queue from an address."""
+    return _SEQUENCE_KEY.pack(_ADDRESS, queue_id) + address
+
+
+def sequence_address_range(queue_id: int) -> tuple[bytes, bytes]:
+    return _SEQUENCE_KEY.pack(_ADDRESS, queue_id), _SEQUENCE_KEY.pack(_ADDRESS, queue_id + 1)
+
+
+def all_sequence_addresses() -> tuple[bytes, bytes]:
+    return bytes([_ADDRESS]), bytes([_ADDRESS + 1])
 
 
 def sequence_of(key: bytes) -> tuple[int, bytes | None]:
     """The queue id in a key of SEQUENCES, and the source queue manager of an incoming one."""
     return int.from_bytes(key[1:9], "big"), key[9:] if key[0] == _INCOMING else None
+
+
+def is_sequence_address(key: bytes) -> bool:
+    """Whether a key of SEQUENCES is that of an AddressRecord."""
+    return key[0] == _ADDRESS
+
+
+def sequence_address_of(key: bytes) -> tuple[int, bytes]:
+    """The queue id and the address in the key of an AddressRecord."""
+    return int.from_bytes(key[1:9], "big"), key[9:]
 
 
 def duplicates_key(number: int) -> bytes:

@@ -29,7 +29,11 @@ class ResendTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class TransferSettings:
-    """Times end in their unit. `max_sessions` is how many sessions others may have open here."""
+    """Times end in their unit. `max_sessions` is how many sessions others may have open here.
+
+    A TimeStamp of a new incoming sequence may be `max_sequence_ahead_s` ahead of the clock. One address begins up to
+    `new_sequences_at_once` of them, and then `new_sequences_per_s` on average.
+    """
 
     window_size: int = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: int = 20_000
@@ -43,6 +47,9 @@ class TransferSettings:
     duplicate_history_size: int = 10_000
     duplicate_history_s: float = 1800.0
     max_sessions: int = 0xFFFF_FFFF
+    max_sequence_ahead_s: float = 172_800.0
+    new_sequences_at_once: int = 1000
+    new_sequences_per_s: float = 100.0
     send_insecure_nacks: bool = False
     ping: bool = False
     port: int = SESSION_PORT

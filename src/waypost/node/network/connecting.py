@@ -161,13 +161,20 @@ class Connecting:
         self._attach_acks(session, now)
 
     def _attach_acks(self, session: Session, now: Now) -> None:
-        """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1)."""
+        """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1).
+
+        Those for its address leave a session with another address: anybody can say that it has this GUID.
+        """
         for address in ("", session.remote_qm_address):
             name = ack_queue(session.remote_qm_guid, address)
             queue = self._node.manager.collection.outgoing.get(name)
             link: Link | None = None if queue is None else queue.link
-            if link is None or link.is_open or not self._may_connect(link):
+            if link is None or not self._may_connect(link):
                 continue
+            if link.is_open and link.session is not None:
+                if not address or link.session.remote_qm_address == address:
+                    continue
+                self._leave(link, link.session, now)
             pending, link.session = link.session, None
             if pending is not None:
                 self._opening.pop(pending, None)
@@ -205,7 +212,7 @@ class Connecting:
         if destination is not None:
             # A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs.
             guid, roles = (destination.queue_manager, _OPENED_HERE) if link.peer is None else (link.peer, _EITHER)
-            session = self._session_with(guid, roles)
+            session = self._session_with(guid, roles, destination.host)
             if session is not None:
                 self._attach(link, session, now)
                 return
@@ -296,6 +303,12 @@ class Connecting:
             return
         self._wait(link, now)
 
+    def _leave(self, link: Link, session: Session, now: Now) -> None:
+        """The messages of the link go over another session from now on."""
+        self._links.get(session, {}).pop(link, None)
+        link.leave_session()
+        self._network.departures.detached(link, session, now)
+
     def _fail(self, link: Link, status: ConnectionStatus, reason: str, now: Now) -> None:
         """MS-MQQB 3.1.5.2."""
         link.session = None
@@ -351,12 +364,16 @@ class Connecting:
         is_connected = session in self._established
         return _Status.NOT_READY_FAILURE if is_connected else _Status.CONNECT_SOCKET_FAILURE
 
-    def _session_with(self, guid: bytes, roles: Container[Role]) -> Session | None:
-        """MS-MQQB 1.3.5.1: a session that is open with this queue manager."""
+    def _session_with(self, guid: bytes, roles: Container[Role], address: str = "") -> Session | None:
+        """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
         if guid == NULL_GUID:
             return None
-        sessions = self._network.open_sessions
-        return _first(session for session in sessions if session.remote_qm_guid == guid and session.role in roles)
+        sessions = [
+            session
+            for session in self._network.open_sessions
+            if session.remote_qm_guid == guid and session.role in roles
+        ]
+        return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
 
     def _session_to(self, hop: NextHop) -> Session | None:
         """A session that was opened to this address: it is the host that a direct name means."""

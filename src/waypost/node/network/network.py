@@ -38,7 +38,6 @@ class Network:
     """See the module. Nothing that a remote host sends raises anything here."""
 
     __slots__ = (
-        "_arrivals",
         "_last_connection",
         "_node",
         "_open",
@@ -46,6 +45,7 @@ class Network:
         "_timers",
         "_touched",
         "_unfinished",
+        "arrivals",
         "connecting",
         "departures",
         "initiator",
@@ -76,7 +76,7 @@ class Network:
         self.departures: Final = Departures(node, self)
         self.connecting: Final = Connecting(node, self, _routing(node, settings))
         self.judging: Final = Judging(node, self, settings)
-        self._arrivals: Final = Arrivals(node, self)
+        self.arrivals: Final = Arrivals(node, self)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
         node.transactional_acks.leads_to = self.departures.leads_to
 
@@ -204,7 +204,7 @@ class Network:
             self.connecting.pinged(link, now, answered=False)
         self.connecting.tick(now)
         self.departures.tick(now)
-        self._arrivals.tick(now)
+        self.arrivals.tick(now)
 
     def next_deadline(self) -> float | None:
         deadlines = (
@@ -212,7 +212,7 @@ class Network:
             self.pings.next_deadline(),
             self.connecting.next_deadline(),
             self.departures.next_deadline(),
-            self._arrivals.next_deadline(),
+            self.arrivals.next_deadline(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -229,7 +229,7 @@ class Network:
         if isinstance(queue, OutgoingQueue):
             self.departures.deleted(queue)
         else:
-            self._arrivals.forget(queue)
+            self.arrivals.forget(queue)
 
     # What the parts ask for.
 
@@ -295,7 +295,7 @@ class Network:
         if received.acknowledged:
             self.departures.acknowledged(received.acknowledged)
         if received.messages:
-            self._arrivals.take(session, received.messages, now)
+            self.arrivals.take(session, received.messages, now)
         self.touch(session)
         if session.state is SessionState.CLOSED:
             self._forget(session, now)
