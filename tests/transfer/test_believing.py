@@ -11,9 +11,8 @@ from waypost.transfer.believing import (
     Way,
     Written,
     judge,
-    network_of,
-    plain_address,
 )
+from waypost.wire.ip_addresses import network_of, plain_address
 
 B, R, X = b"\xbb" * 16, b"\x55" * 16, b"\x99" * 16
 AT_B, AT_R, ELSEWHERE = "10.0.0.2", "10.0.0.3", "10.9.9.9"

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
 from waypost.core.queues import UNLIMITED
+from waypost.daemon.routes import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
 from waypost.transfer.settings import PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
@@ -157,6 +158,14 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     send_insecure_nacks: Annotated[
         bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
     ] = _TRANSFER.send_insecure_nacks
+    ack_addresses: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Addresses from which other queue managers acknowledge transactional messages besides those "
+            "that their names resolve to and at which they were dialled, as behind NAT: `GUID=ADDRESS`, or `ADDRESS` "
+            "for every queue manager there. `waypost sequence admit` adds one without a restart."
+        ),
+    ] = ()
     is_routing_server: Annotated[bool, Meta(description="Whether this is a routing server (MS-MQBR).")] = (
         _TRANSFER.is_routing_server
     )
@@ -184,6 +193,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             port=self.peer_port,
             ping_port=self.peer_ping_port,
             is_routing_server=self.is_routing_server,
+            ack_addresses=parse_ack_addresses(self.ack_addresses),
         )
 
 
@@ -195,6 +205,14 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="`GUID=HOST` is the host of a queue manager, which `waypost status` tells the GUID of; "
             "`GUID=via GUID` leads to it by way of another one that has a route."
+        ),
+    ] = ()
+    relays: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="GUIDs or IP addresses of queue managers that may bring acknowledgments of messages that are "
+            "sent by way of others, besides the next hop of their route. A GUID counts at the addresses where that "
+            "queue manager was dialled, that its route or the directory tells, or that were admitted."
         ),
     ] = ()
 

@@ -26,7 +26,7 @@ from waypost.daemon.config import Config
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.names import Names
-from waypost.daemon.routes import parse_routes
+from waypost.daemon.routes import parse_relays, parse_routes
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets, stepping_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
@@ -291,6 +291,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
         aliases=frozenset(config.names.aliases),
         transfer=config.transfer.settings(),
         routes=parse_routes(config.routing.routes),
+        relays=parse_relays(config.routing.relays),
         remote=serving(config.rpc, rpc, config.transfer.bind),
     )
 

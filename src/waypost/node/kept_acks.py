@@ -16,8 +16,9 @@ from waypost.node.stored_messages import StoredMessages
 from waypost.store import keys
 from waypost.store.ack_records import KeptAckRecord
 from waypost.store.port import Reader, Table
-from waypost.transfer.believing import Bringer, network_of
+from waypost.transfer.believing import Bringer
 from waypost.wire.identifiers import TxSequenceId
+from waypost.wire.ip_addresses import network_of
 from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
 
 # TxSequenceID, TxSequenceNumber and MessageID; of an OrderAck only the first.

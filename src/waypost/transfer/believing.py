@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum, auto
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from waypost.guid import guid_text
@@ -104,19 +103,3 @@ def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_a_hop:
         reason = f"came from {address}, which is not known as an address of {guid}"
         return Verdict(Decision.KEEP, reason, is_by_address=True)
     return APPLY
-
-
-def plain_address(text: str) -> str:
-    """The one form of an IP address by which addresses are compared. Raises ValueError."""
-    address = ip_address(text)
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(address)
-
-
-def network_of(address: str) -> str:
-    """What the owner of this address has: of IPv6 a network of 64 bits."""
-    found = ip_address(address)
-    if isinstance(found, IPv6Address):
-        return str(IPv6Address(int(found) >> 64 << 64))
-    return address

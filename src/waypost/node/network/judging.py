@@ -20,11 +20,12 @@ from waypost.limits import MAX_MET_QUEUE_MANAGERS, MAX_RESOLVED_HOSTS
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.network.connecting import is_address
-from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Way, Written, judge, plain_address
+from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Way, Written, judge
 from waypost.transfer.links import Link
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.ip_addresses import plain_address
 from waypost.wire.message_class import is_arrival_nack
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 
