@@ -24,7 +24,7 @@ from waypost.remote.interfaces.remote_read import REMOTE_READ
 from waypost.remote.qm2qm.qmcomm import QmcommServer
 from waypost.remote.qm2qm.remote_queues import RemoteQueues
 from waypost.remote.qm2qm.server import Qm2qmServer
-from waypost.remote.remote_read.coordinator import LocalCoordinator
+from waypost.remote.remote_read.coordinator import LocalCoordinator, NoCoordinator
 from waypost.remote.remote_read.server import RemoteReadServer
 from waypost.rpc.authentication import Acceptors, Caller
 from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
@@ -66,7 +66,11 @@ def _nobody(_auth_type: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteServing:
-    """How a queue manager serves remote readers, and on which ports. A `mapper_port` of 0 is no endpoint mapper."""
+    """How a queue manager serves remote readers, and on which ports. A `mapper_port` of 0 is no endpoint mapper.
+
+    `has_coordinator` if somebody hears of the transactions of remote readers (ToCoordinator) and says how they end.
+    Without it they are refused.
+    """
 
     settings: RemoteSettings = field(default_factory=RemoteSettings)
     rpc: RpcSettings = field(default_factory=RpcSettings)
@@ -75,6 +79,7 @@ class RemoteServing:
     qm2qm_port: int = QM2QM_PORT
     mapper_port: int = 0
     mapper_address: IPv4Address = ANY_ADDRESS
+    has_coordinator: bool = False
 
 
 class RemoteReading:
@@ -91,8 +96,10 @@ class RemoteReading:
         self.new_guid: Final = new_guid
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
-        self.coordinator: Final = LocalCoordinator(
-            node.manager.transactions, node.external, serving.settings.transaction_timeout_s
+        self.coordinator: Final = (
+            LocalCoordinator(node.manager.transactions, node.external, serving.settings.transaction_timeout_s)
+            if serving.has_coordinator
+            else NoCoordinator()
         )
         self._waits: dict[int, ReadThen] = {}
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
