@@ -112,8 +112,21 @@ MAX_WATCHED_PEERS: Final = 4096
 # Characters of a value in a line of the log.
 MAX_LOGGED_TEXT: Final = 500
 
-# Bytes that came from others and wait for the disk, until no more is read from those who send.
-MAX_UNWRITTEN_BYTES: Final = 0x0400_0000
+# Bytes that wait for the disk, until nothing more is taken from other hosts: what a program of this computer sends is
+# durable after so much. Hosts that send wait, and lose nothing; their own messages stay with them.
+MAX_UNWRITTEN_BYTES: Final = 0x0040_0000
+
+# The turn of one connection while others wait: packets that are looked at (a window of MS-MQQB), and bytes that are
+# taken for that. One that waits alone may have more packets looked at. A connection with more to do waits for its next
+# turn: nobody loses anything, and nobody has to be told.
+MAX_TURN_PACKETS: Final = 64
+MAX_TURN_BYTES: Final = 0x4_0000
+MAX_WHOLE_TURN_PACKETS: Final = 1024
+
+# Bytes that were read from connections and wait for their turn: of all together, until less is read at a time, and then
+# of one. The rest waits in the sockets of those who send.
+MAX_KEPT_BYTES: Final = 0x0100_0000
+MAX_KEPT_PIECE: Final = 0x4000
 
 # Connections to others that are being made at the same time: messages may name any number of hosts that do not answer.
 MAX_CONNECTING: Final = 128

@@ -21,7 +21,18 @@ from waypost.core.serialization import packet_of
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.node.application import Application, Call, ReadOptions
-from waypost.node.effects import Close, Commit, Connect, Failure, Notice, Reply, Resolve, SendDatagram, Write
+from waypost.node.effects import (
+    Close,
+    Commit,
+    Connect,
+    Failure,
+    HoldReading,
+    Notice,
+    Reply,
+    Resolve,
+    SendDatagram,
+    Write,
+)
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
@@ -94,6 +105,8 @@ class Host:
         self.answers: dict[int, object] = {}
         # The peer, and its number of the connection.
         self.connections: dict[int, tuple[Host | Peer, int]] = {}
+        # What came on connections that are not read from.
+        self.unread: dict[int, bytes] = {}
         self.disk_is_held = False
         # After these many batches more it crashes, before anybody hears of the last one.
         self.batches_to_live: int | None = None
@@ -160,6 +173,8 @@ class Host:
                     self.answers[request] = error
                 case Notice():
                     self.notices.append(effect)
+                case HoldReading(connection, is_held):
+                    self.hold_reading(connection, is_held=is_held)
                 case _:
                     self.net.carry(self, effect)
         if self.batches_to_live is not None:
@@ -171,6 +186,19 @@ class Host:
         for token in tokens:
             self.node.persisted(token, self.net.now)
         return bool(effects or tokens)
+
+    def hold_reading(self, connection: int, *, is_held: bool) -> None:
+        """Read nothing more from a connection; or read again, first what was not looked at."""
+        if is_held:
+            self.unread.setdefault(connection, b"")
+        elif connection in self.unread:
+            self.network.data_received(connection, self.unread.pop(connection), self.net.now)
+
+    def arrived(self, connection: int, data: bytes) -> None:
+        if connection in self.unread:
+            self.unread[connection] += data
+        else:
+            self.network.data_received(connection, data, self.net.now)
 
     # Operations.
 
@@ -478,6 +506,9 @@ class Peer:
 
     def ping_answered(self, _data: bytes, _now: Now) -> None: ...
 
+    def arrived(self, number: int, data: bytes) -> None:
+        self.data_received(number, data, self.net.now)
+
     def data_received(self, number: int, data: bytes, _now: Now) -> None:
         call = self._calls[number]
         for packet in map(decode_packet, call.splitter.feed(data)):
@@ -621,7 +652,7 @@ class Net:
                 peer = host.connections.get(number)
                 if peer is not None:
                     self._note(host, peer[0], number, data)
-                    peer[0].network.data_received(peer[1], data, self.now)
+                    peer[0].arrived(peer[1], data)
             case Close(number):
                 peer = host.connections.pop(number, None)
                 if peer is not None and peer[0].connections.pop(peer[1], None) is not None:

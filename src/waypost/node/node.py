@@ -240,7 +240,7 @@ class Node:
         while (
             (events := self.manager.take_events())
             or (self._is_integrated and self._settle_directory())
-            or (network is not None and network.settle())
+            or (network is not None and network.settle(now))
         ):
             for event in events:
                 # Most are of two kinds, and nobody but transfer has to do anything about them.

@@ -17,6 +17,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
 from waypost.node.effects import Close, Effect, HoldReading, Notice, Write
+from waypost.node.turns import Work
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.qmcomm import QMCOMM
@@ -29,7 +30,7 @@ from waypost.remote.remote_read.server import RemoteReadServer
 from waypost.rpc.authentication import Acceptors, Caller
 from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
-from waypost.rpc.server import RpcServer
+from waypost.rpc.server import ALL, RpcServer
 from waypost.rpc.settings import RpcSettings
 from waypost.rpc.statistics import RpcStatistics
 from waypost.security.access import Sender, allows, caller_of
@@ -147,13 +148,16 @@ class RemoteReading:
         self._strangers.append((now.monotonic + BIND_SECONDS, number))
         return number
 
-    def data_received(self, connection: int, data: bytes, now: Now) -> None:
-        if connection in self._connections:
-            with self._node.operation(now):
-                failures = self.statistics.authentication_failures
-                self._rpc.received(connection, data, now)
-                if self.statistics.authentication_failures > failures:
-                    self._node.do(Notice("remote reader refused", {"address": self._addresses[connection]}))
+    def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
+        """Bytes have come. At most so many fragments are looked at; those left wait for a call without data."""
+        if connection not in self._connections:
+            return Work(0, 0)
+        with self._node.operation(now):
+            failures = self.statistics.authentication_failures
+            work = Work(*self._rpc.received(connection, data, now, most))
+            if self.statistics.authentication_failures > failures:
+                self._node.do(Notice("remote reader refused", {"address": self._addresses[connection]}))
+        return work
 
     def connection_lost(self, connection: int, now: Now) -> None:
         if connection in self._connections and self._node.failure is None:

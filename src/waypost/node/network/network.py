@@ -13,14 +13,16 @@ from waypost.core.outgoing import Transport
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_IDENTIFIER_CONFLICTS, MAX_UNFINISHED_BYTES
-from waypost.node.effects import Close, Notice, SendDatagram, Write
+from waypost.node.effects import Close, HoldReading, Notice, SendDatagram, Write
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
 from waypost.node.network.judging import Judging
 from waypost.node.routing_directory import NodeRoutingDirectory
+from waypost.node.turns import Work
 from waypost.routing.routing import Routing
 from waypost.transfer.handshake import Initiator, PingUse
+from waypost.transfer.inlet import ALL
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Received, Role, Session, SessionState, SessionTimer
 from waypost.transfer.statistics import Statistics
@@ -38,6 +40,7 @@ class Network:
     """See the module. Nothing that a remote host sends raises anything here."""
 
     __slots__ = (
+        "_held",
         "_last_connection",
         "_node",
         "_open",
@@ -72,6 +75,8 @@ class Network:
         self.twins: dict[str, int] = {}
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
+        # Sessions whose other side has sent more than the window.
+        self._held: set[Session] = set()
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
         self.departures: Final = Departures(node, self)
         self.connecting: Final = Connecting(node, self, _routing(node, settings))
@@ -130,17 +135,19 @@ class Network:
             session.close(reason)
             self._forget(session, now)
 
-    def data_received(self, connection: int, data: bytes, now: Now) -> None:
+    def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
+        """Bytes have come. At most so many packets are looked at; those that are left wait for a call without data."""
         session = self._sessions.get(connection)
         if session is None:
-            return
+            return Work(0, 0)
         with self._node.operation(now):
-            self._unfinished -= session.unfinished_bytes
-            received = session.data_received(data, now)
-            self._unfinished += session.unfinished_bytes
-            if self._unfinished > MAX_UNFINISHED_BYTES and session.unfinished_bytes:
+            self._unfinished -= session.inlet.unfinished_bytes
+            received = session.data_received(data, now, most)
+            self._unfinished += session.inlet.unfinished_bytes
+            if self._unfinished > MAX_UNFINISHED_BYTES and session.inlet.unfinished_bytes:
                 session.close("there are too many unfinished packets")
             self._take(session, received, now)
+        return Work(received.packets, len(session.inlet))
 
     def connection_lost(self, connection: int, now: Now) -> None:
         """MS-MQQB 3.1.7.3."""
@@ -164,6 +171,17 @@ class Network:
         with self._node.operation(now):
             session.transport_paused = False
             self.departures.pump(session, now)
+
+    def reading_paused(self, connection: int, now: Now) -> None:
+        """The shell reads nothing more from the connection for now."""
+        session = self._sessions.get(connection)
+        if session is not None:
+            session.inlet.set_unread(now, is_unread=True)
+
+    def reading_resumed(self, connection: int, now: Now) -> None:
+        session = self._sessions.get(connection)
+        if session is not None:
+            session.inlet.set_unread(now, is_unread=False)
 
     def datagram_received(self, data: bytes, address: str, port: int, _now: Now) -> None:
         """Something has come to the ping port (MS-MQQB 3.1.7.7). What is no Ping Request is ignored."""
@@ -216,13 +234,13 @@ class Network:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def settle(self) -> bool:
+    def settle(self, now: Now) -> bool:
         """The end of an operation: send what has become ready, and write. Whether anything came of it."""
         if self.departures.settle():
             return True
         if self._touched:
-            self._flush()
-        return False
+            self._flush(now)
+        return bool(self._touched)
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
@@ -299,17 +317,21 @@ class Network:
         self.touch(session)
         if session.state is SessionState.CLOSED:
             self._forget(session, now)
-        else:
-            self.departures.pump(session, now)
+            return
+        if session.inlet.is_held and session not in self._held:
+            self._held.add(session)
+            self._node.do(HoldReading(session.connection, is_held=True))
+        self.departures.pump(session, now)
 
     def _forget(self, session: Session, now: Now) -> None:
         """A session is closed: its connection goes, and its links look for another."""
         if self._sessions.pop(session.connection, None) is None:
             return
-        self._unfinished -= session.unfinished_bytes
+        self._unfinished -= session.inlet.unfinished_bytes
         self._write(session)
         self._touched.pop(session, None)
         self.judging.closed(session)
+        self._held.discard(session)
         self.connecting.closing(session)
         self._node.do(Close(session.connection))
         event = "session closed" if session in self._open else "session failed"
@@ -323,10 +345,15 @@ class Network:
                 del self.twins[next(iter(self.twins))]
         self.connecting.closed(session, now)
 
-    def _flush(self) -> None:
+    def _flush(self, now: Now) -> None:
         touched, self._touched = self._touched, {}
         for session in touched:
             self._write(session)
+            if session in self._held and session.go_on(now):
+                # The acknowledgment is with the transport before anything more is read, or sent from here.
+                self._held.discard(session)
+                self._node.do(HoldReading(session.connection, is_held=False))
+                self.departures.pump(session, now)
 
     def _write(self, session: Session) -> None:
         data = session.take_output()

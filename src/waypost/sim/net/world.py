@@ -137,7 +137,7 @@ class NetWorld(Stage[Host]):
         """After every turn of a host, and closely now and then."""
         self._looks += 1
         if self._looks % _OFTEN == 0:
-            checks.check_sessions(host.node, host.name)
+            checks.check_sessions(host.node, host.name, self.swarm.eager)
             checks.mark(host.node, self.marks)
             if self._looks % _INTERVAL == 0:
                 checks.check_counts(host.node, host.name)
