@@ -26,7 +26,7 @@ APPLY, KEEP, REFUSE = Decision.APPLY, Decision.KEEP, Decision.REFUSE
 def verdict(
     way: Way, source: bytes, guid: bytes, address: str, /, written: Written = Written.YES, **more: Any
 ) -> Verdict:
-    facts = {"may_be_of_a_hop": False, "is_admitted": False, **more}
+    facts = {"may_be_of_any_hop": False, "is_admitted": False, **more}
     return judge(written, way, source, Bringer(guid, address), **facts)
 
 
@@ -48,12 +48,14 @@ def verdict(
         (BY_R, B, B, AT_B, {}, APPLY),
         (BY_R, B, B, AT_R, {}, KEEP),
         (BY_R, B, X, ELSEWHERE, {}, KEEP),
-        (BY_R, X, R, AT_R, {}, REFUSE),
         # R has refused the message; it cannot say that somebody has received it.
-        (BY_R, R, R, AT_R, {"may_be_of_a_hop": True}, APPLY),
-        (BY_R, R, R, ELSEWHERE, {"may_be_of_a_hop": True}, KEEP),
+        (BY_R, R, R, AT_R, {"may_be_of_any_hop": True}, APPLY),
+        (BY_R, R, R, ELSEWHERE, {"may_be_of_any_hop": True}, KEEP),
+        # A queue manager behind R refuses it, and only R is known.
+        (BY_R, X, R, AT_R, {"may_be_of_any_hop": True}, APPLY),
+        (BY_R, X, R, AT_R, {}, REFUSE),
         (BY_R, R, R, AT_R, {}, REFUSE),
-        (AT_ONCE, R, R, AT_R, {"may_be_of_a_hop": True}, REFUSE),
+        (AT_ONCE, R, R, AT_R, {"may_be_of_any_hop": True}, REFUSE),
         # Relays by their address.
         (RELAYED, B, X, ELSEWHERE, {}, APPLY),
         (RELAYED, B, R, ELSEWHERE, {}, APPLY),

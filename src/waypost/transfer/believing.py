@@ -73,24 +73,25 @@ _NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is of a message that was never s
 
 
 def judge(
-    written: Written, way: Way, source: bytes, bringer: Bringer, *, may_be_of_a_hop: bool, is_admitted: bool
+    written: Written, way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_hop: bool, is_admitted: bool
 ) -> Verdict:
     """`source` is SourceQueueManager of the acknowledgment.
 
-    `may_be_of_a_hop`: it says that a message was refused, which a queue manager on the way can do too (MS-MQQB
-    3.1.5.8.2). `is_admitted`: an operator has admitted the address of the bringer.
+    `may_be_of_any_hop`: it says that a message was refused, which every queue manager on the way can do (MS-MQQB
+    3.1.5.8.2); only the first of them is known here, so the bringer alone is looked at. `is_admitted`: an operator has
+    admitted the address of the bringer.
     """
     if written is Written.NO:
         return _NOT_WRITTEN
-    verdict = _judge_sender(way, source, bringer, may_be_of_a_hop=may_be_of_a_hop, is_admitted=is_admitted)
+    verdict = _judge_sender(way, source, bringer, may_be_of_any_hop=may_be_of_any_hop, is_admitted=is_admitted)
     return _UNSENT if verdict is APPLY and written is Written.PERHAPS else verdict
 
 
-def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_a_hop: bool, is_admitted: bool) -> Verdict:
+def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_hop: bool, is_admitted: bool) -> Verdict:
     if not way.destination:
         return APPLY if is_admitted and source == bringer.guid else _UNKNOWN
     hops = way.hops or {}
-    if source not in way.destination and not (may_be_of_a_hop and source in hops):
+    if source not in way.destination and not (may_be_of_any_hop and way.hops is not None):
         return Verdict(Decision.REFUSE, f"is of {guid_text(source)}, which is not the destination")
     guid, address = guid_text(bringer.guid), bringer.address
     addresses = way.destination.get(bringer.guid, hops.get(bringer.guid))

@@ -292,7 +292,7 @@ class Judging:
             self._way(subject.name, now),
             ack.source,
             ack.bringer,
-            may_be_of_a_hop=is_refusal,
+            may_be_of_any_hop=is_refusal,
             is_admitted=self._is_admitted(ack.bringer),
         )
         if verdict is APPLY and believed is not None:
