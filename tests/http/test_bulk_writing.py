@@ -244,6 +244,16 @@ async def test_each_destination_has_commits_of_its_own(api: Api) -> None:
 
 
 @served()
+async def test_all_that_a_run_has_staged_for_a_batch_is_dropped(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    of = {"destination": "ledger", "run": RUN}
+    await ask(api, "/api/bulk/stages", stage(b"1") | of)
+    await ask(api, "/api/bulk/stages", stage(b"2") | of | {"run": OTHER})
+    await ask(api, "/api/bulk/stages/drop", {"batch": {"query": "q", "batch": 0} | of}, 204)
+    assert (await ledger.info()).message_count == 1
+
+
+@served()
 async def test_a_second_write_is_a_conflict_that_names_the_txn_id(api: Api) -> None:
     ledger = await api.manager.create_queue("ledger", transactional=True)
     of = {"destination": "ledger", "run": RUN}

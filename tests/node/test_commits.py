@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from tests.node.bulk_rig import BulkRig, group
+from tests.node.bulk_rig import BulkRig, batch_of, group
 from tests.node.rig import direct
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import TransactionSequence
@@ -154,6 +154,22 @@ def test_a_commit_drops_what_else_is_staged_for_its_batch(rig: BulkRig) -> None:
     assert set(rig.node.stages._stages) == {elsewhere, later}
     with pytest.raises(TransactionSequence):
         rig.commit_stages(old, to="ledger", run=ONE)
+
+
+def test_all_that_a_run_has_staged_for_a_batch_can_be_dropped(rig: BulkRig) -> None:
+    rig.stage("orphan", to="ledger", run=ONE)
+    known = rig.stage("known", batch=7, to="ledger", run=ONE)
+    others = {
+        rig.stage("of another run", to="ledger", run=TWO),
+        rig.stage("elsewhere", to="books", name="books", run=ONE),
+        rig.stage("later", batch=1, to="ledger", run=ONE),
+    }
+    call = rig.call()
+    rig.writing.drop(call, [known], batch_of(to="ledger", run=ONE))
+    rig.done(call.request)
+    assert set(rig.node.stages._stages) == others
+    rig.stop()
+    assert set(rig.node.stages._stages) == others
 
 
 def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:

@@ -155,20 +155,29 @@ def _siblings() -> list[int]:
     return found
 
 
-def test_what_a_killed_task_has_staged_hides_nothing_after_the_next_run(
+def test_what_a_killed_task_has_staged_goes_with_its_job(spark: SparkSession, daemon: Daemon) -> None:
+    transactional(daemon, "aborted")
+    killing = spark.range(0, 1, 1, 1).selectExpr(ROWS).mapInArrow(Killing(daemon, "aborted"), COLUMNS)
+    with pytest.raises(Py4JJavaError, match="Python worker exited unexpectedly"):
+        write(killing, daemon, queue="aborted")
+    with BulkClient(daemon.url) as client:
+        assert client.queue("aborted").count == 0
+
+
+def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
     spark: SparkSession, daemon: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The driver died too, so that nobody has dropped the stage."""
     transactional(daemon, "killed")
-    killing = spark.range(0, 1, 1, 1).selectExpr(ROWS).mapInArrow(Killing(daemon, "killed"), COLUMNS)
-    with pytest.raises(Py4JJavaError, match="Python worker exited unexpectedly"):
-        write(killing, daemon, queue="killed", txnId="import-k", runId=str(uuid4()))
+    with BulkClient(daemon.url) as client:
+        group = StagedMessages(queue="killed", like=MessageProperties(), bodies=[b"0"] * 10)
+        assert client.stage("import-k", 0, [group], destination="killed", run=str(uuid4()))
     with daemon.connect() as manager, manager.transaction() as transaction:
         manager.queue("killed").send(b"1000", transaction=transaction)
     # The orphan hides it, and readers are told.
     with BulkClient(daemon.url) as client:
         queue = client.queue("killed")
-        assert queue.held >= 10_000
-        assert queue.behind == 1
+        assert (queue.held, queue.behind) == (10, 1)
         assert f"staged for batch 0 of the query import-k to {queue.path.lower()}" in queue.held_by
         assert client.plan("killed", PlanRange()).counts == []
     options = read_options({"server": daemon.url, "queue": "killed"})

@@ -100,8 +100,9 @@ async def stage(data: JSONBody[schema.Stage], service: Served, writing: Writing)
 
 @post("/api/bulk/stages/drop", status_code=204)
 async def drop_stages(data: JSONBody[schema.DropStages], service: Served, writing: Writing) -> None:
-    """Let nothing be left of these stages. Those that are gone already stay gone."""
-    await service.shell.do(writing.drop, _identifiers(data.stages))
+    """Let nothing be left of these stages, and of all that a run has staged for a batch. What is gone stays gone."""
+    batch = None if data.batch is UNSET else _batch(service, data.batch)
+    await service.shell.do(writing.drop, _identifiers(data.stages), batch)
 
 
 @post("/api/bulk/commits", status_code=200)

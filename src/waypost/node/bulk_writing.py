@@ -75,12 +75,14 @@ class BulkWriting:
                 node.await_everything()
             node.reply(call.request, staged)
 
-    def drop(self, call: Call, stages: Sequence[bytes]) -> None:
-        """Let nothing be left of stages, whether they are there or not."""
+    def drop(self, call: Call, stages: Sequence[bytes], batch: Batch | None = None) -> None:
+        """Let nothing be left of stages, whether they are there or not, and of what a run has staged for a batch."""
         node = self._node
         node.check_store()
         with node.operation(call.now):
             node.stages.drop(stages)
+            if batch is not None:
+                node.stages.drop_batch(batch)
             node.await_everything()
             node.reply(call.request)
 

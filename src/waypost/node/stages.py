@@ -129,6 +129,14 @@ class Stages:
         for identifier in identifiers:
             self._drop(identifier)
 
+    def drop_batch(self, batch: Batch) -> None:
+        """Drop all that this run has staged for a batch, also what a task has left that nobody heard of again."""
+        key = self._key(batch)
+        for identifier in list(self._by_batch.get((key.query, key.batch), ())):
+            stage = self._stages[identifier]
+            if stage.destination == key.destination and stage.run == batch.run:
+                self._drop(identifier)
+
     def commit(self, batch: Batch, identifiers: Sequence[bytes], now: Now) -> Committed:
         """Make what is staged seen, unless that was done before; drop what else is staged for the batch.
 

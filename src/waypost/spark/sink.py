@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import Stage, Staged, StagedMessages
+from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
 from waypost.client.names import format_name
 from waypost.client.remote.manager import Manager, connect
 from waypost.client.remote.schema import MessageProperties, NewMessage
@@ -82,7 +82,7 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
         _commit(self._options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _drop(self._options.place, _stages(messages))
+        _abort(self._options, messages, Name(self._options.transaction, 0, self._options.run))
 
 
 class StreamWriter(_Sink, DataSourceStreamArrowWriter):
@@ -104,7 +104,7 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
         _commit(self._options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        _drop(self._options.place, _stages(messages))
+        _abort(self._options, messages, None)
 
 
 def run_of(context: TaskContext | None) -> str:
@@ -177,7 +177,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
                 if not found[-1].is_committed and found[-1].count < frame.num_rows:
                     raise _missing(found[-1].count, frame.num_rows, "staged")
         except BaseException:
-            _drop(options.place, [each.stage for each in found if each.stage])
+            _drop(options, [each.stage for each in found if each.stage], None)
             raise
     stages = tuple(each.stage for each in found if each.stage)
     return Written(name, stages, sum(each.count for each in found), any(each.is_committed for each in found))
@@ -213,12 +213,21 @@ def _missing(count: int, expected: int, what: str) -> WaypostError:
     return MessageNotFound(f"{count} messages were {what}, and {expected} rows were to be: some are missing")
 
 
-def _drop(place: Place, stages: list[str]) -> None:
-    """As far as it can be: what is left is dropped when its time is over."""
-    with suppress(WaypostError):
-        if stages:
-            with BulkClient(*_address(place)) as client:
-                client.drop(stages)
+def _abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None], name: Name | None) -> None:
+    """Drop what tasks have staged, also those that died. Without a name, and if no task has ended, nobody knows it."""
+    written = [message.name for message in messages if isinstance(message, Written)]
+    _drop(options, _stages(messages), written[0] if written else name)
+
+
+def _drop(options: WriteOptions, stages: list[str], name: Name | None) -> None:
+    """As far as it can be: what is left goes with the next commit of the batch, or when its time is over."""
+    if options.delivery == "at-least-once" or not (stages or name):
+        return
+    batch = None
+    if name is not None:
+        batch = BatchOfQuery(query=name.query, batch=name.batch, destination=options.destination, run=name.run)
+    with suppress(WaypostError), BulkClient(*_address(options.place)) as client:
+        client.drop(stages, batch)
 
 
 def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[str]:

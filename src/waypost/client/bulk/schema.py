@@ -243,7 +243,10 @@ class Staged(Struct):
 
 
 class DropStages(Request):
-    stages: list[str]
+    """These stages, and all others that the run of a batch has made for it."""
+
+    stages: list[str] = []
+    batch: BatchOfQuery | UnsetType = UNSET
 
 
 class Commit(BatchOfQuery, kw_only=True):

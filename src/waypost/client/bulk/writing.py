@@ -13,6 +13,7 @@ from waypost.client.bulk.frame import Frame
 from waypost.client.bulk.paging import frames_ahead
 from waypost.client.bulk.schema import (
     Batches,
+    BatchOfQuery,
     Claimed,
     ClaimObject,
     Claims,
@@ -98,9 +99,10 @@ class BulkWriting(ABC):
         """The same, with how many messages the stage has."""
         return self.call("POST", "/stages", wish, Staged)
 
-    def drop(self, stages: Sequence[str]) -> None:
-        """Let nothing be left of stages, whether they are there or not."""
-        self.call("POST", "/stages/drop", DropStages(stages=list(stages)), NoneType)
+    def drop(self, stages: Sequence[str], batch: BatchOfQuery | None = None) -> None:
+        """Let nothing be left of stages, whether they are there or not, and of others that a run has for its batch."""
+        wish = DropStages(stages=list(stages), batch=UNSET if batch is None else batch)
+        self.call("POST", "/stages/drop", wish, NoneType)
 
     def commit(
         self, query: str, batch: int, stages: Sequence[str], *, destination: str | None = None, run: str = ""
