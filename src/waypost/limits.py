@@ -194,10 +194,12 @@ MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER
 MAX_READER_CALLS: Final = 128
 MAX_READS_AT_ONCE: Final = 10_000
 
-# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims and
-# queries that are remembered though nothing is held under them; stages that wait for their commit; messages of one
-# stage; messages of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query
-# that are known to be committed; seconds of a lease.
+# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims, and
+# queries with their destinations, that are remembered though nothing is held under them (the one that was quiet for the
+# longest time is forgotten, and a batch of it that is repeated later is written again; nobody is told); stages that
+# wait for their commit; messages of one stage; messages of one part of a claim, while which are taken or given back
+# nobody else has a turn; batches of a query that are known to be committed to a destination (older ones are refused);
+# seconds of a lease.
 MAX_BULK_NAME: Final = 255
 MAX_BULK_MESSAGES: Final = 1_000_000
 MAX_CLAIMED: Final = 100_000

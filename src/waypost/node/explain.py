@@ -258,10 +258,8 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     if holder is not None:
         claim, left = holder
         return f"The claim {claim} holds it, and gives it back if nobody uses that for {span(left)}."
-    batch = node.stages.batch_of(identifier)
-    if batch is None:
-        return ""
-    return f"It is staged for batch {batch[1]} of the query {batch[0]}: nobody sees it until that is committed."
+    staged = node.stages.key_of(identifier)
+    return "" if staged is None else f"It is staged for {staged}: nobody sees it until that is committed."
 
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:

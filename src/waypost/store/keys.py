@@ -6,6 +6,7 @@ MQDMPR 3.A).
 
 from collections.abc import Iterable
 from enum import Enum
+from hashlib import blake2b
 from itertools import repeat
 from struct import Struct
 from typing import Final
@@ -20,7 +21,9 @@ _INCOMING, _OUTGOING, _ADDRESS = 0, 1, 2
 _TOTALS: Final = b"queue:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
-_CLAIM, _STAGE, _BATCHES = 0, 1, 2
+_CLAIM, _STAGE, _BATCHES, _COMMITS = 0, 1, 2, 3
+# Bytes of the digest of a destination.
+_PLACE: Final = 16
 
 
 class Counter(Enum):
@@ -192,6 +195,12 @@ def batches_key(query: str) -> bytes:
     return bytes([_BATCHES]) + encode_text(query)
 
 
+def commits_key(query: str, destination: str | None) -> bytes:
+    """A destination may be longer than a key has room for, so that its digest stands for it; zeros stand for all."""
+    place = bytes(_PLACE) if destination is None else blake2b(encode_text(destination), digest_size=_PLACE).digest()
+    return bytes([_COMMITS]) + place + encode_text(query)
+
+
 def claim_of(key: bytes) -> tuple[int, str] | None:
     """The queue id and the text in the key of a claim; None for another key of BULK."""
     return (int.from_bytes(key[1:9], "big"), decode_text(key[9:], "claim")) if key[0] == _CLAIM else None
@@ -205,3 +214,8 @@ def stage_of(key: bytes) -> bytes | None:
 def query_of(key: bytes) -> str | None:
     """The query in the key of its batches; None for another key of BULK."""
     return decode_text(key[1:], "batches") if key[0] == _BATCHES else None
+
+
+def committing_query_of(key: bytes) -> str | None:
+    """The query in the key of its commits for a destination; None for another key of BULK."""
+    return decode_text(key[1 + _PLACE :], "commits") if key[0] == _COMMITS else None
