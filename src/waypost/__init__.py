@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from waypost.client.queue import Cursor, Queue
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
+    from waypost.client.sequence_info import SequenceInfo, SequenceReset
 
 __all__ = [
     "Cursor",
@@ -34,6 +35,8 @@ __all__ = [
     "Message",
     "Queue",
     "QueueInfo",
+    "SequenceInfo",
+    "SequenceReset",
     "Transaction",
     "__version__",
     "aio",
@@ -51,6 +54,8 @@ _HOMES: Final = {
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.client.queue_info",
+    "SequenceInfo": "waypost.client.sequence_info",
+    "SequenceReset": "waypost.client.sequence_info",
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
     "msmq": "waypost.client.msmq.host",

@@ -1,5 +1,6 @@
 """Manager, Transaction and open for asyncio: waypost.client.manager with coroutines, which documents them."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -15,6 +16,14 @@ from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.sequence_info import (
+    DIRECTIONS,
+    Direction,
+    SequenceInfo,
+    SequencePage,
+    SequenceQuery,
+    SequenceReset,
+)
 from waypost.client.settings import check_store, settings
 from waypost.client.twins import documented_by
 from waypost.node.recovery import Settings
@@ -139,6 +148,40 @@ class Manager:
         return await self.queue(queue).send(
             body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
         )
+
+    async def sequences(
+        self,
+        direction: Direction | None = None,
+        *,
+        queue: Name | None = None,
+        source: str | None = None,
+        address: str | None = None,
+    ) -> AsyncIterator[SequenceInfo]:
+        query = SequenceQuery(None if queue is None else str(self._calls.name(queue)), source, address)
+        for each in (direction,) if direction is not None else DIRECTIONS:
+            page: SequencePage = await self._shell.do(self._calls.sequences.page, each, query, "")
+            for info in page.sequences:
+                yield info
+            while page.next:
+                page = await self._shell.do(self._calls.sequences.page, each, query, page.next)
+                for info in page.sequences:
+                    yield info
+
+    async def reset_sequences(
+        self,
+        *,
+        queue: Name | None = None,
+        source: str | None = None,
+        address: str | None = None,
+        older_than: float | None = None,
+        trial: bool = False,
+    ) -> SequenceReset:
+        name = None if queue is None else str(self._calls.name(queue))
+        query = SequenceQuery(name, source, address, older_than)
+        reset: SequenceReset = await self._shell.do(self._calls.sequences.reset, query, "", trial)
+        while reset.next:
+            reset = reset.joined(await self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
+        return reset
 
     def transaction(self) -> "Transaction":
         identifier = new_guid()

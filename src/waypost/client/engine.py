@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from waypost.client.answers import Answer
 from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
+from waypost.client.sequence_calls import SequenceCalls
 from waypost.clock import Now
 from waypost.errors import InvalidHandle, ServiceNotAvailable, StoreError, WaypostError
 from waypost.limits import MAX_STORE_SIZE
@@ -60,6 +61,7 @@ class Engine:
         "is_broken",
         "node",
         "on_durable",
+        "sequences",
         "transactions",
         "unwritten",
         "unwritten_bytes",
@@ -74,6 +76,7 @@ class Engine:
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.application: Final = Application(node)
+        self.sequences: Final = SequenceCalls(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
         # How many batches are not durable yet, and the bytes in them.

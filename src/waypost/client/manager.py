@@ -1,5 +1,6 @@
 """Manager and Transaction, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from waypost.client.admitting import admitted_address
@@ -12,6 +13,14 @@ from waypost.client.new_guid import new_guid
 from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.sequence_info import (
+    DIRECTIONS,
+    Direction,
+    SequenceInfo,
+    SequencePage,
+    SequenceQuery,
+    SequenceReset,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +145,55 @@ class Manager:
         return self.queue(queue).send(
             body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
         )
+
+    def sequences(
+        self,
+        direction: Direction | None = None,
+        *,
+        queue: Name | None = None,
+        source: str | None = None,
+        address: str | None = None,
+    ) -> Iterator[SequenceInfo]:
+        """The transactional sequences that are known, one after the other: there may be a million.
+
+        direction  "out" for those of what is sent from here, "in" for what comes from others, "refused" for what came
+                   and was not taken lately; None for all of them
+        queue      only those of this queue, which may be an outgoing one
+        source     only those of the queue manager with this GUID
+        address    only those that come from this IP address
+        """
+        query = SequenceQuery(None if queue is None else str(self._calls.name(queue)), source, address)
+        for each in (direction,) if direction is not None else DIRECTIONS:
+            page: SequencePage = self._shell.do(self._calls.sequences.page, each, query, "")
+            yield from page.sequences
+            while page.next:
+                page = self._shell.do(self._calls.sequences.page, each, query, page.next)
+                yield from page.sequences
+
+    def reset_sequences(
+        self,
+        *,
+        queue: Name | None = None,
+        source: str | None = None,
+        address: str | None = None,
+        older_than: float | None = None,
+        trial: bool = False,
+    ) -> SequenceReset:
+        """Begin transactional sequences again. Messages may come twice then: the `warning` of the result says which.
+
+        For an outgoing `queue`, its messages that are not acknowledged get new numbers in a new sequence that begins
+        now. For others, what was taken of the sequences that fit all that is given is forgotten: of a queue, of the
+        `source` with this GUID, from this IP `address`, or without a message for `older_than` seconds. The next message
+        of a source that is named is taken whatever comes before it.
+
+        With `trial` nothing happens, and the result says what would.
+        """
+        name = None if queue is None else str(self._calls.name(queue))
+        query = SequenceQuery(name, source, address, older_than)
+        reset: SequenceReset = self._shell.do(self._calls.sequences.reset, query, "", trial)
+        while reset.next:
+            reset = reset.joined(self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
+        return reset
 
     def transaction(self) -> "Transaction":
         """Begin a transaction over any queues of this manager: what is sent and received in it happens together.

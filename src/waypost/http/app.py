@@ -24,6 +24,7 @@ from waypost.http import (
     queues,
     reading,
     sending,
+    sequences,
     status,
 )
 from waypost.http.guard import Guard
@@ -49,6 +50,8 @@ _ROUTES: Final = (
     queues.pause_queue,
     queues.resume_queue,
     admitting.admit,
+    sequences.list_sequences,
+    sequences.reset_sequences,
     sending.send,
     reading.receive,
     reading.peek,

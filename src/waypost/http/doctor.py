@@ -17,9 +17,11 @@ from msgspec import Struct
 
 from waypost.client.rpc_security import acceptors
 from waypost.client.rpc_users import UsersFile
+from waypost.clock import Now
 from waypost.core.queues import OutgoingQueueState
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
+from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
 from waypost.node.network.network import Network
@@ -47,7 +49,9 @@ class Check(Struct):
 
 
 async def examine(service: Service) -> list[Check]:
+    now = Now(time.monotonic(), time.time())
     checks = [*_store(service), _permissions(service), _clock(service), *_network(service), *_rpc(service)]
+    checks += [Check(*found) for found in examine_sequences(service.node, now)]
     if service.node.network is not None:
         checks.append(await _name(service))
     checks += await asyncio.gather(*map(_port, service.settings.listeners))

@@ -18,6 +18,7 @@ from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_MESSAGES
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
+from waypost.node.explain_sequences import refused_of, refused_sentence
 from waypost.node.explain_transfer import add_transfer
 from waypost.node.explain_words import at, counted, span
 from waypost.node.node import Node
@@ -28,6 +29,9 @@ from waypost.wire.message_class import MessageClass, is_negative_ack, meaning
 
 # Clocks of computers that are set by the same server differ by less.
 _CLOCK_TOLERANCE: Final = 60
+
+# The last refusals of transactional sequences that an explanation names.
+_REFUSED: Final = 3
 
 # A quota is worth a word when less than this part of it is free.
 _NEARLY_FULL: Final = 0.9
@@ -309,6 +313,9 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
             add_kept_acks_of_queue(explanation.sentences, facts, node, queue, now)
     else:
         _add_readers(explanation, queue)
+        refused = refused_of(node, queue)
+        facts["refused_sequences"] = len(refused)
+        explanation.sentences.extend(f"{refused_sentence(node, each, now)}." for each in refused[-_REFUSED:])
 
 
 def _contents(queue: Queue, held: int) -> str:

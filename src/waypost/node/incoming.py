@@ -4,7 +4,7 @@ A sequence that has taken a message is not forgotten, because its source would b
 read at a start: what is wanted is read then, and a part of it stays in memory. waypost.transfer.incoming has the rule.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from waypost.core.queues import Queue
@@ -160,7 +160,7 @@ class Incoming:
             total.single += record.single
         return found, True
 
-    def bytes_of(self, address: str, queues: Iterator[Queue]) -> int:
+    def bytes_of(self, address: str, queues: Iterable[Queue]) -> int:
         """What the sources that were met at an address take in the store: their share of the quota."""
         records = (self._addresses.get((queue.number, address)) for queue in queues)
         return sum(record.sources for record in records if record is not None) * SOURCE_BYTES

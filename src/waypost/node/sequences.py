@@ -94,6 +94,38 @@ class Sequences:
             self._queues[self._last_time_stamp] = queue
         return sequence
 
+    def has_numbered(self, queue: OutgoingQueue) -> bool:
+        """Whether a message of the queue has got a number."""
+        sequence = self._outgoing.get(queue.number)
+        return sequence is not None and (sequence.next_number, sequence.sequence_id.ordinal) != (1, 1)
+
+    def begin_again(self, queue: OutgoingQueue) -> OutgoingSequence:
+        """A new sequence at the time of the clock. The TimeStamp may be lower than the one before.
+
+        Whoever gives numbers of it writes it with `write_outgoing`.
+        """
+        before = self._outgoing.get(queue.number)
+        time_stamp = int(self._now().wall)
+        while time_stamp in self._queues:
+            time_stamp += 1
+        if before is not None:
+            self._queues.pop(before.sequence_id.time_stamp, None)
+        sequence = self._outgoing[queue.number] = OutgoingSequence.first(time_stamp)
+        self._queues[time_stamp] = queue
+        if time_stamp > self._last_time_stamp:
+            self._last_time_stamp = time_stamp
+            transfer_store.write_last_time_stamp(self._messages.batch, time_stamp)
+        return sequence
+
+    def write_outgoing(self, queue: OutgoingQueue) -> None:
+        transfer_store.write_outgoing(self._messages.batch, queue.number, self._outgoing[queue.number])
+
+    def ahead_of_clock(self, now: Now) -> list[tuple[OutgoingQueue, int]]:
+        """The outgoing queues whose TimeStamps are later than now, and by how many seconds."""
+        return [
+            (queue, int(time_stamp - now.wall)) for time_stamp, queue in self._queues.items() if time_stamp > now.wall
+        ]
+
     def queue_of(self, tx_sequence_id: int) -> OutgoingQueue | None:
         """The outgoing queue whose messages are in this sequence, or were."""
         return self._queues.get(tx_sequence_id >> _TIME_STAMP_SHIFT)

@@ -108,9 +108,12 @@ def begin_outgoing(batch: Batch, queue: int, last_time_stamp: int, now: Now) -> 
     """
     sequence = OutgoingSequence.first(max(int(now.wall), last_time_stamp + 1))
     write_outgoing(batch, queue, sequence)
-    value = CounterRecord(sequence.sequence_id.time_stamp).encode()
-    batch.put(Table.COUNTERS, Counter.SEQUENCE_TIME_STAMP.value, value)
+    write_last_time_stamp(batch, sequence.sequence_id.time_stamp)
     return sequence
+
+
+def write_last_time_stamp(batch: Batch, time_stamp: int) -> None:
+    batch.put(Table.COUNTERS, Counter.SEQUENCE_TIME_STAMP.value, CounterRecord(time_stamp).encode())
 
 
 def last_time_stamp(reader: Reader) -> int:

@@ -49,6 +49,7 @@ from waypost.client.remote.schema import (
     Status,
 )
 from waypost.client.remote.sequences import SequenceCalls
+from waypost.client.remote.sequence_calls import RemoteSequenceCalls
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
@@ -98,6 +99,7 @@ class RemoteCalls(SequenceCalls):
         "application",
         "computer",
         "guid",
+        "sequences",
         "units",
         "used",
     )
@@ -106,6 +108,7 @@ class RemoteCalls(SequenceCalls):
         # Ends the waits under a handle.
         self._cancel: Final = cancel
         self.application: Final = self
+        self.sequences: Final = RemoteSequenceCalls()
         self.computer: Final = status.name
         self.guid: Final = status.guid
         # The queue objects that were given out and not found missing.

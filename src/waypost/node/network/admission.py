@@ -75,7 +75,7 @@ class Admission:
         """What becomes of a message, but for the rate of its address. Nothing is done yet."""
         sequences = self._incoming.find(key) or _NOTHING_YET
         verdict = sequences.judge(peer_of(session.remote_qm_address), header, now.wall)
-        if verdict is Verdict.NEW and self._is_ahead(header, now):
+        if verdict in (Verdict.NEW, Verdict.IN_THE_MIDDLE) and self._is_ahead(header, now):
             return Verdict.AHEAD
         return verdict
 
@@ -139,6 +139,9 @@ class Admission:
         greatest = max(sequences.lines, default=0)
         at = next((each for each, place in sequences.places.items() if place.time_stamp == greatest), "")
         before = self._refused.pop((key, address), None)
+        if before is not None and before.time_stamp == time_stamp and verdict is Verdict.IN_THE_MIDDLE:
+            # It follows one that was refused for another reason.
+            verdict = before.verdict
         refused = Refused(key, address, verdict, time_stamp, greatest, at)
         refused.count = 1 if before is None else before.count + 1
         refused.last_time = int(now.wall)

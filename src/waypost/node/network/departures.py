@@ -129,6 +129,18 @@ class Departures:
         self._network.connecting.resume(link, now)
         self._wanted[link] = None
 
+    def begun_again(self, queue: OutgoingQueue) -> None:
+        """The messages of the queue have new numbers, and nothing was sent under them."""
+        link: Link | None = queue.link
+        if link is None:
+            return
+        link.sequence = TxOutgoingSequence(
+            self._node.sequences.outgoing_of(queue).sequence_id, link.sequence.resend_timer_table
+        )
+        link.outbox.start_again()
+        self._mind(link)
+        self._wanted[link] = None
+
     def deleted(self, queue: OutgoingQueue) -> None:
         if not self._node.manager.final_acks.count(queue):
             self._node.destinations.forget(queue.destination_format_name)

@@ -1,0 +1,155 @@
+"""The operations of an embedded queue manager on transactional sequences, with the words of the API."""
+
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import Final
+
+from waypost.client.excerpt import excerpt
+from waypost.client.names import format_name, short_name
+from waypost.client.sequence_info import DIRECTIONS, Direction, SequenceInfo, SequencePage, SequenceQuery, SequenceReset
+from waypost.clock import Now
+from waypost.core.queues import OutgoingQueue, Queue
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.guid import guid_text, parse_guid
+from waypost.node.application import Call
+from waypost.node.explain_sequences import refused_sentence
+from waypost.node.node import Node
+from waypost.node.sequence_admin import Line, Page, Reset, SequenceAdmin, Wanted
+from waypost.peers import peer_of
+from waypost.wire.format_names import FormatName
+
+_SOME: Final = 3
+
+
+class SequenceCalls:
+    """Each is answered by a SequencePage or a SequenceReset."""
+
+    __slots__ = ("_admin", "_computer", "_node")
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+        self._admin: Final = SequenceAdmin(node)
+        self._computer: Final = node.manager.identity.computer_name
+
+    def page(self, call: Call, direction: Direction, query: SequenceQuery, start: str) -> None:
+        """Sequences of one direction, from a place on."""
+        if direction not in DIRECTIONS:
+            raise InvalidParameter(f"a direction is one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
+        wanted, place = self._wanted(query), _place(start)
+        with self._node.operation(call.now):
+            if direction == "out":
+                page = self._admin.outgoing(wanted)
+            elif direction == "refused":
+                page = self._admin.refused(wanted, call.now)
+            else:
+                page = self._admin.incoming(wanted, place, call.now)
+            self._reply(call, self._page(page, call.now))
+
+    def reset(self, call: Call, query: SequenceQuery, start: str, is_trial: object) -> None:
+        """Begin sequences again, from a place on. Nothing happens if it is a trial."""
+        self._node.check_store()
+        wanted, place = self._wanted(query), _place(start)
+        if wanted == Wanted():
+            raise InvalidParameter(
+                "which sequences to reset is not given: name a queue, a source, an address or an age"
+            )
+        queue = None if wanted.queue is None else self._admin.find(wanted.queue)
+        with self._node.operation(call.now):
+            if isinstance(queue, OutgoingQueue):
+                if wanted != Wanted(wanted.queue):
+                    raise InvalidParameter(f"{queue} is an outgoing queue: it has one source, which is here")
+                reset = self._admin.reset_outgoing(queue, call.now, is_trial=bool(is_trial))
+                warning = _outgoing_warning(reset, queue)
+            else:
+                reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=bool(is_trial))
+                warning = _incoming_warning(wanted)
+            identifiers = tuple(reset.identifiers)
+            self._reply(
+                call,
+                SequenceReset(
+                    reset.sequences, warning, reset.renumbered, reset.may_come_twice, identifiers, reset.next.hex()
+                ),
+            )
+
+    def _reply(self, call: Call, answer: object) -> None:
+        """What was taken and is not durable yet may be in the answer."""
+        self._node.await_everything()
+        self._node.reply(call.request, answer)
+
+    def _wanted(self, query: SequenceQuery) -> Wanted:
+        older_than = query.older_than
+        if older_than is not None and (not isinstance(older_than, int | float) or not older_than >= 0):
+            raise InvalidParameter(f"an age is a number of seconds, not {excerpt(older_than)}")
+        return Wanted(
+            None if query.queue is None else format_name(query.queue, self._computer),
+            None if query.source is None else _guid(query.source),
+            "" if query.address is None else _address(query.address),
+            older_than,
+        )
+
+    def _page(self, page: Page, now: Now) -> SequencePage:
+        return SequencePage(tuple(self._info(line, now) for line in page.lines), page.next.hex())
+
+    def _info(self, line: Line, now: Now) -> SequenceInfo:
+        time_stamp, ordinal = divmod(line.sequence_id, 1 << 32)
+        assert line.direction in DIRECTIONS
+        return SequenceInfo(
+            line.direction,
+            self._name(line.queue),
+            guid_text(line.source),
+            line.addresses,
+            datetime.fromtimestamp(time_stamp, UTC),
+            ordinal,
+            line.number,
+            datetime.fromtimestamp(line.last_time, UTC) if line.last_time else None,
+            line.rejected,
+            line.unacknowledged,
+            "" if line.refused is None else refused_sentence(self._node, line.refused, now),
+        )
+
+    def _name(self, queue: Queue) -> str:
+        if isinstance(queue, OutgoingQueue):
+            return str(queue.destination_format_name)
+        return short_name(FormatName.parse(f"DIRECT=OS:{queue.pathname}"), self._computer)
+
+
+def _incoming_warning(wanted: Wanted) -> str:
+    sentence = (
+        "what was taken of these sequences is forgotten: messages that their sources send again, because no "
+        "acknowledgment has reached them, come twice"
+    )
+    if wanted.source is None or wanted.address:
+        return sentence
+    return f"{sentence}; the next message of the source is taken, and what the source has sent before it is not"
+
+
+def _outgoing_warning(reset: Reset, queue: OutgoingQueue) -> str:
+    if not reset.may_come_twice:
+        return f"no message of {queue} was sent and not acknowledged, so none comes twice"
+    names = ", ".join(reset.identifiers[:_SOME])
+    more = f" and {reset.may_come_twice - _SOME} more" if reset.may_come_twice > _SOME else ""
+    return (
+        f"messages of {queue} that were sent and are not acknowledged come twice if the destination has taken them: "
+        f"{names}{more}; a destination that knows later sequences from here has to be reset too"
+    )
+
+
+def _guid(text: object) -> bytes:
+    try:
+        return parse_guid(str(text))
+    except DecodeError:
+        raise InvalidParameter(f"a source is the GUID of a queue manager, not {excerpt(text)}") from None
+
+
+def _address(text: object) -> str:
+    try:
+        return peer_of(str(ip_address(str(text))))
+    except ValueError:
+        raise InvalidParameter(f"{excerpt(text)} is not an IP address") from None
+
+
+def _place(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise InvalidParameter(f"{excerpt(text)} is not a place that a page has named") from None

@@ -1,0 +1,61 @@
+"""What the doctor says of transactional sequences: those that are refused, floods of them, and clocks that differ."""
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from waypost.clock import Now
+from waypost.limits import MAX_SEQUENCES_LOOKED_AT
+from waypost.node.explain_sequences import refused_hint, refused_sentence
+from waypost.node.explain_words import span
+from waypost.node.node import Node
+
+# The name of a check, whether it is well, a sentence and a hint.
+Finding: TypeAlias = tuple[str, bool, str, str]
+
+_SHOWN: Final = 3
+# Sources of which one message was taken: a host has a few, unless it makes them up.
+_MANY_SINGLE: Final = 1000
+# Many outgoing queues that are made at once, each with a TimeStamp above the one before, are this far ahead.
+_AHEAD_SECONDS: Final = 3600
+
+
+def examine_sequences(node: Node, now: Now) -> Iterator[Finding]:
+    """All that there is to say of a queue manager with a network."""
+    if node.network is None:
+        return
+    refused = node.network.arrivals.admission.refused[::-1]
+    for each in refused[:_SHOWN]:
+        sentence = refused_sentence(node, each, now)
+        if each is refused[0] and len(refused) > _SHOWN:
+            sentence += f"; {len(refused) - 1} more are refused: `waypost sequence list`"
+        yield "sequences", False, sentence, refused_hint(each)
+    if not refused:
+        yield "sequences", True, "no transactional sequence was refused lately", ""
+    yield from _many(node)
+    yield from _clock(node, now)
+
+
+def _many(node: Node) -> Iterator[Finding]:
+    addresses, is_whole = node.sequences.incoming.addresses(MAX_SEQUENCES_LOOKED_AT)
+    single = {address: record.single for address, record in addresses.items() if record.single >= _MANY_SINGLE}
+    for address in sorted(single, key=lambda each: -single[each])[:_SHOWN]:
+        sentence = f"{address} has sent in the names of {single[address]} sources one message each, which are kept"
+        hint = f"if they are made up, keep the address out and `waypost sequence reset --address {address}`"
+        yield "sources", False, sentence, hint
+    if not single and not is_whole:
+        yield "sources", True, f"there are more than {MAX_SEQUENCES_LOOKED_AT} addresses; not all were looked at", ""
+
+
+def _clock(node: Node, now: Now) -> Iterator[Finding]:
+    ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > _AHEAD_SECONDS]
+    if not ahead:
+        return
+    queue, seconds = max(ahead, key=lambda each: each[1])
+    sentence = f"the transactional sequence of {queue} began {span(seconds)} ahead of the clock of this computer"
+    if len(ahead) > 1:
+        sentence += f", and {len(ahead) - 1} more outgoing queues are ahead"
+    hint = (
+        "destinations refuse what is further ahead than their transfer.max_sequence_ahead_s: set the clock, and begin "
+        f"again with `waypost sequence reset '{queue}'`"
+    )
+    yield "sequence clock", False, sentence, hint

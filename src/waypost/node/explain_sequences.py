@@ -1,0 +1,78 @@
+"""What is said of transactional sequences that are not taken, and of what can be done about them."""
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.queues import Queue
+from waypost.guid import guid_text
+from waypost.node.explain_words import at, counted, span
+from waypost.node.network.admission import Refused
+from waypost.transfer.incoming import Verdict
+
+if TYPE_CHECKING:
+    from waypost.node.node import Node
+
+_RESET: Final = "`waypost sequence reset --source {source}` lets its next message be taken"
+_HINTS: Final = {
+    Verdict.AHEAD: "set the clock of the sender, and begin its sequence again there with `waypost sequence reset "
+    "QUEUE`; or raise transfer.max_sequence_ahead_s here",
+    Verdict.TOO_MANY: "if the address is one of a relay, raise transfer.new_sequences_at_once or "
+    "transfer.new_sequences_per_s; if not, keep the address out",
+    Verdict.NOT_MET: f"if {{greatest_address}} is a stranger, `waypost sequence reset --address {{greatest_address}}` "
+    f"forgets what came from there; else {_RESET}",
+    Verdict.NO_ROOM: f"if the source is at so many addresses, {_RESET}",
+    Verdict.IN_THE_MIDDLE: f"the sender begins again by itself if it is a Waypost; if it does not, {_RESET}",
+    Verdict.BELOW_OWN: f"the clock or the data folder of the sender may have gone back: then {_RESET}",
+    Verdict.ENDED: f"these are copies that came late; if the sender goes on with them, {_RESET}",
+}
+
+
+def refused_sentence(node: "Node", refused: Refused, now: Now) -> str:
+    """Which messages are not taken, and why."""
+    queue = node.manager.collection.by_number[refused.queue]
+    subject = (
+        f"{counted(refused.count, 'transactional message')} of {guid_text(refused.source)} from {refused.address} for "
+        f"{queue} {'was' if refused.count == 1 else 'were'} not taken, the last one at {at(refused.last_time)}"
+    )
+    return f"{subject}: {_reason(node, refused, now)}"
+
+
+def refused_hint(refused: Refused) -> str:
+    """What to do about it."""
+    return _HINTS[refused.verdict].format(
+        source=guid_text(refused.source), greatest_address=refused.greatest_address or "the other address"
+    )
+
+
+def refused_of(node: "Node", queue: Queue) -> list[Refused]:
+    """What was refused lately of a queue."""
+    if node.network is None:
+        return []
+    return [refused for refused in node.network.arrivals.admission.refused if refused.queue == queue.number]
+
+
+def _reason(node: "Node", refused: Refused, now: Now) -> str:
+    assert node.network is not None
+    settings, began = node.network.settings, at(refused.time_stamp)
+    known = f"{at(refused.greatest)} of {refused.greatest_address or 'an address that was not kept'}"
+    match refused.verdict:
+        case Verdict.AHEAD:
+            return (
+                f"the TimeStamp of its sequence is {began}, {span(refused.time_stamp - now.wall)} ahead of the clock "
+                f"here, and transfer.max_sequence_ahead_s is {settings.max_sequence_ahead_s:g}"
+            )
+        case Verdict.TOO_MANY:
+            return (
+                "the address begins more new sequences than transfer.new_sequences_at_once = "
+                f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g}"
+            )
+        case Verdict.NOT_MET:
+            return f"the source was never met at this address, and its sequence of {began} is not above {known}"
+        case Verdict.NO_ROOM:
+            return f"the source is known at too many addresses; the last sequence is {known}"
+        case Verdict.IN_THE_MIDDLE:
+            return f"its sequence of {began} is not known here, and the message is not the first one of it"
+        case Verdict.ENDED:
+            return f"its sequence of {began} has ended; the last sequence is {known}"
+        case _:
+            return f"its sequence of {began} is below the last one from this address; the last of all is {known}"
