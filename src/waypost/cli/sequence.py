@@ -187,9 +187,14 @@ def _ask(planned: "SequenceReset") -> None:
     if not planned.sequences:
         return
     typer.echo(printable(f"warning: {planned.warning}."), err=True)
-    if not sys.stdin.isatty():
+    if not _is_asked():
         raise Failure(f"{_counted(planned.sequences, 'sequence')} would be reset.", "add --yes to do it.")
     typer.confirm(f"Reset {_counted(planned.sequences, 'sequence')}?", abort=True, err=True)
+
+
+def _is_asked() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,38 @@
+"""/api/sequences."""
+
+from tests.http.server import Api, served
+
+FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far"
+
+
+async def send(api: Api, body: str) -> str:
+    async with api.manager.transaction() as transaction:
+        return (await api.manager.send(FAR, body, transaction=transaction)).id
+
+
+@served()
+async def test_sequences_are_listed_and_begin_again(api: Api) -> None:
+    sent = await send(api, "1")
+    assert (await api.get("/api/sequences")).json() == {"sequences": [], "next": ""}
+    assert (await api.get("/api/sequences?direction=refused")).json() == {"sequences": [], "next": ""}
+    (before,) = (await api.get("/api/sequences", params={"direction": "out", "queue": FAR})).json()["sequences"]
+    assert (before["queue"], before["source"], before["number"]) == (FAR, api.manager.guid, 1)
+    trial = (await api.post("/api/sequences/reset", {"queue": FAR, "trial": True})).json()
+    assert (await api.get("/api/sequences?direction=out")).json()["sequences"] == [before]
+    done = (await api.post("/api/sequences/reset", {"queue": FAR})).json()
+    assert done == trial
+    assert (done["sequences"], done["renumbered"], done["identifiers"]) == (1, 1, [sent])
+    assert sent in done["warning"]
+    (after,) = (await api.get("/api/sequences?direction=out")).json()["sequences"]
+    assert after["time_stamp"] > before["time_stamp"]
+
+
+@served()
+async def test_wrong_words_are_refused_in_a_sentence(api: Api) -> None:
+    answer = await api.post("/api/sequences/reset", {})
+    assert (answer.status_code, answer.json()["error"]) == (400, "InvalidParameter")
+    assert "which sequences to reset is not given" in answer.json()["message"]
+    assert (await api.get("/api/sequences?after=xyz")).status_code == 400
+    assert (await api.get("/api/sequences?source=me")).status_code == 400
+    assert (await api.get("/api/sequences?direction=up")).status_code == 400
+    assert (await api.get("/api/sequences?queue=none")).status_code == 404
