@@ -8,6 +8,7 @@ from tests.node.hosts import START, TRANSFER, Host, Net, Peer
 from waypost.clock import Now
 from waypost.node.network.admission import Refused
 from waypost.node.node import Node
+from waypost.routing.routes import Relays, Route
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import SequenceRecord
@@ -194,6 +195,25 @@ def test_new_sequences_of_one_address_are_bounded_by_their_rate(net: Net, b: Hos
     assert len(b.sources) == 11
 
 
+def test_new_sequences_of_a_relay_are_not_bounded(net: Net, b: Host) -> None:
+    at_address, by_guid, stranger = net.add_peer("one"), net.add_peer("two"), net.add_peer("three")
+    guid = b"\x42" * 16
+    relays = Relays(frozenset({guid}), frozenset({at_address.address}))
+    b.restart(
+        transfer=replace(TRANSFER, new_sequences_at_once=2, new_sequences_per_s=0.001),
+        relays=relays,
+        routes=(Route(guid, by_guid.address),),
+    )
+    for place, peer in enumerate((at_address, by_guid, stranger)):
+        peer.guid = b"\x41" * 16 if peer is at_address else guid
+        peer.connect(b)
+        for number in range(1, 6):
+            peer.guid = bytes([place + 1, number]) * 8
+            peer.send(numbered(peer, peer.name, SECOND))
+    # A GUID alone makes nobody a relay.
+    assert b.bodies("t") == ["one"] * 5 + ["two"] * 5 + ["three"] * 2
+
+
 def test_sources_are_counted_by_the_address_that_they_came_from(net: Net, b: Host) -> None:
     one, other = net.add_peer("one"), net.add_peer("other")
     for peer in (one, other):
@@ -268,3 +288,17 @@ def test_a_folder_from_before_addresses_were_kept_goes_on(net: Net, b: Host) -> 
     moved.connect(b)
     moved.send(numbered(moved, "old", SECOND, 7, ordinal=3), numbered(moved, "8", SECOND, 8, ordinal=3))
     assert b.bodies("t") == ["1", "8"]
+
+
+@pytest.mark.spec("MQDMPR-3.1.1.2-19")
+def test_a_queue_refers_to_its_journal_its_subqueues_and_what_comes_in_transactions(net: Net, b: Host) -> None:
+    source, other = net.add_peer("source"), net.add_peer("other")
+    for peer in (source, other):
+        peer.connect(b)
+        peer.send(numbered(peer, "1", SECOND), numbered(peer, "2", SECOND, 2))
+    queue = b.queue("t")
+    assert queue.journal is not None
+    assert queue.journal.parent is queue
+    assert queue.subqueues == {}
+    found = {info.sender_id: (info.sequence_id >> 32, info.sequence_number) for info in b.source_info("t")}
+    assert found == {source.guid: (SECOND, 2), other.guid: (SECOND, 2)}

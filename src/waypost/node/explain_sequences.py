@@ -16,8 +16,8 @@ _RESET: Final = "`waypost sequence reset --source {source}` lets its next messag
 _HINTS: Final = {
     Verdict.AHEAD: "set the clock of the sender, and begin its sequence again there with `waypost sequence reset "
     "QUEUE`; or raise transfer.max_sequence_ahead_s here",
-    Verdict.TOO_MANY: "if the address is one of a relay, raise transfer.new_sequences_at_once or "
-    "transfer.new_sequences_per_s; if not, keep the address out",
+    Verdict.TOO_MANY: "if the address is one of a relay, add it to routing.relays, or raise "
+    "transfer.new_sequences_at_once and transfer.new_sequences_per_s; if not, keep the address out",
     Verdict.NOT_MET: f"if {{greatest_address}} is a stranger, `waypost sequence reset --address {{greatest_address}}` "
     f"forgets what came from there; else {_RESET}",
     Verdict.NO_ROOM: f"if the source is at so many addresses, {_RESET}",

@@ -97,10 +97,6 @@ class Admission:
         self._refuse(key, session, header, verdict, now=now)
         return False
 
-    def is_relay(self, _session: Session) -> bool:
-        """Whether the other end brings the messages of many others: then its new sequences are not counted."""
-        return False
-
     def forget(self, is_gone: Callable[[Refused], bool]) -> list[Refused]:
         """Forget refusals, as of a source that was reset. Returns them."""
         gone = [refused for refused in self._refused.values() if is_gone(refused)]
@@ -114,7 +110,8 @@ class Admission:
         return header.tx_sequence_id >> _TIME_STAMP_SHIFT > now.wall + self._network.settings.max_sequence_ahead_s
 
     def _may_begin(self, session: Session, now: Now) -> bool:
-        if self.is_relay(session):
+        if self._network.judging.is_relay(session, now):
+            # It brings the messages of many others.
             return True
         address = peer_of(session.remote_qm_address)
         bucket = self._buckets.get(address)

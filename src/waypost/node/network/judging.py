@@ -124,6 +124,19 @@ class Judging:
         if is_new:
             self.judge_again(now, lambda ack: guid in (ack.source, ack.bringer.guid))
 
+    def is_relay(self, session: Session, now: Now) -> bool:
+        """Whether the other end is one of `routing.relays`: at its address, or with its GUID where that is known."""
+        guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
+        if address in self._relays.addresses:
+            return True
+        if guid not in self._relays.guids:
+            return False
+        host = self._network.connecting.routing.host_of(guid)
+        if address in self._met.get(guid, ()) or address in self._addresses_of(host, now):
+            return True
+        self._ask_for(host, now)
+        return False
+
     def closed(self, session: Session) -> None:
         self._believed.pop(session, None)
 
@@ -344,11 +357,13 @@ class Judging:
 
     def _ask(self, name: FormatName, now: Now) -> None:
         """Have the hosts resolved that may acknowledge what was sent to this name."""
-        connecting = self._network.connecting
         for host in dict.fromkeys(self._hosts_of(name)):
-            time, _ = self._resolved.get(host, (-inf, _NONE))
-            if host and not is_address(host) and now.monotonic - time > _FRESH and host not in self._requests.values():
-                self._requests[connecting.ask(host)] = host
+            self._ask_for(host, now)
+
+    def _ask_for(self, host: str, now: Now) -> None:
+        time, _ = self._resolved.get(host, (-inf, _NONE))
+        if host and not is_address(host) and now.monotonic - time > _FRESH and host not in self._requests.values():
+            self._requests[self._network.connecting.ask(host)] = host
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
         routing = self._network.connecting.routing
