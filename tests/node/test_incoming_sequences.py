@@ -195,6 +195,28 @@ def test_new_sequences_of_one_address_are_bounded_by_their_rate(net: Net, b: Hos
     assert len(b.sources) == 11
 
 
+def test_a_stranger_that_tries_all_time_stamps_does_not_find_that_of_a_source(net: Net, b: Host) -> None:
+    source = net.add_peer("source")
+    stranger = at_another_address(net, source)
+    source.connect(b)
+    source.send(numbered(source, "1", SECOND))
+    stranger.connect(b)
+    stranger.send(numbered(stranger, "forged", SECOND + 100))
+    for time_stamp in range(SECOND + 99, SECOND - 100, -1):
+        stranger.send(numbered(stranger, "guess", time_stamp, ordinal=1 << 31))
+        stranger.send(numbered(stranger, "guess", time_stamp))
+    net.advance(1)
+    assert {time_stamp for time_stamp, _ in told(stranger)} <= {SECOND + 100}
+    source.send(numbered(source, "2", SECOND, 2), numbered(source, "3", SECOND, ordinal=2))
+    assert b.bodies("t") == ["1", "forged", "2", "3"]
+    # A source that has moved to an address with few such tries goes on at once, and the stranger's own line too.
+    moved = at_another_address(net, source)
+    moved.connect(b)
+    moved.send(numbered(moved, "4", SECOND, 2, ordinal=2))
+    stranger.send(numbered(stranger, "forged", SECOND + 100, 2))
+    assert b.bodies("t")[-2:] == ["4", "forged"]
+
+
 def test_new_sequences_of_a_relay_are_not_bounded(net: Net, b: Host) -> None:
     at_address, by_guid, stranger = net.add_peer("one"), net.add_peer("two"), net.add_peer("three")
     guid = b"\x42" * 16

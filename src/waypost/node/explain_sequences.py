@@ -18,6 +18,8 @@ _HINTS: Final = {
     "QUEUE`; or raise transfer.max_sequence_ahead_s here",
     Verdict.TOO_MANY: "if the address is one of a relay, add it to routing.relays, or raise "
     "transfer.new_sequences_at_once and transfer.new_sequences_per_s; if not, keep the address out",
+    Verdict.DOUBTED: f"if the source has moved to this address, wait some minutes, or {_RESET}; if not, keep the "
+    "address out",
     Verdict.NOT_MET: f"if {{greatest_address}} is a stranger, `waypost sequence reset --address {{greatest_address}}` "
     f"forgets what came from there; else {_RESET}",
     Verdict.NO_ROOM: f"if the source is at so many addresses, {_RESET}",
@@ -66,6 +68,8 @@ def _reason(node: "Node", refused: Refused, now: Now) -> str:
                 "the address begins more new sequences than transfer.new_sequences_at_once = "
                 f"{settings.new_sequences_at_once} and transfer.new_sequences_per_s = {settings.new_sequences_per_s:g}"
             )
+        case Verdict.DOUBTED:
+            return "others have begun its sequence, and the address has tried many TimeStamps in vain before this one"
         case Verdict.NOT_MET:
             return f"the source was never met at this address, and its sequence of {began} is not above {known}"
         case Verdict.NO_ROOM:

@@ -40,6 +40,7 @@ class Verdict(Enum):
     NO_ROOM = "too many addresses"
     AHEAD = "ahead of the clock"
     TOO_MANY = "too many new sequences"
+    DOUBTED = "after too many wrong TimeStamps"
 
     @property
     def is_taken(self) -> bool:
@@ -167,6 +168,10 @@ class IncomingSequences:
     def _is_at(self, address: str, time_stamp: int) -> bool:
         place = self.places.get(address)
         return place is not None and place.time_stamp == time_stamp
+
+    def is_at(self, address: str, header: TransactionHeader) -> bool:
+        """Whether the address has brought messages of this line, and none of a later one."""
+        return self._is_at(address, header.tx_sequence_id >> _SHIFT)
 
     def _is_anybody_at(self, time_stamp: int) -> bool:
         return any(place.time_stamp == time_stamp for place in self.places.values())

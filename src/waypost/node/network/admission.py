@@ -1,7 +1,8 @@
-"""Which transactional messages of others are taken: the rule of waypost.transfer.incoming, and two bounds on it.
+"""Which transactional messages of others are taken: the rule of waypost.transfer.incoming, and three bounds on it.
 
-A new line may not begin far ahead of the clock, because it would shut out what its source sends afterwards; and one
-address may not begin very many in a short time, because each is kept for good. What is refused is acknowledged to the
+A new line may not begin far ahead of the clock, because it would shut out what its source sends afterwards; one address
+may not begin very many in a short time, because each is kept for good; and one that tries many TimeStamps in vain may
+not go on with a line that others have begun, because it may have guessed it. What is refused is acknowledged to the
 session and not by an OrderAck, so its source has it and sends it again: nothing of it is lost. The log, the counters,
 `explain` and `doctor` name it.
 """
@@ -10,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from waypost.buckets import Bucket, Rate
+from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_REFUSED_SEQUENCES, MAX_WATCHED_PEERS
+from waypost.limits import MAX_REFUSED_SEQUENCES
 from waypost.peers import peer_of
 from waypost.transfer.incoming import IncomingSequences, Verdict
 from waypost.transfer.order_acks import SequenceKey
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _TIME_STAMP_SHIFT: Final = 32
 _NOTHING_YET: Final = IncomingSequences()
+# TimeStamps that were refused, of one address. Whoever tries one after the other to find that of a source may not join
+# a line that others have begun.
+_GUESSES: Final = Rate(per_second=0.1, burst=20)
 
 
 @dataclass(slots=True)
@@ -55,15 +59,15 @@ class Refused:
 class Admission:
     """Everything that is refused is remembered for a while, by source, queue, name and address."""
 
-    __slots__ = ("_buckets", "_incoming", "_network", "_node", "_rate", "_refused")
+    __slots__ = ("_begun", "_guesses", "_incoming", "_network", "_node", "_refused")
 
     def __init__(self, node: "Node", network: "Network") -> None:
         self._node: Final = node
         self._network: Final = network
         self._incoming: Final = node.sequences.incoming
         settings = network.settings
-        self._rate: Final = Rate(settings.new_sequences_per_s, settings.new_sequences_at_once)
-        self._buckets: dict[str, Bucket] = {}
+        self._begun: Final = Buckets(Rate(settings.new_sequences_per_s, settings.new_sequences_at_once))
+        self._guesses: Final = Buckets(_GUESSES)
         self._refused: dict[tuple[SequenceKey, str], Refused] = {}
 
     @property
@@ -74,7 +78,11 @@ class Admission:
     def judge(self, key: SequenceKey, session: Session, header: TransactionHeader, now: Now) -> Verdict:
         """What becomes of a message, but for the rate of its address. Nothing is done yet."""
         sequences = self._incoming.find(key) or _NOTHING_YET
-        verdict = sequences.judge(peer_of(session.remote_qm_address), header, now.wall)
+        address = peer_of(session.remote_qm_address)
+        verdict = sequences.judge(address, header, now.wall)
+        if verdict is Verdict.NEXT or verdict is Verdict.BEFORE:
+            is_doubted = not sequences.is_at(address, header) and not self._guesses.has_some(address, now.monotonic)
+            return Verdict.DOUBTED if is_doubted else verdict
         if verdict in (Verdict.NEW, Verdict.IN_THE_MIDDLE) and self._is_ahead(header, now):
             return Verdict.AHEAD
         return verdict
@@ -113,20 +121,7 @@ class Admission:
         if self._network.judging.is_relay(session, now):
             # It brings the messages of many others.
             return True
-        address = peer_of(session.remote_qm_address)
-        bucket = self._buckets.get(address)
-        if bucket is None:
-            if len(self._buckets) >= MAX_WATCHED_PEERS:
-                self._forget_buckets(now)
-            bucket = self._buckets[address] = Bucket(self._rate, now.monotonic)
-        return bucket.take(now.monotonic)
-
-    def _forget_buckets(self, now: Now) -> None:
-        """Those that are full say nothing; if there are none, the oldest goes."""
-        for address in [address for address, bucket in self._buckets.items() if bucket.is_full(now.monotonic)]:
-            del self._buckets[address]
-        if len(self._buckets) >= MAX_WATCHED_PEERS:
-            del self._buckets[next(iter(self._buckets))]
+        return self._begun.take(peer_of(session.remote_qm_address), now.monotonic)
 
     def _refuse(
         self, key: SequenceKey, session: Session, header: TransactionHeader, verdict: Verdict, *, now: Now
@@ -136,6 +131,9 @@ class Admission:
         greatest = max(sequences.lines, default=0)
         at = next((each for each, place in sequences.places.items() if place.time_stamp == greatest), "")
         before = self._refused.pop((key, address), None)
+        is_guess = before is None or before.time_stamp != time_stamp
+        if is_guess and not self._network.judging.is_relay(session, now):
+            self._guesses.take(address, now.monotonic)
         if before is not None and before.time_stamp == time_stamp and verdict is Verdict.IN_THE_MIDDLE:
             # It follows one that was refused for another reason.
             verdict = before.verdict

@@ -1,0 +1,90 @@
+"""What the doctor says of transactional sequences."""
+
+import pytest
+
+from tests.node.hosts import START, Host, Net
+from tests.node.test_incoming_sequences import at_another_address, numbered
+from waypost.clock import Now
+from waypost.guid import guid_text
+from waypost.http.doctor_sequences import Finding, examine_sequences
+
+T = r"DIRECT=OS:b\private$\t"
+SECOND = int(START.wall)
+DAY = 86_400
+
+
+@pytest.fixture
+def net() -> Net:
+    return Net()
+
+
+@pytest.fixture
+def b(net: Net) -> Host:
+    host = net.add("b")
+    host.create("t", transactional=True)
+    return host
+
+
+def wrong(host: Host) -> list[Finding]:
+    return [found for found in examine_sequences(host.node, host.net.now) if not found[1]]
+
+
+def test_all_is_well(b: Host) -> None:
+    assert list(examine_sequences(b.node, b.net.now)) == [
+        ("sequences", True, "no transactional sequence was refused lately", "")
+    ]
+
+
+def test_an_address_with_many_sources_of_one_message_is_named(
+    net: Net, b: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("waypost.http.doctor_sequences._MANY_SINGLE", 3)
+    peer, honest = net.add_peer(), net.add_peer("honest")
+    for sender in (peer, honest):
+        sender.connect(b)
+        for number in range(1, 5):
+            sender.guid = bytes([number, len(sender.name)]) * 8
+            sender.send(numbered(sender, "m", SECOND))
+            if sender is honest:
+                sender.send(numbered(sender, "m", SECOND, 2))
+    ((check, _, sentence, hint),) = wrong(b)
+    assert check == "sources"
+    assert sentence == f"{peer.address} has sent in the names of 4 sources one message each, which are kept"
+    assert f"waypost sequence reset --address {peer.address}" in hint
+    b.crash_and_start()
+    assert [found[0] for found in wrong(b)] == ["sources"]
+
+
+def test_a_sequence_that_is_refused_is_named_with_its_source_address_time_stamp_and_setting(net: Net, b: Host) -> None:
+    peer = net.add_peer()
+    peer.connect(b)
+    peer.send(numbered(peer, "1", SECOND + 3 * DAY), numbered(peer, "2", SECOND + 3 * DAY, 2))
+    ((_, _, sentence, hint),) = wrong(b)
+    assert f"2 transactional messages of {guid_text(peer.guid)} from {peer.address}" in sentence
+    assert "the TimeStamp of its sequence is 2023-11-17T22:13:20Z, 3 days ahead of the clock here" in sentence
+    assert sentence.endswith("transfer.max_sequence_ahead_s is 172800")
+    assert "waypost sequence reset" in hint
+
+
+def test_the_address_that_shuts_out_another_one_is_named(net: Net, b: Host) -> None:
+    source = net.add_peer()
+    stranger, moved = at_another_address(net, source), at_another_address(net, source)
+    for peer, time_stamp in ((source, SECOND), (stranger, SECOND + 60), (moved, SECOND + 5)):
+        peer.connect(b)
+        peer.send(numbered(peer, "m", time_stamp))
+    ((_, _, sentence, hint),) = wrong(b)
+    assert f"from {moved.address}" in sentence
+    assert f"not above 2023-11-14T22:14:20Z of {stranger.address}" in sentence
+    assert f"waypost sequence reset --address {stranger.address}" in hint
+
+
+def test_a_sender_whose_time_stamps_are_ahead_of_its_clock_is_told(net: Net, b: Host) -> None:
+    a = net.add("a")
+    net.part(a, b)
+    net.now = Now(net.now.monotonic, net.now.wall + 10 * DAY)
+    a.send_all(T, "1")
+    assert wrong(a) == []
+    net.now = Now(net.now.monotonic, START.wall)
+    ((check, _, sentence, hint),) = wrong(a)
+    assert (check, "10 days ahead of the clock" in sentence) == ("sequence clock", True)
+    assert "transfer.max_sequence_ahead_s" in hint
