@@ -48,8 +48,8 @@ from waypost.client.remote.schema import (
     SentIds,
     Status,
 )
-from waypost.client.remote.sequences import SequenceCalls
 from waypost.client.remote.sequence_calls import RemoteSequenceCalls
+from waypost.client.remote.sequences import SequenceCalls
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode

@@ -26,6 +26,8 @@ format name, and is possible wherever NAME is):
     POST   /api/transactions/ID/commit|abort     -> 204
     POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
     POST   /api/sequences/admit      Admit       -> Admitted
+    GET    /api/sequences?direction=&queue=&source=&address=&after=  -> SequencesObject, of sequence_schema
+    POST   /api/sequences/reset      ResetSequences      -> SequenceResetObject
 
 Waits. A read waits for `timeout_s`, at most `Status.max_wait_s`, and answers 200 without messages when the time is
 over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
