@@ -156,7 +156,7 @@ class Connecting:
         if link is not None:
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
-            self._network.close(session, "its queue was deleted", now)
+            self._network.close(session, "nothing is to be sent on it", now)
             return
         self._attach_acks(session, now)
 
@@ -269,6 +269,7 @@ class Connecting:
         session.is_direct = isinstance(link.queue.destination_format_name, DirectFormatName)
         link.session = session
         self._opening[session] = link
+        self._network.dials.begun(link, session)
         self._node.manager.outgoing.connection_attempt_begun(link.queue)
         self._node.do(Connect(session.connection, hop.address, self._network.settings.port))
 

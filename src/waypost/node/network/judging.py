@@ -10,13 +10,13 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_MET_QUEUE_MANAGERS, MAX_RESOLVED_HOSTS
+from waypost.limits import MAX_ANSWERED_ADDRESSES, MAX_RESOLVED_HOSTS
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.network.connecting import is_address
@@ -34,10 +34,14 @@ if TYPE_CHECKING:
     from waypost.node.node import Node
     from waypost.node.recovery import Settings
 
+V = TypeVar("V")
+
 # For how many seconds the addresses of a name count as what it resolves to now.
 _FRESH: Final = 60.0
 # How many seconds pass at least between two searches for kept acknowledgments of messages that are gone.
 _SWEEP: Final = 60.0
+# How many seconds pass at least before an address is dialled again to learn who answers there.
+_SELDOM: Final = 600.0
 _NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -54,9 +58,10 @@ class Judging:
     """Which acknowledgments one queue manager believes."""
 
     __slots__ = (
+        "_answered",
         "_believed",
         "_configured",
-        "_met",
+        "_dialled",
         "_network",
         "_next_sweep",
         "_node",
@@ -71,11 +76,13 @@ class Judging:
         self._network: Final = network
         self._relays: Final = settings.relays
         self._configured: Final = network.settings.ack_addresses
-        # Where queue managers answered since the start, the last ones at the end.
-        self._met: dict[bytes, dict[str, None]] = {}
+        # Which queue manager answered at an address that was dialled since the start, the last ones at the end.
+        self._answered: dict[str, bytes] = {}
         # What host names resolved to, and the monotonic time of that; the requests that are under way.
         self._resolved: dict[str, tuple[float, frozenset[str]]] = {}
         self._requests: dict[int, str] = {}
+        # When an address was dialled for nothing but to learn who answers there.
+        self._dialled: dict[str, float] = {}
         # The TimeStamps of sequences whose acknowledgments wait for a message to be sent again.
         self._unsent: set[int] = set()
         # What each session was found to speak for: the name of a destination, and SourceQueueManager.
@@ -112,17 +119,14 @@ class Judging:
         return self._keep(session, ack, verdict, subject.name, now)
 
     def opened(self, session: Session, now: Now) -> None:
-        """A session is open. One that was opened here has found its queue manager at its address."""
+        """A session is open. One that was opened here tells who is at its address."""
         if session.role is not Role.INITIATOR:
             return
         guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
-        addresses = self._met.pop(guid, {})
-        is_new = address not in addresses
-        self._met[guid] = addresses | {address: None}
-        if len(self._met) > MAX_MET_QUEUE_MANAGERS:
-            del self._met[next(iter(self._met))]
+        is_new = self._answered.get(address) != guid
+        _note(self._answered, address, guid, MAX_ANSWERED_ADDRESSES)
         if is_new:
-            self.judge_again(now, lambda ack: guid in (ack.source, ack.bringer.guid))
+            self.judge_again(now, lambda ack: ack.source == guid)
 
     def closed(self, session: Session) -> None:
         self._believed.pop(session, None)
@@ -134,7 +138,10 @@ class Judging:
             link.met = session
             link.known = destinations.of(link.queue.destination_format_name)
             address = plain_address(session.remote_qm_address)
-            if destinations.note_met(link.known, session.remote_qm_guid, address):
+            # Others can have a session opened to any address, where anybody answers with any GUID.
+            if self._network.dials.leads_to(link, session) and destinations.note_met(
+                link.known, session.remote_qm_guid, address
+            ):
                 self.judge_again(now)
         destinations.note_written(link.known, (sequence.sequence_id, sequence.highest_number))
         time_stamp = sequence.sequence_id.time_stamp
@@ -144,10 +151,7 @@ class Judging:
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
         """A host name has these addresses now."""
-        self._resolved.pop(host, None)
-        self._resolved[host] = now.monotonic, frozenset(map(plain_address, addresses))
-        if len(self._resolved) > MAX_RESOLVED_HOSTS:
-            del self._resolved[next(iter(self._resolved))]
+        _note(self._resolved, host, (now.monotonic, frozenset(map(plain_address, addresses))), MAX_RESOLVED_HOSTS)
         self.judge_again(now)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> bool:
@@ -180,7 +184,9 @@ class Judging:
                 continue
             verdict = self._verdict(ack, subject, now)
             believed += verdict is APPLY
-            if verdict.decision is not Decision.KEEP:
+            if verdict.decision is Decision.KEEP:
+                self._inquire(subject.name, now)
+            else:
                 self._end(ack, verdict, subject, now)
         return believed
 
@@ -203,7 +209,7 @@ class Judging:
             if verdict.is_by_address:
                 facts["hint"] = f"waypost sequence admit {facts['guid']} {facts['peer']}"
             self._network.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
-            self._ask(name, now)
+            self._inquire(name, now)
             return True
         self._network.statistics.transactional_acks_refused += 1
         reason = "there are too many acknowledgments that are not believed"
@@ -317,12 +323,13 @@ class Judging:
             return Way(met)
 
         def addresses(guid: bytes, host: str) -> AbstractSet[str]:
-            return {*met.get(guid, ()), *self._met.get(guid, ()), *self._addresses_of(host, now)}
+            return {*met.get(guid, ()), *self._addresses_of(host, now)}
 
         guid = destination.queue_manager
         if guid == NULL_GUID:
             # A direct name means whoever answers at the host, and a route may tell who that is.
-            guids = {*met, *routing.queue_managers_at(destination.host)}
+            answered = [self._answered.get(each, NULL_GUID) for each in self._addresses_of(destination.host, now)]
+            guids = {*met, *routing.queue_managers_at(destination.host), *answered} - {NULL_GUID}
             return Way({guid: addresses(guid, destination.host) for guid in guids})
         hosts = {guid: addresses(guid, destination.host or routing.host_of(guid))}
         hops = {
@@ -342,13 +349,20 @@ class Judging:
         time, addresses = self._resolved.get(host, (-inf, _NONE))
         return addresses if now.monotonic - time <= _FRESH else _NONE
 
-    def _ask(self, name: FormatName, now: Now) -> None:
-        """Have the hosts resolved that may acknowledge what was sent to this name."""
+    def _inquire(self, name: FormatName, now: Now) -> None:
+        """Find out what is not known of those who may acknowledge what was sent to this name."""
         connecting = self._network.connecting
         for host in dict.fromkeys(self._hosts_of(name)):
             time, _ = self._resolved.get(host, (-inf, _NONE))
             if host and not is_address(host) and now.monotonic - time > _FRESH and host not in self._requests.values():
                 self._requests[connecting.ask(host)] = host
+        destination = connecting.routing.destination(name)
+        if destination is None or self._way(name, now).destination:
+            return
+        for address in self._addresses_of(destination.host, now):
+            if now.monotonic - self._dialled.get(address, -inf) > _SELDOM:
+                _note(self._dialled, address, now.monotonic, MAX_RESOLVED_HOSTS)
+                self._network.dials.inquire(address, now)
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
         routing = self._network.connecting.routing
@@ -360,3 +374,11 @@ class Judging:
             yield routing.host_of(destination.queue_manager)
             yield from (hop.host_name for hop in routing.next_hops(destination))
             yield from map(routing.host_of, self._relays.guids)
+
+
+def _note(known: dict[str, V], key: str, value: V, limit: int) -> None:
+    """Put it at the end, and forget what was put first if there is too much."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > limit:
+        del known[next(iter(known))]
