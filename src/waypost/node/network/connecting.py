@@ -369,11 +369,9 @@ class Connecting:
         """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
         if guid == NULL_GUID:
             return None
-        sessions = [
-            session
-            for session in self._network.open_sessions
-            if session.remote_qm_guid == guid and session.role in roles
-        ]
+        sessions = [each for each in self._network.open_sessions if each.remote_qm_guid == guid and each.role in roles]
+        if roles is _OPENED_HERE:
+            sessions = [each for each in sessions if self._network.dials.is_own(each)]
         return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
 
     def _session_to(self, hop: NextHop) -> Session | None:
