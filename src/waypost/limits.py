@@ -231,10 +231,9 @@ MAX_KEPT_ACKS: Final = 10_000
 # learned first is forgotten, and what is acknowledged from there is kept until it is dialled again or admitted.
 MAX_MET_ADDRESSES: Final = 16
 
-# Queue managers whose addresses are remembered because they were dialled since the start, and host names whose
-# addresses are: beyond these the oldest goes, and what is acknowledged from there is kept until it is dialled or
-# resolved again.
-MAX_MET_QUEUE_MANAGERS: Final = 4096
+# Addresses whose queue manager is remembered because it was dialled since the start, and host names whose addresses
+# are: beyond these the oldest goes, and what is acknowledged from there is kept until it is dialled or resolved again.
+MAX_ANSWERED_ADDRESSES: Final = 4096
 MAX_RESOLVED_HOSTS: Final = 1024
 
 # Addresses that operators have admitted for acknowledgments. One more is refused, and the operator is told.

@@ -8,12 +8,14 @@ import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
 from waypost.core.message import Message
+from waypost.core.message_values import Acknowledgements
 from waypost.guid import guid_text
 from waypost.limits import MAX_KEPT_ACKS_OF_MESSAGE
 from waypost.node.explain import explain_message, explain_queue
 from waypost.routing.routes import Relays, Route
 from waypost.store import keys
 from waypost.store.port import Batch, Table
+from waypost.transfer.session import Role
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
@@ -196,7 +198,7 @@ def test_guesses_take_nothing_away(net: Net, a: Host, peer: Peer, stranger: Peer
     stranger.send(*guesses)
     assert a.bodies(P) == ["1", "2", "3"]
     assert a.bodies(";deadxact") == []
-    assert refused(a) == 3
+    assert (refused(a), a.network.statistics.transactional_acks_unmatched) == (3, 3 * 199 - 3)
 
 
 @pytest.mark.parametrize("message_class", [None, RECEIVED])
@@ -333,33 +335,63 @@ def _as_of_before(a: Host) -> None:
 
 
 def test_on_an_old_folder_acknowledgments_are_kept_until_the_destination_was_dialled(
-    net: Net, a: Host, peer: Peer, stranger: Peer
+    net: Net, a: Host, peer: Peer
 ) -> None:
     sent = delivered(a, peer, "1", "2")
-    net.part(a, peer)
+    # The name server does not know it for a while.
+    peer.name = "nowhere"
     _as_of_before(a)
-    net.join()
     peer.connect(a)
     peer.send(of(sent[0], peer.guid))
     other = net.add_peer("other")
     other.connect(a)
     other.send(of(sent[1], other.guid, PURGED))
     assert (a.bodies("awaiting_final_ack$"), kept(a)) == (["1", "2"], 2)
+    peer.name = "peer"
     a.send_all(P, "3")
     net.advance(10)
     assert (a.bodies(";journal"), a.bodies("awaiting_final_ack$"), a.bodies(";deadxact")) == (["1"], ["2"], [])
     assert (kept(a), refused(a)) == (0, 1)
 
 
+def test_on_an_old_folder_the_destination_is_dialled_to_learn_who_it_is(net: Net, a: Host, peer: Peer) -> None:
+    """Nothing is left to send to it."""
+    sent = delivered(a, peer, "1", "2")
+    net.advance(2000)
+    _as_of_before(a)
+    peer.connect(a)
+    home = len(peer.of(EstablishConnection))
+    peer.send(of(sent[0], peer.guid), on=home)
+    net.advance(1)
+    assert (a.bodies(";journal"), kept(a)) == (["1"], 0)
+    # Once is enough, and the session is closed again.
+    peer.send(of(sent[1], peer.guid), on=home)
+    assert a.bodies(";journal") == ["1", "2"]
+    assert [each.role for each in a.network.sessions] == [Role.ACCEPTOR]
+
+
+def test_on_an_old_folder_a_destination_that_is_down_is_dialled_seldom(net: Net, a: Host, peer: Peer) -> None:
+    sent = delivered(a, peer, *"12345")
+    net.advance(2000)
+    stranger = net.add_peer("stranger")
+    stranger.guid = peer.guid
+    net.part(a, peer)
+    _as_of_before(a)
+    failed = a.network.statistics.connections_failed
+    for each in sent:
+        come_from(NAT, stranger, a, of(each, peer.guid, PURGED))
+        net.advance(60)
+    assert a.network.statistics.connections_failed == failed + 1
+    assert (len(a.bodies("awaiting_final_ack$")), kept(a)) == (5, 5)
+
+
 def test_on_an_old_folder_an_admitted_queue_manager_is_believed(net: Net, a: Host, peer: Peer) -> None:
     sent = delivered(a, peer, "1")
     net.part(a, peer)
     _as_of_before(a)
-    net.join()
-    peer.connect(a)
-    peer.send(of(sent[0], peer.guid))
+    come_from(NAT, peer, a, of(sent[0], peer.guid))
     assert a.bodies(";journal") == []
-    assert admit(a, peer.guid, peer.address) == 1
+    assert admit(a, peer.guid, NAT) == 1
     assert a.bodies(";journal") == ["1"]
 
 
@@ -510,11 +542,49 @@ def test_a_relay_that_is_named_by_its_guid_is_believed_at_an_address_of_its_own(
     assert way.a.bodies(";journal") == ["1", "2"]
 
 
-def test_a_relay_that_is_named_by_its_guid_is_believed_where_it_was_dialled(net: Net) -> None:
+@pytest.mark.parametrize("host", ["s", "127.0.0.5"])
+def test_a_relay_that_is_named_by_its_guid_is_believed_where_its_route_leads(net: Net, host: str) -> None:
     way = Relayed(net, lambda s: Relays(guids=frozenset({s.guid})))
     assert way.acknowledge(way.s) == ([], 3)
-    way.a.send(r"DIRECT=OS:s\private$\q", "m")
+    way.a.restart(routes=(*way.a.settings.routes, Route(way.s.guid, host)))
+    assert way.s.address == "127.0.0.5"
     assert (way.a.bodies(";journal"), kept(way.a)) == (["1", "2"], 0)
+
+
+@pytest.mark.parametrize("by_guid", [False, True])
+def test_a_stranger_that_has_itself_dialled_is_not_the_destination(net: Net, *, by_guid: bool) -> None:
+    """It names a queue of its own for acknowledgments, and answers there with the GUID of the destination."""
+    a, b = net.add("a"), net.add_peer("b")
+    a.create("q")
+    stranger = net.add_peer("stranger")
+    if by_guid:
+        a.restart(routes=(Route(b.guid, "b"),))
+    name = f"PRIVATE={guid_text(b.guid)}\\00000009" if by_guid else r"DIRECT=OS:b\private$\t"
+    a.send_all(name, journaled("1"), journaled("2"))
+    b.acknowledge()
+    sent = b.of(UserMessage)
+    b.send(of(sent[-1], b.guid, None))
+    b.hang_up()
+    stranger.guid = b.guid
+    admin = FormatName.parse(r"DIRECT=OS:stranger\private$\admin")
+    message = stranger.message(
+        r"DIRECT=OS:a\private$\q",
+        administration_queue_format_name=admin,
+        acknowledgements_requested=Acknowledgements.ACK_FULL_REACH_QUEUE,
+    )
+    stranger.connect(a)
+    stranger.send(message)
+    (session,) = [each for each in a.network.open_sessions if each.role is Role.INITIATOR]
+    assert (session.remote_qm_guid, session.remote_qm_address) == (b.guid, stranger.address)
+    stranger.send(of(sent[0], b.guid, PURGED))
+    assert (a.bodies("awaiting_final_ack$"), a.bodies(";deadxact"), kept(a)) == (["1", "2"], [], 1)
+    # Nor do messages for the destination go there.
+    a.send_all(name, "3")
+    net.advance(10)
+    assert (b.bodies[-1], stranger.of(UserMessage)[0].properties.message_class) == ("3", 0x0002)
+    assert len(stranger.of(UserMessage)) == 1
+    stranger.send(of(sent[1], b.guid, PURGED))
+    assert (a.bodies("awaiting_final_ack$"), a.bodies(";deadxact"), kept(a)) == (["1", "2"], [], 2)
 
 
 def test_relays_bring_nothing_of_what_goes_to_its_destination_at_once(net: Net, a: Host, peer: Peer) -> None:

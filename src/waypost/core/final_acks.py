@@ -94,7 +94,11 @@ class FinalAcks:
         found = self.find(identifier, sequence)
         if found is None:
             return False
-        queue, message = found
+        self.end(*found, message_class, now)
+        return True
+
+    def end(self, queue: Queue, message: Message, message_class: int, now: Now) -> None:
+        """The same for the message that was found."""
         if isinstance(queue, OutgoingQueue):
             # Whoever transfers it is told that there is nothing more to do. Nothing else follows from that.
             self._positions.delivered_all(queue, (message,))
@@ -102,13 +106,12 @@ class FinalAcks:
             self._positions.remove(queue, message.lookup_identifier, message)
             self._count(message.destination_queue_format_name, -1)
         if asks_in_vain(message):
-            return True
+            return
         if message_class == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
             if message.positive_journaling_requested:
                 self._journal.keep(message, now)
         elif message.negative_journaling_requested:
             self._journal.keep_dead_letter(message, message_class, now)
-        return True
 
     def find(
         self, identifier: MessageIdentifier, sequence: tuple[TxSequenceId, int] | None

@@ -26,6 +26,7 @@ class Statistics:
     final_acks_sent: int = 0
     final_acks_received: int = 0
     transactional_acks_refused: int = 0
+    transactional_acks_unmatched: int = 0
     duplicates_discarded: int = 0
     messages_rejected: int = 0
     sequences_refused: int = 0

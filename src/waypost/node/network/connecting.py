@@ -156,7 +156,7 @@ class Connecting:
         if link is not None:
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
-            self._network.close(session, "its queue was deleted", now)
+            self._network.close(session, "nothing is to be sent on it", now)
             return
         self._attach_acks(session, now)
 
@@ -269,6 +269,7 @@ class Connecting:
         session.is_direct = isinstance(link.queue.destination_format_name, DirectFormatName)
         link.session = session
         self._opening[session] = link
+        self._network.dials.begun(link, session)
         self._node.manager.outgoing.connection_attempt_begun(link.queue)
         self._node.do(Connect(session.connection, hop.address, self._network.settings.port))
 
@@ -368,11 +369,9 @@ class Connecting:
         """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
         if guid == NULL_GUID:
             return None
-        sessions = [
-            session
-            for session in self._network.open_sessions
-            if session.remote_qm_guid == guid and session.role in roles
-        ]
+        sessions = [each for each in self._network.open_sessions if each.remote_qm_guid == guid and each.role in roles]
+        if roles is _OPENED_HERE:
+            sessions = [each for each in sessions if self._network.dials.is_own(each)]
         return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
 
     def _session_to(self, hop: NextHop) -> Session | None:

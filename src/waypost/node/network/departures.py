@@ -13,7 +13,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.outgoing import is_http
 from waypost.core.positions import END, START, PositionState
-from waypost.core.queues import OutgoingQueue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import sequence_of, with_previous
 from waypost.limits import MAX_WAITING_ACKS, MAX_WRITTEN_AT_ONCE
 from waypost.node.network.tracing import report_sent
@@ -291,14 +291,12 @@ class Departures:
         self._leave(link, [entry.lookup_id for entry in left])
         self._mind(link)
 
-    def final_ack(
-        self, identifier: MessageIdentifier, message_class: int, place: tuple[TxSequenceId, int], now: Now
-    ) -> None:  # fmt: skip
-        """MS-MQQB 3.1.5.7, for a FinalAck that is believed."""
-        self._node.manager.final_acks.final_ack_arrived(identifier, message_class, now, sequence=place)
-        self._end(identifier, *place)
+    def final_ack(self, found: tuple[Queue, Message] | None, message_class: int, now: Now) -> None:
+        """MS-MQQB 3.1.5.7, for a FinalAck that is believed, of this message that waited for it in this queue."""
+        if found is not None:
+            self._node.manager.final_acks.end(*found, message_class, now)
 
-    def _end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int) -> None:
+    def end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int) -> None:
         """A message that had this place has come to its end, in whatever state it was."""
         queue = self._node.sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link

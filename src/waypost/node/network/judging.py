@@ -1,26 +1,21 @@
 """OrderAcks and FinalAcks on their way from a session to Departures: each is judged first (ADR 22).
 
-Here are the facts that waypost.transfer.believing decides on: what was written, where it went, at which addresses the
-queue managers there were met, what their names resolve to now, and what an operator has admitted. What may be true is
-kept, and judged again when one of these facts changes.
+waypost.transfer.believing decides, on facts: what was written, what waypost.node.network.ways knows of the destination,
+and what an operator has admitted. What may be true is kept, and judged again when one of these facts changes.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Set as AbstractSet
-from contextlib import suppress
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_MET_QUEUE_MANAGERS, MAX_RESOLVED_HOSTS
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
-from waypost.node.network.connecting import is_address
-from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Way, Written, judge
+from waypost.node.network.ways import Ways
+from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Written, judge
 from waypost.transfer.links import Link
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import FormatName
@@ -34,11 +29,8 @@ if TYPE_CHECKING:
     from waypost.node.node import Node
     from waypost.node.recovery import Settings
 
-# For how many seconds the addresses of a name count as what it resolves to now.
-_FRESH: Final = 60.0
 # How many seconds pass at least between two searches for kept acknowledgments of messages that are gone.
 _SWEEP: Final = 60.0
-_NONE: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +39,21 @@ class _Subject:
 
     name: FormatName
     written: Written
-    is_in_table: bool = False
+    # The message that waits for a FinalAck, and the queue that has it.
+    found: tuple[Queue, Message] | None = None
+
+    @property
+    def is_in_table(self) -> bool:
+        """MS-MQQB 3.1.5.6: in the AwaitingFinalACKTable."""
+        return self.found is not None and not isinstance(self.found[0], OutgoingQueue)
+
+
+@dataclass(slots=True)
+class _Believed:
+    """What the other end of a session was found to speak for: names of destinations, with SourceQueueManager."""
+
+    bringer: Bringer
+    matters: set[tuple[FormatName, bytes, bool]] = field(default_factory=set)
 
 
 class Judging:
@@ -56,30 +62,21 @@ class Judging:
     __slots__ = (
         "_believed",
         "_configured",
-        "_met",
         "_network",
         "_next_sweep",
         "_node",
-        "_relays",
-        "_requests",
-        "_resolved",
         "_unsent",
+        "_ways",
     )
 
     def __init__(self, node: "Node", network: "Network", settings: "Settings") -> None:
         self._node: Final = node
         self._network: Final = network
-        self._relays: Final = settings.relays
+        self._ways: Final = Ways(node, network, settings.relays)
         self._configured: Final = network.settings.ack_addresses
-        # Where queue managers answered since the start, the last ones at the end.
-        self._met: dict[bytes, dict[str, None]] = {}
-        # What host names resolved to, and the monotonic time of that; the requests that are under way.
-        self._resolved: dict[str, tuple[float, frozenset[str]]] = {}
-        self._requests: dict[int, str] = {}
         # The TimeStamps of sequences whose acknowledgments wait for a message to be sent again.
         self._unsent: set[int] = set()
-        # What each session was found to speak for: the name of a destination, and SourceQueueManager.
-        self._believed: dict[Session, set[tuple[FormatName, bytes, bool]]] = {}
+        self._believed: dict[Session, _Believed] = {}
         self._next_sweep = 0.0
 
     # What others tell.
@@ -97,13 +94,11 @@ class Judging:
             statistics.order_acks_received += 1
         else:
             statistics.final_acks_received += 1
-            if packet.body.source_guid != self._node.manager.identity.identifier:
-                return True
-        bringer = Bringer(session.remote_qm_guid, plain_address(session.remote_qm_address))
-        ack = Acknowledgment.of(packet, bringer, int(now.wall))
-        subject = self._subject(ack)
+        ack = Acknowledgment.of(packet, self._spoken_for(session).bringer, int(now.wall))
+        subject = self._subject(ack) if self._is_of_us(packet) else None
         if subject is None:
             # It is late, has come before, or was made up: there is nothing that it could change.
+            statistics.transactional_acks_unmatched += 1
             return True
         verdict = self._verdict(ack, subject, now, session)
         if verdict.decision is not Decision.KEEP:
@@ -112,30 +107,16 @@ class Judging:
         return self._keep(session, ack, verdict, subject.name, now)
 
     def opened(self, session: Session, now: Now) -> None:
-        """A session is open. One that was opened here has found its queue manager at its address."""
+        """A session is open. One that was opened here tells who is at its address."""
         if session.role is not Role.INITIATOR:
             return
-        guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
-        addresses = self._met.pop(guid, {})
-        is_new = address not in addresses
-        self._met[guid] = addresses | {address: None}
-        if len(self._met) > MAX_MET_QUEUE_MANAGERS:
-            del self._met[next(iter(self._met))]
-        if is_new:
-            self.judge_again(now, lambda ack: guid in (ack.source, ack.bringer.guid))
+        guid = session.remote_qm_guid
+        if self._ways.answered(session):
+            self.judge_again(now, lambda ack: ack.source == guid)
 
     def is_relay(self, session: Session, now: Now) -> bool:
         """Whether the other end is one of `routing.relays`: at its address, or with its GUID where that is known."""
-        guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
-        if address in self._relays.addresses:
-            return True
-        if guid not in self._relays.guids:
-            return False
-        host = self._network.connecting.routing.host_of(guid)
-        if address in self._met.get(guid, ()) or address in self._addresses_of(host, now):
-            return True
-        self._ask_for(host, now)
-        return False
+        return self._ways.is_relay(session, now)
 
     def closed(self, session: Session) -> None:
         self._believed.pop(session, None)
@@ -147,7 +128,10 @@ class Judging:
             link.met = session
             link.known = destinations.of(link.queue.destination_format_name)
             address = plain_address(session.remote_qm_address)
-            if destinations.note_met(link.known, session.remote_qm_guid, address):
+            # Others can have a session opened to any address, where anybody answers with any GUID.
+            if self._network.dials.leads_to(link, session) and destinations.note_met(
+                link.known, session.remote_qm_guid, address
+            ):
                 self.judge_again(now)
         destinations.note_written(link.known, (sequence.sequence_id, sequence.highest_number))
         time_stamp = sequence.sequence_id.time_stamp
@@ -157,19 +141,15 @@ class Judging:
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
         """A host name has these addresses now."""
-        self._resolved.pop(host, None)
-        self._resolved[host] = now.monotonic, frozenset(map(plain_address, addresses))
-        if len(self._resolved) > MAX_RESOLVED_HOSTS:
-            del self._resolved[next(iter(self._resolved))]
+        self._ways.found(host, addresses, now)
         self.judge_again(now)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> bool:
-        """Whether this is the answer to a request of this class."""
-        host = self._requests.pop(request, None)
-        if host is None:
-            return False
-        self.found(host, addresses, now)
-        return True
+        """Whether this is the answer to a question that was asked to judge something."""
+        host = self._ways.take_request(request)
+        if host is not None:
+            self.found(host, addresses, now)
+        return host is not None
 
     def admitted(self, guid: bytes, address: str, now: Now) -> int:
         """An operator has admitted an address. How many acknowledgments were believed."""
@@ -193,7 +173,9 @@ class Judging:
                 continue
             verdict = self._verdict(ack, subject, now)
             believed += verdict is APPLY
-            if verdict.decision is not Decision.KEEP:
+            if verdict.decision is Decision.KEEP:
+                self._ways.inquire(subject.name, now)
+            else:
                 self._end(ack, verdict, subject, now)
         return believed
 
@@ -216,7 +198,7 @@ class Judging:
             if verdict.is_by_address:
                 facts["hint"] = f"waypost sequence admit {facts['guid']} {facts['peer']}"
             self._network.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
-            self._ask(name, now)
+            self._ways.inquire(name, now)
             return True
         self._network.statistics.transactional_acks_refused += 1
         reason = "there are too many acknowledgments that are not believed"
@@ -239,7 +221,9 @@ class Judging:
         if ack.is_order_ack:
             self._network.departures.order_ack(*place, now)
             return
-        self._network.departures.final_ack(self._identifier(ack), ack.message_class, place, now)
+        departures = self._network.departures
+        departures.final_ack(subject.found, ack.message_class, now)
+        departures.end(self._identifier(ack), *place)
         if subject.is_in_table:
             self._forget_unused(subject.name)
 
@@ -248,6 +232,10 @@ class Judging:
         manager = self._node.manager
         if name not in manager.collection.outgoing and not manager.final_acks.waiting_for(name):
             self._node.destinations.forget(name)
+
+    def _is_of_us(self, packet: OrderAck | FinalAck) -> bool:
+        """Whether it is about a message of this queue manager, as far as it says."""
+        return isinstance(packet, OrderAck) or packet.body.source_guid == self._node.manager.identity.identifier
 
     def _identifier(self, ack: Acknowledgment) -> MessageIdentifier:
         return MessageIdentifier(self._node.manager.identity.identifier, ack.message_id)
@@ -269,11 +257,12 @@ class Judging:
         return _Subject(queue.destination_format_name, self._written(queue, place))
 
     def _expected(self, queue: Queue, message: Message, place: Place) -> _Subject | None:
+        found = queue, message
         if isinstance(queue, OutgoingQueue):
-            return _Subject(queue.destination_format_name, self._written(queue, place))
+            return _Subject(queue.destination_format_name, self._written(queue, place), found)
         # MS-MQQB 3.1.5.6: it came into the table when its OrderAck was believed.
         name = message.destination_queue_format_name
-        return None if name is None else _Subject(name, Written.YES, is_in_table=True)
+        return None if name is None else _Subject(name, Written.YES, found)
 
     def _was_sent(self, ack: Acknowledgment, queue: OutgoingQueue | None, link: Link | None) -> bool:
         """Whether the message that has this number, and was sent since the start, is the one that is meant."""
@@ -296,23 +285,30 @@ class Judging:
 
     def _verdict(self, ack: Acknowledgment, subject: _Subject, now: Now, session: Session | None = None) -> Verdict:
         is_refusal = not ack.is_order_ack and is_arrival_nack(ack.message_class)
-        spoken_for = subject.name, ack.source, is_refusal
-        believed = None if session is None else self._believed.setdefault(session, set())
-        if believed is not None and subject.written is Written.YES and spoken_for in believed:
+        matter = subject.name, ack.source, is_refusal
+        believed = set() if session is None else self._spoken_for(session).matters
+        if subject.written is Written.YES and matter in believed:
             return APPLY
         verdict = judge(
             subject.written,
-            self._way(subject.name, now),
+            self._ways.way(subject.name, now),
             ack.source,
             ack.bringer,
             may_be_of_any_hop=is_refusal,
             is_admitted=self._is_admitted(ack.bringer),
         )
-        if verdict is APPLY and believed is not None:
-            believed.add(spoken_for)
+        if verdict is APPLY:
+            believed.add(matter)
         if subject.written is Written.PERHAPS and verdict.decision is Decision.KEEP:
             self._unsent.add(ack.sequence_id.time_stamp)
         return verdict
+
+    def _spoken_for(self, session: Session) -> _Believed:
+        found = self._believed.get(session)
+        if found is None:
+            bringer = Bringer(session.remote_qm_guid, plain_address(session.remote_qm_address))
+            found = self._believed[session] = _Believed(bringer)
+        return found
 
     def _is_admitted(self, bringer: Bringer) -> bool:
         pair = bringer.guid, bringer.address
@@ -321,57 +317,3 @@ class Judging:
             or pair in self._configured
             or (NULL_GUID, bringer.address) in self._configured
         )
-
-    def _way(self, name: FormatName, now: Now) -> Way:
-        routing, relays = self._network.connecting.routing, self._relays
-        met = self._node.destinations.met(name)
-        destination = routing.destination(name)
-        if destination is None:
-            return Way(met)
-
-        def addresses(guid: bytes, host: str) -> AbstractSet[str]:
-            return {*met.get(guid, ()), *self._met.get(guid, ()), *self._addresses_of(host, now)}
-
-        guid = destination.queue_manager
-        if guid == NULL_GUID:
-            # A direct name means whoever answers at the host, and a route may tell who that is.
-            guids = {*met, *routing.queue_managers_at(destination.host)}
-            return Way({guid: addresses(guid, destination.host) for guid in guids})
-        hosts = {guid: addresses(guid, destination.host or routing.host_of(guid))}
-        hops = {
-            hop.queue_manager_guid: addresses(hop.queue_manager_guid, hop.host_name)
-            for hop in routing.next_hops(destination)
-            if hop.queue_manager_guid != guid
-        }
-        if not hops:
-            return Way(hosts)
-        others = {each: addresses(each, routing.host_of(each)) for each in relays.guids if each not in hops}
-        return Way(hosts, {**others, **hops}, relays.addresses)
-
-    def _addresses_of(self, host: str, now: Now) -> frozenset[str]:
-        """What the name of a host resolves to now, as far as is known."""
-        with suppress(ValueError):
-            return frozenset({plain_address(host)})
-        time, addresses = self._resolved.get(host, (-inf, _NONE))
-        return addresses if now.monotonic - time <= _FRESH else _NONE
-
-    def _ask(self, name: FormatName, now: Now) -> None:
-        """Have the hosts resolved that may acknowledge what was sent to this name."""
-        for host in dict.fromkeys(self._hosts_of(name)):
-            self._ask_for(host, now)
-
-    def _ask_for(self, host: str, now: Now) -> None:
-        time, _ = self._resolved.get(host, (-inf, _NONE))
-        if host and not is_address(host) and now.monotonic - time > _FRESH and host not in self._requests.values():
-            self._requests[self._network.connecting.ask(host)] = host
-
-    def _hosts_of(self, name: FormatName) -> Iterator[str]:
-        routing = self._network.connecting.routing
-        destination = routing.destination(name)
-        if destination is None:
-            return
-        yield destination.host
-        if destination.queue_manager != NULL_GUID:
-            yield routing.host_of(destination.queue_manager)
-            yield from (hop.host_name for hop in routing.next_hops(destination))
-            yield from map(routing.host_of, self._relays.guids)

@@ -17,6 +17,7 @@ from waypost.node.effects import Close, HoldReading, Notice, SendDatagram, Write
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
+from waypost.node.network.dials import Dials
 from waypost.node.network.judging import Judging
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
@@ -51,6 +52,7 @@ class Network:
         "arrivals",
         "connecting",
         "departures",
+        "dials",
         "initiator",
         "judging",
         "pings",
@@ -79,6 +81,7 @@ class Network:
         self._held: set[Session] = set()
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
         self.departures: Final = Departures(node, self)
+        self.dials: Final = Dials(node, self)
         self.connecting: Final = Connecting(node, self, _routing(node, settings))
         self.judging: Final = Judging(node, self, settings)
         self.arrivals: Final = Arrivals(node, self)
@@ -332,6 +335,7 @@ class Network:
         self._touched.pop(session, None)
         self.judging.closed(session)
         self._held.discard(session)
+        self.dials.ended(session)
         self.connecting.closing(session)
         self._node.do(Close(session.connection))
         event = "session closed" if session in self._open else "session failed"

@@ -1,0 +1,67 @@
+"""For whom sessions are opened: others can have one opened to any address, where anybody answers with any GUID.
+
+Acknowledgments and reports go where those want them who sent a message here. Only a session that was opened for a
+message of a program of this computer, or along a route of ours, tells where a queue manager is (ADR 22).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.positions import END, START
+from waypost.guid import NULL_GUID
+from waypost.node.effects import Connect
+from waypost.transfer.links import Link
+from waypost.transfer.session import Session
+from waypost.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+
+
+class Dials:
+    """The sessions that this queue manager opens."""
+
+    __slots__ = ("_network", "_node", "_own")
+
+    def __init__(self, node: "Node", network: "Network") -> None:
+        self._node: Final = node
+        self._network: Final = network
+        # The sessions that were opened for messages of programs of this computer, or along routes.
+        self._own: set[Session] = set()
+
+    def begun(self, link: Link, session: Session) -> None:
+        """A session is being opened for the messages of this link."""
+        if self._is_routed(link) or self._is_own(link):
+            self._own.add(session)
+
+    def ended(self, session: Session) -> None:
+        self._own.discard(session)
+
+    def is_own(self, session: Session) -> bool:
+        """Whether the GUID that answered is one that this queue manager looked for."""
+        return session in self._own
+
+    def leads_to(self, link: Link, session: Session) -> bool:
+        """Whether the session leads where the name of the queue does: to one of its hops, or it was opened for us."""
+        address = session.remote_qm_address
+        return session in self._own or any(hop.address == address for hop in link.next_hops)
+
+    def inquire(self, address: str, now: Now) -> None:
+        """Open a session only to learn which queue manager is there. It is closed when it is open."""
+        session = self._network.connect(address, NULL_GUID, now, was_pinged=False)
+        self._node.do(Connect(session.connection, address, self._network.settings.port))
+
+    def _is_routed(self, link: Link) -> bool:
+        """Whether a route or the directory tells who is to answer. Others tell it of acknowledgments."""
+        hop = link.next_hop
+        return not link.is_for_acks and hop is not None and hop.qm_guid != NULL_GUID
+
+    def _is_own(self, link: Link) -> bool:
+        """Whether a program of this computer has sent the first message of the queue."""
+        first = link.queue.positions.next_any(START)
+        if link.is_for_acks or first == END:
+            return False
+        message = self._node.messages.get(link.queue.number, first)
+        is_ours = message.identifier.queue_manager_guid == self._node.manager.identity.identifier
+        return is_ours and message.message_class == MessageClass.MQMSG_CLASS_NORMAL

@@ -1,0 +1,149 @@
+"""What is known of the destinations of messages and of the queue managers on the way there: GUIDs and addresses.
+
+It is what acknowledgments are judged by (ADR 22): who answered where names lead, what host names resolve to now, and
+what routes and the directory tell. What is not known is found out.
+"""
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from waypost.clock import Now
+from waypost.guid import NULL_GUID
+from waypost.limits import MAX_ANSWERED_ADDRESSES, MAX_RESOLVED_HOSTS
+from waypost.node.network.connecting import is_address
+from waypost.transfer.believing import Way
+from waypost.transfer.session import Session
+from waypost.wire.format_names import FormatName
+from waypost.wire.ip_addresses import plain_address
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+    from waypost.routing.routes import Relays
+
+V = TypeVar("V")
+
+# For how many seconds the addresses of a name count as what it resolves to now.
+_FRESH: Final = 60.0
+# How many seconds pass at least before an address is dialled again to learn who answers there.
+_SELDOM: Final = 600.0
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class Ways:
+    """The ways from one queue manager."""
+
+    __slots__ = ("_answered", "_dialled", "_network", "_node", "_relays", "_requests", "_resolved")
+
+    def __init__(self, node: "Node", network: "Network", relays: "Relays") -> None:
+        self._node: Final = node
+        self._network: Final = network
+        self._relays: Final = relays
+        # Which queue manager answered at an address that was dialled since the start, the last ones at the end.
+        self._answered: dict[str, bytes] = {}
+        # What host names resolved to, and the monotonic time of that; the requests that are under way.
+        self._resolved: dict[str, tuple[float, frozenset[str]]] = {}
+        self._requests: dict[int, str] = {}
+        # When an address was dialled for nothing but to learn who answers there.
+        self._dialled: dict[str, float] = {}
+
+    def answered(self, session: Session) -> bool:
+        """A session was opened here. Whether its queue manager was not known to be at its address."""
+        guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
+        is_new = self._answered.get(address) != guid
+        _note(self._answered, address, guid, MAX_ANSWERED_ADDRESSES)
+        return is_new
+
+    def is_relay(self, session: Session, now: Now) -> bool:
+        """Whether the other end is a relay: at its address, or with its GUID where that queue manager is known to be."""
+        guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
+        if address in self._relays.addresses:
+            return True
+        if guid not in self._relays.guids:
+            return False
+        host = self._network.connecting.routing.host_of(guid)
+        if self._answered.get(address) == guid or address in self._addresses_of(host, now):
+            return True
+        self._ask_for(host, now)
+        return False
+
+    def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
+        """A host name has these addresses now."""
+        _note(self._resolved, host, (now.monotonic, frozenset(map(plain_address, addresses))), MAX_RESOLVED_HOSTS)
+
+    def take_request(self, request: int) -> str | None:
+        """The host name that was to be resolved, if this class has asked for it under this number."""
+        return self._requests.pop(request, None)
+
+    def way(self, name: FormatName, now: Now) -> Way:
+        routing, relays = self._network.connecting.routing, self._relays
+        met = self._node.destinations.met(name)
+        destination = routing.destination(name)
+        if destination is None:
+            return Way(met)
+
+        def addresses(guid: bytes, host: str) -> AbstractSet[str]:
+            return {*met.get(guid, ()), *self._addresses_of(host, now)}
+
+        guid = destination.queue_manager
+        if guid == NULL_GUID:
+            # A direct name means whoever answers at the host, and a route may tell who that is.
+            answered = [self._answered.get(each, NULL_GUID) for each in self._addresses_of(destination.host, now)]
+            guids = {*met, *routing.queue_managers_at(destination.host), *answered} - {NULL_GUID}
+            return Way({guid: addresses(guid, destination.host) for guid in guids})
+        hosts = {guid: addresses(guid, destination.host or routing.host_of(guid))}
+        hops = {
+            hop.queue_manager_guid: addresses(hop.queue_manager_guid, hop.host_name)
+            for hop in routing.next_hops(destination)
+            if hop.queue_manager_guid != guid
+        }
+        if not hops:
+            return Way(hosts)
+        others = {each: addresses(each, routing.host_of(each)) for each in relays.guids if each not in hops}
+        return Way(hosts, {**others, **hops}, relays.addresses)
+
+    def _addresses_of(self, host: str, now: Now) -> frozenset[str]:
+        """What the name of a host resolves to now, as far as is known."""
+        with suppress(ValueError):
+            return frozenset({plain_address(host)})
+        time, addresses = self._resolved.get(host, (-inf, _NONE))
+        return addresses if now.monotonic - time <= _FRESH else _NONE
+
+    def inquire(self, name: FormatName, now: Now) -> None:
+        """Find out what is not known of those who may acknowledge what was sent to this name."""
+        for host in dict.fromkeys(self._hosts_of(name)):
+            self._ask_for(host, now)
+        destination = self._network.connecting.routing.destination(name)
+        if destination is None or self.way(name, now).destination:
+            return
+        for address in self._addresses_of(destination.host, now):
+            if now.monotonic - self._dialled.get(address, -inf) > _SELDOM:
+                _note(self._dialled, address, now.monotonic, MAX_RESOLVED_HOSTS)
+                self._network.dials.inquire(address, now)
+
+    def _ask_for(self, host: str, now: Now) -> None:
+        time, _ = self._resolved.get(host, (-inf, _NONE))
+        if host and not is_address(host) and now.monotonic - time > _FRESH and host not in self._requests.values():
+            self._requests[self._network.connecting.ask(host)] = host
+
+    def _hosts_of(self, name: FormatName) -> Iterator[str]:
+        routing = self._network.connecting.routing
+        destination = routing.destination(name)
+        if destination is None:
+            return
+        yield destination.host
+        if destination.queue_manager != NULL_GUID:
+            yield routing.host_of(destination.queue_manager)
+            yield from (hop.host_name for hop in routing.next_hops(destination))
+            yield from map(routing.host_of, self._relays.guids)
+
+
+def _note(known: dict[str, V], key: str, value: V, limit: int) -> None:
+    """Put it at the end, and forget what was put first if there is too much."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > limit:
+        del known[next(iter(known))]
