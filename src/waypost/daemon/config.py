@@ -114,7 +114,11 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _Milliseconds, Meta(description="Time of a packet to the other side and back that timers allow for.")
     ] = _TRANSFER.round_trip_delay_ms
     duplicate_history_size: Annotated[
-        _Count, Meta(description="How many messages are remembered in order to know those that come twice.")
+        _Count,
+        Meta(
+            description="Messages of one address (of one /64 network of IPv6) that are remembered in order to know "
+            "those that come twice; of a relay ten times as many."
+        ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[_Seconds, Meta(description="How long they are remembered.")] = (
         _TRANSFER.duplicate_history_s
@@ -212,7 +216,9 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="GUIDs or IP addresses of queue managers that may bring acknowledgments of messages that are "
             "sent by way of others, besides the next hop of their route. A GUID counts at the addresses where that "
-            "queue manager was dialled, that its route or the directory tells, or that were admitted."
+            "queue manager was dialled, that its route or the directory tells, or that were admitted. "
+            "Relays also bring the messages of many senders, so that more of what they bring is remembered in order to "
+            "know messages that come twice."
         ),
     ] = ()
 

@@ -52,9 +52,9 @@ def decode_text(data: bytes, what: str) -> str:
         raise damaged(what) from None
 
 
-def bad(value: bytes, what: str) -> StoreError:
-    if value and value[0] > VERSION:
-        return StoreTooNew(f"a {what} record has format {value[0]}, and this Waypost knows formats up to {VERSION}")
+def bad(value: bytes, what: str, newest: int = VERSION) -> StoreError:
+    if value and value[0] > newest:
+        return StoreTooNew(f"a {what} record has format {value[0]}, and this Waypost knows formats up to {newest}")
     return damaged(what)
 
 

@@ -81,7 +81,7 @@ class Network:
         self.departures: Final = Departures(node, self)
         self.connecting: Final = Connecting(node, self, _routing(node, settings))
         self.judging: Final = Judging(node, self, settings)
-        self.arrivals: Final = Arrivals(node, self)
+        self.arrivals: Final = Arrivals(node, self, settings.relays)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
         node.transactional_acks.leads_to = self.departures.leads_to
 
