@@ -146,12 +146,12 @@ class Message:
 
     @property
     def admin_queue(self) -> str | None:
-        """Where acknowledgments go."""
+        """Where acknowledgments go; UNKNOWN= and what the packet has if that is not understood: then none are sent."""
         return _text(self._core.administration_queue_format_name)
 
     @property
     def response_queue(self) -> str | None:
-        """Where the sender waits for an answer."""
+        """Where the sender waits for an answer; UNKNOWN= and what the packet has if that is not understood."""
         return _text(self._core.response_queue_format_name)
 
     @property

@@ -33,6 +33,7 @@ from waypost.wire import base_header, user_header
 from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
+from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -104,10 +105,7 @@ class Arrivals:
         user = packet.user
         if not self._is_for_us(packet) or user.source_queue_manager == self._local[0]:
             return None
-        try:
-            name = destination_format_name(user)
-        except DecodeError:
-            return None
+        name = destination_format_name(user)
         queue = None if name is None else self._node.manager.find_queue(name)
         if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
             return None
@@ -187,6 +185,10 @@ class Arrivals:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
             self._discard(session, "it claims to be from here")
             return True
+        if packet.transaction is not None and not packet.transaction.has_legal_numbers:
+            self._network.statistics.packets_malformed += 1
+            self._discard(session, "it has a number that no message of a sequence has")
+            return True
         if packet.transaction is None:
             if self._known.is_duplicate(session, packet, data, now):
                 self._network.statistics.duplicates_discarded += 1
@@ -216,6 +218,9 @@ class Arrivals:
         name = message.destination_queue_format_name
         if name is None:
             self._discard(session, "it names no queue")
+            return True
+        if isinstance(name, UnknownFormatName):
+            self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
             return True
         if not self._is_for_us(packet):
             return self._forward(session, packet, message, data, now=now)

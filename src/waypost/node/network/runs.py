@@ -46,7 +46,7 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
         or user.time_to_be_received != INFINITE
         or not isinstance(name, DirectQueueFormatName)
         or has_expired(user.sent_time, base.time_to_reach_queue, int(wall))
-        or (header is not None and header.wants_final_ack)
+        or (header is not None and (header.wants_final_ack or not header.has_legal_numbers))
     ):
         return None
     return (
