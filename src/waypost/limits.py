@@ -150,6 +150,10 @@ MAX_IDENTIFIER_CONFLICTS: Final = 16
 MAX_REMEMBERED_PEERS: Final = 4096
 MAX_REMEMBERED: Final = MAX_REMEMBERED_PEERS * 64
 
+# Queue managers whose signed or encrypted messages were refused, counted one by one for an operator. Nobody loses a
+# message by it: those of more sources are counted together, and `doctor` says how many there are.
+MAX_REFUSED_SOURCES: Final = 1000
+
 # What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager, and
 # unfinished packets of all sessions together.
 MAX_OUTGOING_QUEUES: Final = 20_000

@@ -37,9 +37,9 @@ class Stranger:
         source = (self._address, 0)
         self._socket = socket.create_connection((self.victim.address, TRANSFER_PORT), SECONDS, source_address=source)
         self._socket.sendall(EstablishConnection.request(self.guid, NULL_GUID, 1, 0).encode())
-        self._await(EstablishConnection)
+        self.read_until(EstablishConnection)
         self._socket.sendall(ConnectionParameters(recoverable_ack_timeout=50, ack_timeout=20_000).encode())
-        self._await(ConnectionParameters)
+        self.read_until(ConnectionParameters)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,7 +78,8 @@ class Stranger:
     def of(self, kind: type[Packet]) -> list[Any]:
         return [packet for packet in self.received if isinstance(packet, kind)]
 
-    def _await(self, kind: type[Packet]) -> None:
+    def read_until(self, kind: type[Packet]) -> None:
+        """Wait until a packet of this kind has come."""
         while not self.of(kind):
             assert self._read(), "the session was closed"
 

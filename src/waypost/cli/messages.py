@@ -42,7 +42,7 @@ def properties_to_send(message: "Message") -> dict[str, Any]:
     """The arguments of `Queue.send`, but for the body, that make the same message once more, under another id.
 
     The class of a dead letter or an acknowledgment stays behind: only the system gives those. So does a queue name that
-    is not understood.
+    is not understood, and so does tracing: it was for the way that the message has gone.
     """
     properties: dict[str, Any] = {
         "label": message.label,
@@ -61,8 +61,6 @@ def properties_to_send(message: "Message") -> dict[str, Any]:
     admin_queue = _understood(message.admin_queue)
     if admin_queue is not None and message.acknowledge != "none":
         properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queue}
-    if message.trace:
-        properties["trace"] = message.trace
     if is_valid_custom_class(message.message_class) and not message.class_name:
         properties["message_class"] = message.message_class
     return properties

@@ -223,6 +223,20 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
 
 
+class Security(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is believed of messages from others."""
+
+    unverified: Annotated[
+        Literal["refuse", "deliver"],
+        Meta(
+            description="What to do with messages that are signed or encrypted, because signatures are not verified "
+            "and bodies not decrypted yet. `refuse` drops them with a negative acknowledgment; `deliver` puts them "
+            "into their queues as they came, not authenticated, but never into a queue that demands authentication or "
+            "encryption. `waypost doctor` counts what was refused, by source."
+        ),
+    ] = "refuse"
+
+
 class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
     """What messages may take in all."""
 
@@ -362,6 +376,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     store: StoreSection = field(default_factory=StoreSection)
     transfer: Transfer = field(default_factory=Transfer)
     routing: Routing = field(default_factory=Routing)
+    security: Security = field(default_factory=Security)
     quotas: Quotas = field(default_factory=Quotas)
     http: Http = field(default_factory=Http)
     log: LogSection = field(default_factory=LogSection)

@@ -26,6 +26,7 @@ from waypost.node.network.tracing import report_received
 from waypost.peers import peer_of
 from waypost.routing.routes import Relays
 from waypost.security.access import may_write, sender_of
+from waypost.security.unverified import unverified
 from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
@@ -298,8 +299,15 @@ class Arrivals:
             refusal = self._node.delivery.refusal(queue, message)
             if refusal is not None:
                 return refusal
-        elif not attributes.privacy_level.accepts(encrypted=False):
+        is_encrypted = packet.security is not None and packet.security.is_body_encrypted
+        level = attributes.privacy_level
+        if not level.accepts(encrypted=False) or not level.accepts(encrypted=is_encrypted):
+            # Nothing is decrypted here: nothing that comes is what a queue for encrypted messages demands.
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+        if not self._network.delivers_unverified:
+            refusal = unverified(packet)
+            if refusal is not None:
+                return refusal
         if not may_write(self._node.directory.security_of(queue), sender_of(packet.security, None)):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
@@ -341,12 +349,18 @@ class Arrivals:
         self, session: Session, packet: UserMessage, message: Message, message_class: MessageClass, now: Now
     ) -> None:
         """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3)."""
+        source, facts = packet.user.source_queue_manager, {}
         self._network.statistics.messages_rejected += 1
+        if message_class is unverified(packet):
+            self._network.statistics.messages_unverified += 1
+            self._network.refused_sources.add(source, session.remote_qm_address, message_class)
+            facts["hint"] = "nothing is verified or decrypted yet: see security.unverified"
         self._network.notice(
             "message rejected",
             peer=session.remote_qm_address,
-            source=guid_text(packet.user.source_queue_manager),
+            source=guid_text(source),
             reason=message_class.name,
+            **facts,
         )
         self._node.delivery.rejected(message, message_class, now)
         if packet.transaction is not None:

@@ -18,6 +18,7 @@ from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
 from waypost.node.network.judging import Judging
+from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
 from waypost.routing.routing import Routing
@@ -50,10 +51,12 @@ class Network:
         "_unfinished",
         "arrivals",
         "connecting",
+        "delivers_unverified",
         "departures",
         "initiator",
         "judging",
         "pings",
+        "refused_sources",
         "settings",
         "statistics",
         "twins",
@@ -73,6 +76,8 @@ class Network:
         self._unfinished = 0
         # The addresses at which a queue manager with our identifier was seen, and when.
         self.twins: dict[str, int] = {}
+        self.delivers_unverified: Final = settings.delivers_unverified
+        self.refused_sources: Final = RefusedSources()
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         # Sessions whose other side has sent more than the window.
