@@ -143,6 +143,17 @@ MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
 # The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
 MAX_IDENTIFIER_CONFLICTS: Final = 16
 
+# MS-MQQB 3.1.1.3 MessageIDHistoryTable: the identifiers of received messages that are remembered in all, some 60 MB,
+# and the addresses (/64 networks of IPv6) that they came from. Every address has an equal part, down to 64, which is
+# the window of a session: with more addresses each loses its own oldest identifiers. Messages of one address more are
+# not accepted: its session is closed with the reason, a notice says so, and its sender tries again.
+MAX_REMEMBERED_PEERS: Final = 4096
+MAX_REMEMBERED: Final = MAX_REMEMBERED_PEERS * 64
+
+# Queue managers whose signed or encrypted messages were refused, counted one by one for an operator. Nobody loses a
+# message by it: those of more sources are counted together, and `doctor` says how many there are.
+MAX_REFUSED_SOURCES: Final = 1000
+
 # What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager, and
 # unfinished packets of all sessions together.
 MAX_OUTGOING_QUEUES: Final = 20_000

@@ -171,20 +171,20 @@ def test_every_kind_of_name_in_every_place() -> None:
     assert_equals_the_codec(packets[::-1])
 
 
-def test_a_response_queue_on_the_host_of_no_known_queue_manager_has_no_name() -> None:
+def test_a_response_queue_on_the_host_of_no_known_queue_manager_is_unknown() -> None:
     message = plain()
     message.user.flags |= 5 << AQ_SHIFT | 4 << RQ_SHIFT
     message.user.admin_queue, message.user.response_queue = NAMES[5], NAMES[4]
     (row,) = rows([message.encode()])
-    assert row["response_queue"] is None
+    assert row["response_queue"] == "UNKNOWN=\\00000004"
     assert row["packet_error"] is None
 
 
-def test_a_direct_name_that_cannot_be_parsed_is_shown_as_it_stands() -> None:
+def test_a_direct_name_that_is_not_understood_is_shown_as_unknown() -> None:
     message = plain()
     message.user.destination_queue = DirectQueueFormatName("IPX:what\ud800ever")
     (row,) = rows([message.encode()])
-    assert row["dest_queue"] == "DIRECT=IPX:what\ufffdever"
+    assert row["dest_queue"] == "UNKNOWN=IPX:what\ufffdever"
 
 
 @settings(max_examples=25, deadline=None)

@@ -26,6 +26,9 @@ KEYS = [
     "arrived_time",
     "source_machine",
     "sender_sid",
+    "sender_verified",
+    "authenticated",
+    "encrypted",
     "correlation_id",
     "app_tag",
     "admin_queue",
@@ -57,8 +60,7 @@ def test_everything_that_can_be_said_of_a_message(desk: Desk, tmp_path: Path) ->
     extension.write_bytes(b"\x01\x02")
     arguments = (
         "--express --priority 7 --ttrq 60 --ttbr 120 --ack full-receive --admin-queue acks --response-queue answers "
-        f"--journal --dead-letter --app-tag 9 --correlation-id {'ab' * 20} --extension-file {extension} --body-type 0 "
-        "--trace PUBLIC=00000000-0000-0000-0000-000000000001"
+        f"--journal --dead-letter --app-tag 9 --correlation-id {'ab' * 20} --extension-file {extension} --body-type 0"
     )
     desk.do("send", "orders", "--body", "x", *arguments.split())
     message = desk.manager.queue("orders").receive(0)
@@ -68,7 +70,6 @@ def test_everything_that_can_be_said_of_a_message(desk: Desk, tmp_path: Path) ->
     assert message.response_queue == "DIRECT=OS:HOST\\PRIVATE$\\answers"
     assert (message.journal, message.dead_letter, message.app_tag, message.extension) == (True, True, 9, b"\x01\x02")
     assert message.correlation_id == "{abababab-abab-abab-abab-abababababab}\\2880154539"
-    assert message.trace == "PUBLIC=00000000-0000-0000-0000-000000000001"
 
 
 def test_the_body_comes_from_a_file_or_from_standard_input(desk: Desk, tmp_path: Path) -> None:
@@ -104,6 +105,27 @@ def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
     result = desk.run("send", "orders", "--body", "x", option)
     assert result.exit_code == 1
     assert "not offered yet" in result.stderr
+    assert desk.manager.queue("orders").info().message_count == 0
+    assert option not in desk.do("send", "--help")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["send", "DIRECT=HTTP://host/msmq/q", "--body", "x"], "messages over HTTP are not offered yet"),
+        (["send", "DIRECT=HTTPS://host/msmq/q", "--body", "x"], "messages over HTTP are not offered yet"),
+        (["send", "DIRECT=OS:HOST\\q,DIRECT=HTTP://host/msmq/q"], "messages over HTTP are not offered yet"),
+        (["send", "orders", "--trace", "PUBLIC=00000000-0000-0000-0000-000000000001"], "tracing needs a directory"),
+        (["queue", "create", "group", "--multicast", "234.1.1.1:8001"], "multicast is not offered yet"),
+        (["queue", "set", "orders", "--multicast", "234.1.1.1:8001"], "multicast is not offered yet"),
+    ],
+)
+def test_what_would_never_arrive_is_refused_with_a_sentence(desk: Desk, arguments: list[str], sentence: str) -> None:
+    result = desk.run(*arguments)
+    assert result.exit_code == 1
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [queue.info().path for queue in desk.manager.outgoing_queues()] == []
     assert desk.manager.queue("orders").info().message_count == 0
 
 

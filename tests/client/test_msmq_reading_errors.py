@@ -250,14 +250,14 @@ def test_a_message_has_what_its_packet_and_its_place_say() -> None:
     assert message_of(replace(received(user_message()), sequence_id=0)).lookup_id == 0
 
 
-def test_a_message_with_names_that_are_none_is_a_message_without_them() -> None:
+def test_a_message_with_names_that_are_not_understood_shows_them_as_unknown() -> None:
     message = user_message()
     message.user.destination_queue = DirectQueueFormatName("no direct name")
     message.user.admin_queue = DirectQueueFormatName("OS:host\\private$\\admin")
-    message.user.flags |= 2 << user_header.DQ_SHIFT
-    message.security = SecurityHeader(provider_info=b"\x01")
+    message.user.response_queue = DirectQueueFormatName("IPX:host\\q")
     came = message_of(Received(RemotePacket(b""), message, 1_000_007, 5))
-    assert (came.body, came.destination_queue, came.admin_queue) == (b"twelve bytes", None, None)
+    assert (came.body, came.destination_queue) == (b"twelve bytes", "UNKNOWN=no direct name")
+    assert (came.admin_queue, came.response_queue) == ("DIRECT=OS:host\\PRIVATE$\\admin", "UNKNOWN=IPX:host\\q")
     assert came.class_name == MessageClass.MQMSG_CLASS_NORMAL.name
 
 

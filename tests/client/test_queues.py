@@ -45,7 +45,7 @@ def test_a_queue_has_the_properties_it_was_created_with(manager: waypost.Manager
         privacy="body",
         base_priority=-3,
         type_id="{12345678-9abc-def0-1234-56789abcdef0}",
-        multicast="234.1.1.1:8001",
+        multicast="",
     )
     info = queue.info()
     assert (info.path, info.kind, info.label) == (r"HOST\private$\orders", "private", "incoming")
@@ -53,7 +53,7 @@ def test_a_queue_has_the_properties_it_was_created_with(manager: waypost.Manager
     assert info.journal
     assert info.authenticate
     assert (info.quota_kb, info.journal_quota_kb, info.privacy, info.base_priority) == (100, 50, "body", -3)
-    assert (info.type_id, info.multicast) == ("12345678-9abc-def0-1234-56789abcdef0", "234.1.1.1:8001")
+    assert (info.type_id, info.multicast) == ("12345678-9abc-def0-1234-56789abcdef0", "")
     assert info.created == info.modified
 
 
@@ -87,7 +87,6 @@ def test_a_queue_is_there_once(manager: waypost.Manager, orders: waypost.Queue) 
         ({"privacy": "full"}, "none, optional or body"),
         ({"base_priority": 1 << 15}, "base_priority is a number from"),
         ({"type_id": "5"}, "type_id is a GUID"),
-        ({"multicast": "10.0.0.1:5"}, "multicast is an address and a port"),
     ],
 )
 def test_a_property_that_cannot_be_is_refused(
@@ -97,6 +96,16 @@ def test_a_property_that_cannot_be_is_refused(
         manager.create_queue("other", **properties)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match=sentence):
         orders.set(**properties)  # type: ignore[arg-type]
+    assert manager.queues() == [orders]
+
+
+def test_multicast_is_refused_until_it_is_offered(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    for refused in (
+        lambda: manager.create_queue("other", multicast="234.1.1.1:8001"),
+        lambda: orders.set(multicast="234.1.1.1:8001"),
+    ):
+        with pytest.raises(UnsupportedFormatName, match="multicast is not offered yet"):
+            refused()
     assert manager.queues() == [orders]
 
 

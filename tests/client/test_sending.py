@@ -17,6 +17,7 @@ from waypost.errors import (
     InvalidParameter,
     LabelTooLong,
     QueueNotFound,
+    UnsupportedFormatName,
     WaypostError,
 )
 
@@ -24,8 +25,18 @@ manager, orders = managers.manager, managers.orders
 
 KEYS = (
     *("id", "lookup_id", "label", "body_base64", "body_text", "body_type", "class", "class_name", "priority"),
-    *("delivery", "transactional", "sent_time", "arrived_time", "source_machine", "sender_sid", "correlation_id"),
-    *("app_tag", "admin_queue", "response_queue", "destination_queue", "first_in_transaction"),
+    *("delivery", "transactional", "sent_time", "arrived_time", "source_machine", "sender_sid"),
+    *(
+        "sender_verified",
+        "authenticated",
+        "encrypted",
+        "correlation_id",
+        "app_tag",
+        "admin_queue",
+        "response_queue",
+        "destination_queue",
+        "first_in_transaction",
+    ),
     *("last_in_transaction", "abort_count", "move_count", "size"),
 )
 GUID = "12345678-9abc-def0-1234-56789abcdef0"
@@ -64,7 +75,6 @@ def test_every_property_reaches_the_reader(manager: waypost.Manager, orders: way
         extension=b"more",
         journal=True,
         dead_letter=True,
-        trace=f"PUBLIC={GUID}",
         message_class=0x0123,
         connector_type=GUID,
     )
@@ -80,7 +90,6 @@ def test_every_property_reaches_the_reader(manager: waypost.Manager, orders: way
     assert (message.app_tag, message.extension) == (0xFFFF_FFFF, b"more")
     assert message.journal
     assert message.dead_letter
-    assert message.trace == f"PUBLIC={GUID}"
     assert (message.message_class, message.class_name) == (0x0123, "")
 
 
@@ -97,6 +106,7 @@ def test_what_nobody_says_has_a_default(orders: waypost.Queue) -> None:
     assert (message.time_to_reach_queue, message.time_to_be_received) == (4 * 24 * 3600, None)
     assert message.admin_queue is message.response_queue is message.correlation_id is message.sender_sid is None
     assert message.trace is None
+    assert (message.sender_verified, message.authenticated, message.encrypted) == (False, False, False)
     assert (message.app_tag, message.extension, message.abort_count, message.move_count) == (0, b"", 0, 0)
     assert (message.class_name, message.class_meaning) == ("MQMSG_CLASS_NORMAL", "a message of an application")
     assert not message.journal
@@ -179,6 +189,22 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_is_sent(
         with pytest.raises(InvalidParameter, match=sentence):
             send()
     assert orders.info().message_count == 0
+
+
+def test_a_message_is_not_traced_without_a_directory(orders: waypost.Queue) -> None:
+    trace = f"PUBLIC={GUID}"
+    for send in (lambda: orders.send("x", trace=trace), lambda: orders.send_many(["x", "y"], trace=trace)):
+        with pytest.raises(UnsupportedFormatName, match="tracing needs a directory, and there is none"):
+            send()
+    assert orders.info().message_count == 0
+
+
+@pytest.mark.parametrize("scheme", ["HTTP", "HTTPS"])
+def test_a_message_is_not_sent_over_http(manager: waypost.Manager, scheme: str) -> None:
+    for name in (f"DIRECT={scheme}://host/msmq/q", f"DIRECT=OS:host\\q,DIRECT={scheme}://host/msmq/q"):
+        with pytest.raises(UnsupportedFormatName, match="messages over HTTP are not offered yet"):
+            manager.send(name, "x")
+    assert manager.outgoing_queues() == []
 
 
 @pytest.mark.parametrize("seconds", [10**400, 1e308, float("inf"), float("nan"), 4294967294.5, -1])

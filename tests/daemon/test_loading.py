@@ -232,6 +232,12 @@ def test_a_token_may_stand_in_a_file(tmp_path: Path) -> None:
     assert "both given" in complaint(f"http.token_file={file}", "http.token=t").sentence
 
 
+def test_what_cannot_be_verified_is_refused_unless_the_setting_says_otherwise() -> None:
+    assert loaded().security.unverified == "refuse"
+    assert loaded("security.unverified=deliver").security.unverified == "deliver"
+    assert "security.unverified" in complaint("security.unverified=believe").sentence
+
+
 def test_routes_lead_to_a_host_or_by_way_of_another() -> None:
     config = loaded(f"routing.routes={ONE}=10.0.0.1, {{{TWO}}}=via {ONE}")
     one, two = parse_guid(ONE), parse_guid(TWO)

@@ -50,10 +50,30 @@ async def test_every_name_of_a_queue_can_stand_in_a_path(api: Api) -> None:
         "%6Frders",
     ):
         assert (await api.get(f"/api/queues/{name}")).status_code == 200, name
-    sent = await api.post(
+    refused = await api.post(
         "/api/queues/DIRECT=HTTP:%2F%2F192.0.2.1%2Fmsmq%2Fprivate$%2Ffar/messages", {"messages": [{}]}
     )
-    assert sent.json()["messages"][0]["destination_queue"] == "DIRECT=HTTP://192.0.2.1/msmq/PRIVATE$/far"
+    assert refused.json()["message"] == (
+        "DIRECT=HTTP://192.0.2.1/msmq/PRIVATE$/far cannot be sent to: messages over HTTP are not offered yet"
+    )
+
+
+@served()
+async def test_what_does_not_work_yet_is_refused_in_words(api: Api) -> None:
+    await api.post("/api/queues", {"name": "orders"})
+    created = await api.post("/api/queues", {"name": "group", "multicast": "234.1.1.1:8001"})
+    assert (created.status_code, created.json()["message"]) == (
+        400,
+        "no queue takes messages from '234.1.1.1:8001': multicast is not offered yet",
+    )
+    traced = {"messages": [{"trace": "PUBLIC=12345678-9abc-def0-1234-56789abcdef0"}]}
+    sent = await api.post("/api/queues/orders/messages", traced)
+    assert sent.status_code == 400
+    assert sent.json()["message"].endswith("gets no reports: tracing needs a directory, and there is none")
+    for scheme in ("HTTP", "HTTPS"):
+        sent = await api.post(f"/api/queues/DIRECT={scheme}:%2F%2Fhost%2Fmsmq%2Fq/messages", {"messages": [{}]})
+        assert sent.status_code == 400
+    assert (await api.get("/api/queues?kind=outgoing")).json()["queues"] == []
 
 
 @served()

@@ -46,7 +46,7 @@ from waypost.wire.management import SourceInfo
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.path_names import PathName
 from waypost.wire.session_header import SessionHeader
-from waypost.wire.transaction_header import TransactionHeader
+from waypost.wire.transaction_header import IllegalSequenceNumber, TransactionHeader
 from waypost.wire.transactional_acks import (
     FinalAck,
     FinalAckBody,
@@ -551,6 +551,14 @@ class _Call:
         self.got: list[UserMessage | OrderAck | FinalAck] = []
 
 
+def _decoded(data: bytes) -> Packet:
+    """What goes over the wire, with any sequence numbers."""
+    try:
+        return decode_packet(data)
+    except IllegalSequenceNumber:
+        return UserMessage.decode(data)
+
+
 def _user_message(packet: UserMessage | OrderAck | FinalAck) -> UserMessage:
     return packet if isinstance(packet, UserMessage) else packet.message
 
@@ -683,4 +691,4 @@ class Net:
 
     def _note(self, host: Host | Peer, peer: Host | Peer, number: int, data: bytes) -> None:
         splitter = self._splitters.setdefault((host.address, number), Splitter())
-        self.wire += [(host.name, peer.name, decode_packet(packet)) for packet in splitter.feed(data)]
+        self.wire += [(host.name, peer.name, _decoded(packet)) for packet in splitter.feed(data)]

@@ -209,11 +209,11 @@ def test_insecure_nacks_are_off_unless_they_are_switched_on(net: Net) -> None:
 # MS-MQQB 3.1.5.8.3
 
 
-@pytest.mark.spec("MQQB-3.1.5.8.3-18")
 @pytest.mark.parametrize(
     ("descriptor", "is_taken"),
     [
-        (allowing(ALICE), True),
+        (allowing(ALICE), False),
+        (allowing(ALICE, ANONYMOUS), True),
         (allowing(EVERYONE), True),
         (allowing(Sid(5, (21, 1, 2, 3, 1105))), False),
         (allowing(), False),
@@ -221,7 +221,7 @@ def test_insecure_nacks_are_off_unless_they_are_switched_on(net: Net) -> None:
         (SecurityDescriptor(dacl=Acl(aces=(AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, 0x3B, EVERYONE),))).encode(), False),
     ],
 )
-def test_a_sender_needs_the_right_to_write(
+def test_a_sid_that_is_only_claimed_is_granted_nothing_and_denied_what_it_is_denied(
     net: Net, a: Host, peer: Peer, descriptor: bytes, *, is_taken: bool
 ) -> None:  # fmt: skip
     a.create("guarded", security=descriptor)

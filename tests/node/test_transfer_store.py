@@ -1,5 +1,6 @@
 """MS-MQQB 3.1.1.3.2: what of transfer survives, on both stores."""
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from waypost.wire.transaction_header import TransactionHeader
 SOURCE, OTHER_SOURCE = b"\x01" * 16, b"\x02" * 16
 LARGEST = 0xFFFF_FFFF
 NOW = Now(monotonic=50.0, wall=1_700_000_000.5)
+PEER = "10.0.0.1"
 PERIOD = 1800.0
 
 
@@ -135,11 +137,11 @@ def test_no_two_first_sequences_have_the_same_time_stamp_even_if_the_clock_goes_
 @pytest.mark.spec("MQQB-6-08")
 def test_a_duplicate_is_known_after_a_restart_for_as_long_as_without_one(engine: Engine) -> None:
     history, batch = MessageHistory(10_000, PERIOD), Batch()
-    history.add(identifier(1), NOW.monotonic)
-    history.add_recoverable(identifier(2), NOW.monotonic)
+    history.add(identifier(1), PEER, NOW.monotonic)
+    history.add_recoverable(identifier(2), PEER, NOW.monotonic)
     transfer_store.write_history(batch, history, NOW)
     later = Now(NOW.monotonic + 1000, NOW.wall + 1000)
-    history.add_recoverable(identifier(3), later.monotonic)
+    history.add_recoverable(identifier(3), PEER, later.monotonic)
     transfer_store.write_history(batch, history, later)
     commit(engine, batch)
 
@@ -151,13 +153,13 @@ def test_a_duplicate_is_known_after_a_restart_for_as_long_as_without_one(engine:
     assert deadline is not None
     assert deadline == pytest.approx(3.0 - 1100 + PERIOD, abs=1.0)
     again.clean_up(deadline + 1)
-    assert not again.is_duplicate(identifier(2), deadline)
-    assert again.is_duplicate(identifier(3), deadline)
+    assert not again.is_duplicate(identifier(2), PEER, deadline)
+    assert again.is_duplicate(identifier(3), PEER, deadline)
 
 
 def test_a_clock_that_was_put_back_makes_no_message_come_in_the_future(engine: Engine) -> None:
     history, batch = MessageHistory(10, PERIOD), Batch()
-    history.add_recoverable(identifier(1), NOW.monotonic)
+    history.add_recoverable(identifier(1), PEER, NOW.monotonic)
     transfer_store.write_history(batch, history, NOW)
     commit(engine, batch)
     again = MessageHistory(10, PERIOD)
@@ -171,7 +173,7 @@ def test_what_is_stored_of_the_history_is_bounded_by_its_size(engine: Engine) ->
     for turn in range(20):
         batch = Batch()
         for ordinal in (2 * turn, 2 * turn + 1):
-            history.add_recoverable(identifier(ordinal), NOW.monotonic)
+            history.add_recoverable(identifier(ordinal), PEER, NOW.monotonic)
         transfer_store.write_history(batch, history, NOW)
         engine.store.commit(batch, turn)
         assert blocks(engine) == min(turn + 1, 2)
@@ -179,23 +181,51 @@ def test_what_is_stored_of_the_history_is_bounded_by_its_size(engine: Engine) ->
     again, batch = MessageHistory(4, PERIOD), Batch()
     transfer_store.restore_history(engine.store, again, NOW)
     later = Now(NOW.monotonic + PERIOD * 0.9, NOW.wall + PERIOD * 0.9)
-    known = [again.is_duplicate(identifier(ordinal), later.monotonic) for ordinal in range(34, 40)]
+    known = [
+        again.is_duplicate(identifier(ordinal), PEER, later.monotonic, recoverable=True) for ordinal in range(34, 40)
+    ]
     assert known == [False] * 2 + [True] * 4
     transfer_store.write_history(batch, again, later)
     engine.store.commit(batch, 20)
     assert blocks(engine) == 1, "the new block has all four, so the two before it are of no use"
 
 
+def test_the_address_that_brought_a_message_is_known_after_a_restart(engine: Engine) -> None:
+    history, batch = MessageHistory(2, PERIOD), Batch()
+    history.add_recoverable(identifier(1), PEER, NOW.monotonic)
+    for ordinal in range(10, 20):
+        history.add_recoverable(identifier(ordinal), "2001:db8::", NOW.monotonic)
+    transfer_store.write_history(batch, history, NOW)
+    commit(engine, batch)
+    again = MessageHistory(2, PERIOD)
+    transfer_store.restore_history(engine.store, again, NOW)
+    assert len(again) == 3
+    again.add(identifier(20), "2001:db8::", NOW.monotonic)
+    known = [again.is_known(identifier(ordinal)) for ordinal in (1, 18, 19, 20)]
+    assert known == [True, False, True, True]
+
+
+def test_what_was_written_without_an_address_is_known(engine: Engine) -> None:
+    record = struct.pack("<BI", 1, int(NOW.wall)) + identifier(1) + identifier(2)
+    batch = Batch()
+    batch.put(Table.DUPLICATES, keys.duplicates_key(7), record)
+    commit(engine, batch)
+    history = MessageHistory(10, PERIOD)
+    transfer_store.restore_history(engine.store, history, NOW)
+    assert history.is_duplicate(identifier(1), PEER, NOW.monotonic)
+    assert history.is_duplicate(identifier(2), "10.0.0.2", NOW.monotonic)
+
+
 def test_a_batch_without_new_messages_writes_nothing(engine: Engine) -> None:
     history, batch = MessageHistory(10, PERIOD), Batch()
-    history.add(identifier(1), NOW.monotonic)
+    history.add(identifier(1), PEER, NOW.monotonic)
     transfer_store.write_history(batch, history, NOW)
     assert len(batch) == 0
 
 
 def test_the_clean_up_reaches_the_store(engine: Engine) -> None:
     history, batch = MessageHistory(10, PERIOD), Batch()
-    history.add_recoverable(identifier(1), 0.0)
+    history.add_recoverable(identifier(1), PEER, 0.0)
     transfer_store.write_history(batch, history, Now(0.0, NOW.wall))
     engine.store.commit(batch, 1)
     assert blocks(engine) == 1

@@ -107,10 +107,22 @@ def test_who_names_no_sender_is_everyone_and_anonymous() -> None:
         assert may_write(dacl(allow(EVERYONE)), sender)
 
 
-def test_where_there_are_no_accounts_a_sid_is_anonymous_too() -> None:
+def test_a_sid_that_nobody_has_verified_is_anonymous_granted_nothing_and_denied_what_it_is_denied() -> None:
     sender = sender_of(from_alice(), None)
-    assert sender == Sender(frozenset({ALICE, EVERYONE, ANONYMOUS}))
+    assert sender == Sender(frozenset({EVERYONE, ANONYMOUS}), claimed=frozenset({ALICE}))
+    assert not may_write(dacl(allow(ALICE)), sender)
+    assert may_write(dacl(allow(EVERYONE)), sender)
+    assert may_write(dacl(allow(ANONYMOUS)), sender)
     assert not may_write(dacl(deny(ALICE), allow(EVERYONE)), sender)
+    assert not may_write(dacl(deny(ANONYMOUS), allow(EVERYONE)), sender)
+    assert may_write(dacl(deny(STAFF), allow(EVERYONE)), sender)
+
+
+def test_who_claims_to_be_a_queue_manager_is_everyone_and_gets_around_nothing() -> None:
+    sender = sender_of(SecurityHeader(SENDER_QUEUE_MANAGER, bytes(range(16))), None)
+    assert may_write(dacl(allow(EVERYONE)), sender)
+    assert not may_write(dacl(allow(ANONYMOUS), allow(ALICE)), sender)
+    assert not may_write(dacl(deny(ANONYMOUS), allow(EVERYONE)), sender)
 
 
 def test_a_caller_with_a_name_is_an_authenticated_user_of_the_network() -> None:

@@ -70,7 +70,9 @@ TRANSACTIONS: SearchStrategy[TransactionRecord] = st.builds(
 SEQUENCES: SearchStrategy[SequenceRecord] = st.builds(SequenceRecord, U64, U32, U32, U32)
 TOTALS: SearchStrategy[TotalsRecord] = st.builds(TotalsRecord, U64, U64)
 IDENTIFIERS = st.lists(st.binary(min_size=28, max_size=28), max_size=3).map(b"".join)
-DUPLICATES: SearchStrategy[DuplicatesRecord] = st.builds(DuplicatesRecord, U32, IDENTIFIERS)
+DUPLICATES: SearchStrategy[DuplicatesRecord] = st.builds(
+    DuplicatesRecord, U32, IDENTIFIERS, st.sampled_from(["", "10.0.0.1", "2001:db8::", "x" * 255])
+)
 COUNTERS: SearchStrategy[CounterRecord] = st.builds(CounterRecord, U64)
 SECONDS = st.floats(allow_nan=False, allow_infinity=False)
 SPANS = st.lists(

@@ -43,7 +43,9 @@ direct_names = st.builds(DirectQueueFormatName, texts)
 
 session_headers = st.builds(SessionHeader, u16, u16, u32, u16, u16, u16, u16)
 debug_headers = st.builds(DebugHeader, u16, u16, st.none() | guids)
-transaction_headers = st.builds(TransactionHeader, u32, u64, u32, u32, st.none() | guids)
+transaction_headers = st.builds(
+    TransactionHeader, u32, u64, st.integers(1, 0xFFFFFFFF), st.integers(0, 0xFFFFFFFE), st.none() | guids
+)
 property_headers = st.builds(
     MessagePropertiesHeader,
     flags=u8,

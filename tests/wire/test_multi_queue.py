@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waypost.errors import DecodeError, EncodeError, IllegalFormatName, UnsupportedFormatName
+from waypost.errors import DecodeError, EncodeError, UnsupportedFormatName
 from waypost.limits import MAX_MQF_ELEMENTS
 from waypost.wire.format_names import FormatName
 from waypost.wire.multi_queue import (
@@ -20,6 +20,7 @@ from waypost.wire.multi_queue import (
     to_format_name,
 )
 from waypost.wire.queue_names import PrivateQueueFormatName, PublicQueueFormatName
+from waypost.wire.unknown_names import UnknownFormatName
 
 GUID_A = bytes(range(0x10, 0x20))
 GUID_B = bytes(range(0x20, 0x30))
@@ -302,9 +303,11 @@ def test_a_name_without_an_element_for_it_is_refused(text: str) -> None:
         from_format_name(FormatName.parse(text))
 
 
-def test_a_direct_text_that_is_no_name_is_refused_when_it_becomes_one() -> None:
-    with pytest.raises(IllegalFormatName):
-        to_format_name(MqfFormatNameElement(MqfDirectQueueFormatName("nonsense")))
+def test_a_direct_text_that_is_not_understood_is_an_unknown_name_that_can_be_passed_on() -> None:
+    element = MqfFormatNameElement(MqfDirectQueueFormatName("nonsense"))
+    name = to_format_name(element)
+    assert (name, str(name)) == (UnknownFormatName("nonsense"), "UNKNOWN=nonsense")
+    assert from_format_name(name) == element
 
 
 @given(headers, st.integers(0, 7))

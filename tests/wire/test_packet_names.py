@@ -2,7 +2,6 @@
 
 import pytest
 
-from waypost.errors import DecodeError, IllegalFormatName
 from waypost.wire.format_names import FormatName, PrivateFormatName, PublicFormatName
 from waypost.wire.packet_names import admin_format_name, destination_format_name, response_format_name
 from waypost.wire.queue_names import (
@@ -12,6 +11,7 @@ from waypost.wire.queue_names import (
     PublicQueueFormatName,
     QueueName,
 )
+from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_header import UserHeader
 
 SOURCE = b"\x01" * 16
@@ -76,13 +76,19 @@ def test_the_response_queue(code: int, name: QueueName | None, expected: FormatN
 
 
 @pytest.mark.parametrize(("code", "name"), [(0, None), (5, PUBLIC), (7, DIRECT)])
-def test_a_response_queue_on_the_host_of_an_administration_queue_that_names_none_is_refused(
+def test_a_response_queue_on_the_host_of_an_administration_queue_that_names_none_is_unknown(
     code: int, name: QueueName | None
 ) -> None:
-    with pytest.raises(DecodeError, match="RQ is 4"):
-        response_format_name(header(aq=code, rq=4, names=(None, name, NUMBER)))
+    found = response_format_name(header(aq=code, rq=4, names=(None, name, NUMBER)))
+    assert (found, str(found)) == (UnknownFormatName("", 7), "UNKNOWN=\\00000007")
 
 
-def test_a_direct_name_that_is_none_is_refused() -> None:
-    with pytest.raises(IllegalFormatName):
-        destination_format_name(header(7, names=(DirectQueueFormatName("nonsense"),)))
+@pytest.mark.parametrize("text", ["nonsense", "IPX:host\\q", "OS:", "", "OS:host\\q;a;b", "half \ud800 of a pair"])
+def test_a_direct_name_that_is_not_understood_is_unknown(text: str) -> None:
+    names = (DirectQueueFormatName(text),) * 3
+    built = header(7, 7, 7, names=names)
+    for name_of in (destination_format_name, admin_format_name, response_format_name):
+        name = name_of(built)
+        assert isinstance(name, UnknownFormatName)
+        assert name.text == text
+        assert str(name) == "UNKNOWN=" + text.replace("\ud800", "\ufffd")

@@ -5,8 +5,11 @@ from hypothesis import given
 
 from tests.wire.strategies import transaction_headers
 from waypost.errors import DecodeError
-from waypost.wire import transaction_header
-from waypost.wire.transaction_header import TransactionHeader
+from waypost.wire import transaction_header, user_header
+from waypost.wire.packets import decode_packet
+from waypost.wire.transaction_header import IllegalSequenceNumber, TransactionHeader
+from waypost.wire.user_header import UserHeader
+from waypost.wire.user_message import UserMessage
 
 GUID = bytes(range(16))
 TWENTY = bytes.fromhex("5e3412ab 11000000 22000000 33000000 44000000")
@@ -37,7 +40,7 @@ def test_the_connector_guid_is_there_exactly_when_cg_is_set() -> None:
 @pytest.mark.spec("MQMQ-2.2.20.5-02", "MQMQ-2.2.20.5-04")
 def test_the_flags_count_from_the_least_significant_bit() -> None:
     for bit, alone in ((2, (True, False, False)), (4, (False, True, False)), (8, (False, False, True))):
-        header, _ = TransactionHeader.decode(bytes([bit]) + bytes(19), 0)
+        header, _ = TransactionHeader.decode(bytes([bit, 0, 0, 0]) + TWENTY[4:], 0)
         assert (header.wants_final_ack, header.is_first, header.is_last) == alone
     header, _ = TransactionHeader.decode(bytes.fromhex("6e453202") + TWENTY[4:], 0)
     assert (header.wants_final_ack, header.is_first, header.is_last) == (True, True, True)
@@ -50,6 +53,32 @@ def test_the_flags_count_from_the_least_significant_bit() -> None:
     assert x_bits.connector_qm_guid is None
     assert transaction_header.X == 0xFF000000
     assert TransactionHeader().flags & transaction_header.X == 0
+
+
+@pytest.mark.spec("MQMQ-2.2.20.5-07", "MQMQ-2.2.20.5-08")
+@pytest.mark.parametrize(
+    ("number", "previous", "complaint"),
+    [
+        (0, 0, "TxSequenceNumber at offset 15: it is 0"),
+        (1, 0xFFFFFFFF, "PreviousTxSequenceNumber at offset 19: it is 0xFFFFFFFF"),
+    ],
+)
+def test_a_number_outside_its_range_is_refused(number: int, previous: int, complaint: str) -> None:
+    data = b"..." + TransactionHeader(0, 1 << 32, number, previous).encode()
+    with pytest.raises(IllegalSequenceNumber, match=complaint):
+        TransactionHeader.decode(data, 3)
+    header, at = TransactionHeader.read(data, 3)
+    assert (header.tx_sequence_number, header.previous_tx_sequence_number, at) == (number, previous, len(data))
+    packet = UserMessage(user=UserHeader(flags=user_header.MP | 1 << user_header.DM_SHIFT), transaction=header)
+    with pytest.raises(IllegalSequenceNumber, match=f"SequenceNumber at offset {76 if number == 0 else 80}"):
+        decode_packet(packet.encode())
+    assert UserMessage.decode(packet.encode()).transaction == header, "a packet that was stored is read"
+
+
+def test_the_ends_of_the_ranges_are_accepted() -> None:
+    for number, previous in ((1, 0), (0xFFFFFFFF, 0xFFFFFFFE)):
+        header = TransactionHeader(0, 1 << 32, number, previous)
+        assert TransactionHeader.decode(header.encode(), 0) == (header, 20)
 
 
 @given(transaction_headers)

@@ -1,7 +1,6 @@
 """The queue names of UserHeaders as format names (MS-MQMQ 2.2.19.2), each distinct one made once.
 
-A name whose text is no direct format name comes out as it stands behind DIRECT=: it was sent, so it is worth seeing. A
-ResponseQueue on the host of an administration queue that tells none (RQ 4) has no name.
+A name that is not understood comes out as UNKNOWN=, as in a message object: it was sent, so it is worth seeing.
 """
 
 from collections.abc import Callable
@@ -13,10 +12,16 @@ import pyarrow as pa
 
 from waypost.arrow.gather import OBJECT_ID, Mask, Records, records
 from waypost.arrow.headers import DIRECT, Headers, Name
-from waypost.errors import IllegalFormatName
 from waypost.guid import guid_text
-from waypost.wire.format_names import DirectFormatName, PrivateFormatName, PublicFormatName
-from waypost.wire.packet_names import ON_ADMIN_HOST, ON_DESTINATION_HOST, ON_SOURCE_HOST, SAME_AS_ADMIN
+from waypost.wire.format_names import PrivateFormatName, PublicFormatName
+from waypost.wire.packet_names import (
+    ON_ADMIN_HOST,
+    ON_DESTINATION_HOST,
+    ON_SOURCE_HOST,
+    SAME_AS_ADMIN,
+    direct_format_name,
+)
+from waypost.wire.unknown_names import UnknownFormatName
 
 PUBLIC: Final = 5
 WITH_HOST: Final = 6
@@ -93,7 +98,10 @@ def _names(headers: Headers, name: Name) -> Distinct:
         elif code == WITH_HOST:
             column.put(rows, _keys(records(headers.data, OBJECT_ID, name.at[rows])), _private_text)
         elif code in (ON_SOURCE_HOST, ON_DESTINATION_HOST, ON_ADMIN_HOST):
-            hosts, rows = _hosts(headers, int(code), rows)
+            hosts, known = _hosts(headers, int(code), rows)
+            unknown = np.setdiff1d(rows, known, assume_unique=True)
+            column.put(unknown, _keys(records(headers.data, _NUMBER, name.at[unknown])), _unknown_text)
+            rows = known
             keys = np.empty(len(rows), OBJECT_ID)
             keys["lineage"] = hosts
             keys["uniquifier"] = records(headers.data, _NUMBER, name.at[rows])
@@ -125,11 +133,11 @@ def _keys(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def _direct_text(key: bytes) -> str:
-    text = key.decode("utf-16-le", "surrogatepass")
-    try:
-        return str(DirectFormatName.parse_direct(text))
-    except IllegalFormatName:
-        return "DIRECT=" + key.decode("utf-16-le", "replace")
+    return str(direct_format_name(key.decode("utf-16-le", "surrogatepass")))
+
+
+def _unknown_text(key: bytes) -> str:
+    return str(UnknownFormatName("", int.from_bytes(key, "little")))
 
 
 def _public_text(key: bytes) -> str:

@@ -10,6 +10,7 @@ from waypost.cli.tables import write_table
 from waypost.errors import DecodeError
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import is_valid_custom_class
+from waypost.wire.unknown_names import UNKNOWN
 
 if TYPE_CHECKING:
     from waypost import Message, Queue
@@ -40,7 +41,8 @@ def find_messages(queue: "Queue", names: Iterable[str]) -> Iterator["Message"]:
 def properties_to_send(message: "Message") -> dict[str, Any]:
     """The arguments of `Queue.send`, but for the body, that make the same message once more, under another id.
 
-    The class of a dead letter or an acknowledgment stays behind: only the system gives those.
+    The class of a dead letter or an acknowledgment stays behind: only the system gives those. So does a queue name that
+    is not understood, and so does tracing: it was for the way that the message has gone.
     """
     properties: dict[str, Any] = {
         "label": message.label,
@@ -49,20 +51,23 @@ def properties_to_send(message: "Message") -> dict[str, Any]:
         "body_type": message.body_type,
         "time_to_reach_queue": message.time_to_reach_queue,
         "time_to_be_received": message.time_to_be_received,
-        "response_queue": message.response_queue,
+        "response_queue": _understood(message.response_queue),
         "journal": message.journal,
         "dead_letter": message.dead_letter,
         "correlation_id": message.correlation_id,
         "app_tag": message.app_tag,
         "extension": message.extension or None,
     }
-    if message.admin_queue is not None and message.acknowledge != "none":
-        properties |= {"acknowledge": message.acknowledge, "admin_queue": message.admin_queue}
-    if message.trace:
-        properties["trace"] = message.trace
+    admin_queue = _understood(message.admin_queue)
+    if admin_queue is not None and message.acknowledge != "none":
+        properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queue}
     if is_valid_custom_class(message.message_class) and not message.class_name:
         properties["message_class"] = message.message_class
     return properties
+
+
+def _understood(name: str | None) -> str | None:
+    return None if name is not None and name.startswith(UNKNOWN) else name
 
 
 def _find(queue: "Queue", name: str) -> "Message":

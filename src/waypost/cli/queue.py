@@ -30,7 +30,7 @@ Privacy = Annotated[
     typer.Option(help="Whether messages must be clear (none), may be encrypted (optional) or must be (body)."),
 ]
 Multicast = Annotated[
-    str | None, typer.Option(metavar="A:P", help="Address and port to take multicast messages from, or '' for none.")
+    str | None, typer.Option(metavar="A:P", help="Not offered yet; '' takes an address away that was set before.")
 ]
 Journal = Annotated[
     bool | None, typer.Option("--journal/--no-journal", help="Keep a copy of what is received.", show_default=False)

@@ -60,14 +60,16 @@ def send(
     dead_letter: Annotated[
         bool, typer.Option("--dead-letter", help="Keep it as a dead letter if it cannot be delivered.")
     ] = False,
-    trace: Annotated[str | None, typer.Option(metavar="FN", help="The public queue for reports, PUBLIC=guid.")] = None,
+    trace: Annotated[
+        str | None, typer.Option(metavar="FN", help="The public queue for reports, PUBLIC=guid; needs a directory.")
+    ] = None,
     correlation_id: Annotated[
         str | None, typer.Option(metavar="HEX40", help="The message that this one answers.")
     ] = None,
     app_tag: Annotated[int | None, typer.Option(metavar="N", min=0, help="A number of your own.")] = None,
     extension_file: Annotated[str | None, typer.Option(metavar="F", help="A file with bytes of your own.")] = None,
-    sign: Annotated[bool, typer.Option("--sign", help="Sign the message.")] = False,
-    encrypt: Annotated[bool, typer.Option("--encrypt", help="Encrypt the body.")] = False,
+    sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
+    encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
     count: Annotated[int, typer.Option(metavar="N", min=1, help="How many of it to send.")] = 1,
     as_json: Json = False,
 ) -> None:

@@ -79,7 +79,7 @@ class Manager:
         privacy           which messages to accept: "none" only clear ones, "body" only encrypted ones, or "optional"
         base_priority     what its messages have ahead of those for other queues when they are transferred
         type_id           a GUID of your own that says what kind of queue it is
-        multicast         the address and port to take multicast messages from, like "234.1.1.1:8001"
+        multicast         not offered yet: only ""
         """
         self._shell.do(self._calls.application.create_queue, self._calls.attributes(name, transactional, properties))
         return self.queue(name)

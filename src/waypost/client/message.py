@@ -9,14 +9,19 @@ from waypost.client.bodies import decode_text
 from waypost.client.sending import acknowledge_text
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
-from waypost.core.message_values import DeliveryGuarantee, SenderIdentifierType
+from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
+from waypost.wire import base_header, user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.message_class import MessageClass, meaning
 from waypost.wire.sid import Sid
+from waypost.wire.user_message import UserMessage
+
+# UserHeader.Flags in a packet.
+_USER_FLAGS: Final = slice(base_header.SIZE + 44, base_header.SIZE + 48)
 
 _CLASSES: Final = {int(each): each.name for each in MessageClass}
 
@@ -118,12 +123,31 @@ class Message:
 
     @property
     def sender_sid(self) -> str | None:
-        """Who sent it, as the sender's queue manager says, in the form S-1-5-...; None if it does not say."""
+        """Who claims to have sent it, in the form S-1-5-...; None if nobody does. See `sender_verified`."""
         core = self._core
         if core.sender_identifier_type is SenderIdentifierType.SID and core.sender_identifier:
             with suppress(DecodeError):
                 return str(Sid.decode(core.sender_identifier, 0)[0])
         return None
+
+    @property
+    def sender_verified(self) -> bool:
+        """Whether the queue manager has verified that `sender_sid` sent it. Waypost does not verify senders yet."""
+        return self.authenticated and self.sender_sid is not None
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether the queue manager has verified its signature. Waypost does not verify signatures yet."""
+        return self._core.authentication_level is not AuthenticationLevel.NONE
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether its body was encrypted when it came. Then `body` is what came: Waypost does not decrypt yet."""
+        packet = self.packet
+        if not int.from_bytes(packet[_USER_FLAGS], "little") & user_header.SH:
+            return False
+        security = UserMessage.decode(packet).security
+        return security is not None and security.is_body_encrypted
 
     @property
     def correlation_id(self) -> str | None:
@@ -146,12 +170,12 @@ class Message:
 
     @property
     def admin_queue(self) -> str | None:
-        """Where acknowledgments go."""
+        """Where acknowledgments go; UNKNOWN= and what the packet has if that is not understood: then none are sent."""
         return _text(self._core.administration_queue_format_name)
 
     @property
     def response_queue(self) -> str | None:
-        """Where the sender waits for an answer."""
+        """Where the sender waits for an answer; UNKNOWN= and what the packet has if that is not understood."""
         return _text(self._core.response_queue_format_name)
 
     @property
@@ -238,6 +262,9 @@ class Message:
             "arrived_time": iso_8601(self.arrived_time),
             "source_machine": self.source_machine,
             "sender_sid": self.sender_sid,
+            "sender_verified": self.sender_verified,
+            "authenticated": self.authenticated,
+            "encrypted": self.encrypted,
             "correlation_id": self.correlation_id,
             "app_tag": self.app_tag,
             "admin_queue": self.admin_queue,

@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from waypost.client.excerpt import excerpt
 from waypost.errors import IllegalFormatName, InvalidParameter, UnsupportedFormatName
+from waypost.wire.direct_names import DEFAULT_PORTS
 from waypost.wire.format_names import (
     DirectFormatName,
     FormatName,
@@ -79,10 +80,12 @@ def subqueue_name(name: FormatName, subqueue: str) -> FormatName:
 
 
 def check_can_be_sent_to(name: FormatName) -> None:
-    """Raises UnsupportedFormatName for a multicast address: nobody transfers what is sent to one."""
+    """Raises UnsupportedFormatName for a multicast address or a URL: nobody transfers what is sent to one."""
     for each in name.elements if isinstance(name, MultipleElementFormatName) else (name,):
         if isinstance(each, MulticastFormatName):
             raise UnsupportedFormatName(f"{each} cannot be sent to: multicast is not offered yet")
+        if isinstance(each, DirectFormatName) and each.protocol in DEFAULT_PORTS:
+            raise UnsupportedFormatName(f"{each} cannot be sent to: messages over HTTP are not offered yet")
 
 
 # Programs use few names, again and again, and to parse one takes longer than to send a message.

@@ -9,7 +9,7 @@ from waypost.client.excerpt import excerpt
 from waypost.client.message import iso_8601
 from waypost.client.sending import is_encodable, refuse_unknown
 from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_QUEUE_LABEL
 from waypost.wire.format_names import FormatName, PrivateFormatName
@@ -211,15 +211,10 @@ def _type_guid(value: object) -> bytes:
 
 
 def _multicast(value: object) -> str:
-    """ "" for none."""
-    try:
-        if value:
-            FormatName.parse(f"MULTICAST={value}")
-    except DecodeError:
-        raise InvalidParameter(
-            f"multicast is an address and a port like 234.1.1.1:8001, not {excerpt(value)}"
-        ) from None
-    return str(value or "")
+    """ "" for none, which is all that there is."""
+    if value:
+        raise UnsupportedFormatName(f"no queue takes messages from {excerpt(value)}: multicast is not offered yet")
+    return ""
 
 
 def _kilobytes(quota: int) -> int | None:

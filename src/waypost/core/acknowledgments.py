@@ -17,6 +17,7 @@ from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_arrival_nack, is_negative_ack, is_receive_nack
 from waypost.wire.path_names import QueueKind
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
+from waypost.wire.unknown_names import UnknownFormatName
 
 # MS-MQQB 3.1.7.15: what tells a stranger about queues and rights, and is sent only if SendInsecureNacks allows it.
 INSECURE_NACKS: Final = frozenset(
@@ -52,7 +53,8 @@ def asks_in_vain(message: Message) -> bool:
 
 def is_requested(message: Message, message_class: MessageClass) -> bool:
     """Whether the message wants its administration queue to be told this, and has one."""
-    if message.administration_queue_format_name is None or asks_in_vain(message):
+    name = message.administration_queue_format_name
+    if name is None or isinstance(name, UnknownFormatName) or asks_in_vain(message):
         return False
     return message.acknowledgements_requested & _request_for(message_class) != 0
 

@@ -12,7 +12,13 @@ from typing import Final
 
 from waypost.core.message_values import QueueType
 from waypost.errors import UnsupportedFormatName
-from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName, PublicFormatName, Suffix
+from waypost.wire.format_names import (
+    DirectFormatName,
+    FormatName,
+    PrivateFormatName,
+    PublicFormatName,
+    Suffix,
+)
 from waypost.wire.queue_names import (
     DirectQueueFormatName,
     PrivateQueueFormatName,
@@ -20,6 +26,7 @@ from waypost.wire.queue_names import (
     PublicQueueFormatName,
     QueueName,
 )
+from waypost.wire.unknown_names import UnknownFormatName
 
 _BARE_NUMBER: Final = frozenset(
     {
@@ -73,6 +80,8 @@ def packed_name(name: FormatName | None, queue_type: QueueType) -> QueueName | N
     # Here only direct names have room for a suffix.
     if type(name) is DirectFormatName:
         return DirectQueueFormatName(name.direct_text)
+    if type(name) is UnknownFormatName:
+        return DirectQueueFormatName(name.text) if name.number is None else PrivateQueueFormatNameId(name.number)
     if name.suffix is Suffix.NONE:
         if type(name) is PublicFormatName:
             return PublicQueueFormatName(name.guid)
@@ -91,6 +100,8 @@ def _hostless_type(name: FormatName | None) -> QueueType:
         return QueueType.DIRECT_QUEUE
     if type(name) is PublicFormatName:
         return QueueType.PUBLIC_QUEUE
+    if type(name) is UnknownFormatName:
+        return QueueType.DIRECT_QUEUE if name.number is None else QueueType.PRIVATE_QUEUE_ON_ADMIN
     raise _unsupported(name)
 
 

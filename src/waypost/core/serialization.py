@@ -28,13 +28,18 @@ from waypost.wire import base_header, multi_queue, security_header, transaction_
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
-from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
+from waypost.wire.format_names import FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.keys import ProviderType
 from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MqfAddressHeader, MqfSignatureHeader, MultiQueueFormatHeader
 from waypost.wire.originated import check_originated
-from waypost.wire.packet_names import admin_format_name, destination_format_name, response_format_name
+from waypost.wire.packet_names import (
+    admin_format_name,
+    destination_format_name,
+    direct_format_name,
+    response_format_name,
+)
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.security_header import ProviderInfo, SecurityHeader
 from waypost.wire.soap import SoapHeader
@@ -53,7 +58,7 @@ _SENDER_TYPES: Final = tuple(SenderIdentifierType)
 _AUTHENTICATION_LEVELS: Final = {int(level): level for level in AuthenticationLevel}
 
 # To parse a direct name takes as long as all else that is read, and most messages go to few queues.
-_parse_direct: Final = lru_cache(maxsize=128)(DirectFormatName.parse_direct)
+_parse_direct: Final = lru_cache(maxsize=128)(direct_format_name)
 
 
 def construct_user_message_packet(message: Message) -> UserMessage:

@@ -114,7 +114,11 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _Milliseconds, Meta(description="Time of a packet to the other side and back that timers allow for.")
     ] = _TRANSFER.round_trip_delay_ms
     duplicate_history_size: Annotated[
-        _Count, Meta(description="How many messages are remembered in order to know those that come twice.")
+        _Count,
+        Meta(
+            description="Messages of one address (of one /64 network of IPv6) that are remembered in order to know "
+            "those that come twice; of a relay ten times as many."
+        ),
     ] = _TRANSFER.duplicate_history_size
     duplicate_history_s: Annotated[_Seconds, Meta(description="How long they are remembered.")] = (
         _TRANSFER.duplicate_history_s
@@ -212,9 +216,25 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="GUIDs or IP addresses of queue managers that may bring acknowledgments of messages that are "
             "sent by way of others, besides the next hop of their route. A GUID counts at the addresses where that "
-            "queue manager was dialled, that its route or the directory tells, or that were admitted."
+            "queue manager was dialled, that its route or the directory tells, or that were admitted. "
+            "Relays also bring the messages of many senders, so that more of what they bring is remembered in order to "
+            "know messages that come twice."
         ),
     ] = ()
+
+
+class Security(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is believed of messages from others."""
+
+    unverified: Annotated[
+        Literal["refuse", "deliver"],
+        Meta(
+            description="What to do with messages that are signed or encrypted, because signatures are not verified "
+            "and bodies not decrypted yet. `refuse` drops them with a negative acknowledgment; `deliver` puts them "
+            "into their queues as they came, not authenticated, but never into a queue that demands authentication or "
+            "encryption. `waypost doctor` counts what was refused, by source."
+        ),
+    ] = "refuse"
 
 
 class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
@@ -356,6 +376,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     store: StoreSection = field(default_factory=StoreSection)
     transfer: Transfer = field(default_factory=Transfer)
     routing: Routing = field(default_factory=Routing)
+    security: Security = field(default_factory=Security)
     quotas: Quotas = field(default_factory=Quotas)
     http: Http = field(default_factory=Http)
     log: LogSection = field(default_factory=LogSection)

@@ -295,6 +295,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
         transfer=config.transfer.settings(),
         routes=parse_routes(config.routing.routes),
         relays=parse_relays(config.routing.relays),
+        delivers_unverified=config.security.unverified == "deliver",
         remote=serving(config.rpc, rpc, config.transfer.bind),
     )
 

@@ -123,6 +123,7 @@ def _network(service: Service) -> Iterator[Check]:
         sentence = "only this computer can reach this queue manager; --bind ADDRESS opens it to a network"
     yield Check("addresses", True, sentence)
     yield _identifier(service.node.network)
+    yield _unverified(service)
     stuck = [
         queue
         for queue in service.node.manager.collection.outgoing.values()
@@ -223,6 +224,30 @@ def _identifier(network: Network) -> Check:
     sentence = f"a queue manager with the identifier of this one is at {', '.join(network.twins)}"
     hint = "one of them was copied: start the copy on a new data folder, so that it gets an identifier of its own"
     return Check("identifier", False, sentence, hint)
+
+
+def _unverified(service: Service) -> Check:
+    """Signed and encrypted messages, which nothing verifies or decrypts yet."""
+    network = service.node.network
+    assert network is not None
+    refused = network.refused_sources
+    if network.delivers_unverified:
+        sentence = "signed and encrypted messages are delivered as they came, not verified (security.unverified)"
+        return Check("unverified", True, sentence)
+    if not refused.count:
+        return Check("unverified", True, "no message was refused for a signature or an encryption")
+    sources = sorted(refused.by_guid.items(), key=lambda each: -each[1].count)
+    shown = [f"{source.count} of {guid_text(guid)} at {source.peer}" for guid, source in sources[:_SHOWN]]
+    rest = refused.count - sum(source.count for _, source in sources[:_SHOWN])
+    if rest:
+        shown.append(f"{rest} of others")
+    few = refused.count == 1
+    count = f"{refused.count} signed or encrypted {'message was' if few else 'messages were'}"
+    hint = (
+        'security.unverified = "deliver" delivers them without verification, except to queues that demand '
+        "authentication or encryption; or let these hosts send without"
+    )
+    return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
 
 
 async def _port(listener: Listener) -> Check:

@@ -44,6 +44,7 @@ class Settings:
     None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12,
     in seconds; None leaves it to the directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without
     `transfer` the queue manager is by itself, and what is for others waits; without `remote` nobody reads from afar.
+    `delivers_unverified` is for messages that are signed or encrypted (waypost.security.unverified).
     """
 
     computer_name: str
@@ -58,6 +59,7 @@ class Settings:
     aliases: frozenset[str] = field(default_factory=frozenset)
     routes: tuple[Route, ...] = ()
     relays: Relays = field(default_factory=Relays)
+    delivers_unverified: bool = False
     remote: "RemoteServing | None" = None
 
 

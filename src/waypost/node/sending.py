@@ -11,6 +11,7 @@ from waypost.core.plain_packets import plain_packets
 from waypost.core.queues import OpenQueueDescriptor, Queue
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
+from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure, refused
@@ -58,6 +59,9 @@ def prepare_message(
     if type(descriptor.format_name) is PublicFormatName:
         host = node.directory.queue_manager_of(descriptor.format_name)
         message.destination_queue_manager_identifier = host
+    if message.tracing_queue_identifier != NULL_GUID and not node.directory.is_integrated:
+        name = PublicFormatName(message.tracing_queue_identifier)
+        raise UnsupportedFormatName(f"{name} gets no reports: tracing needs a directory, and there is none")
     message.sent_time = int(now.wall)
     # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
     message.time_to_reach_queue = min(message.time_to_reach_queue, node.default_time_to_reach_queue)

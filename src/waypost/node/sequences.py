@@ -5,7 +5,7 @@ crash gives a number twice (3.1.1.5). What changes here is written with the batc
 messages that moved them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from waypost.clock import Now
@@ -78,9 +78,9 @@ class Sequences:
         self._history: MessageHistory | None = None
         manager.transactions.number_sends = self._number
 
-    def history(self, size: int, period: float) -> MessageHistory:
+    def history(self, size: int, period: float, relays: Iterable[str]) -> MessageHistory:
         """MessageIDHistoryTable as it was kept. From now on `write` keeps it."""
-        self._history = history = MessageHistory(size, period)
+        self._history = history = MessageHistory(size, period, relays)
         transfer_store.restore_history(self._reader, history, self._now())
         return history
 

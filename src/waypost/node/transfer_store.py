@@ -123,14 +123,11 @@ def last_time_stamp(reader: Reader) -> int:
 
 def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
     """Goes into every batch that received messages."""
-    block = history.take_block(now.monotonic)
-    if block is not None:
-        record = DuplicatesRecord(int(now.wall), block.identifiers)
+    for block in history.take_blocks(now.monotonic):
+        record = DuplicatesRecord(int(now.wall), block.identifiers, block.peer)
         batch.put(Table.DUPLICATES, keys.duplicates_key(block.number), record.encode())
-    obsolete = history.take_obsolete()
-    if obsolete:
-        start, stop = keys.duplicates_key(obsolete.start), keys.duplicates_key(obsolete.stop)
-        batch.delete_range(Table.DUPLICATES, start, stop)
+    for number in history.take_obsolete():
+        batch.delete(Table.DUPLICATES, keys.duplicates_key(number))
 
 
 def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
@@ -138,4 +135,5 @@ def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
     for key, value in scans.items(reader, Table.DUPLICATES):
         record = DuplicatesRecord.decode(value)
         age = max(now.wall - record.time_stamp, 0.0)
-        history.restore(Block(keys.duplicates_number_of(key), record.identifiers, now.monotonic - age))
+        number = keys.duplicates_number_of(key)
+        history.restore(Block(number, record.identifiers, now.monotonic - age, record.peer))

@@ -16,7 +16,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Relays:
-    """Queue managers that may bring acknowledgments of what goes by way of others: by their GUIDs or addresses."""
+    """Queue managers that bring the messages of others, and acknowledgments of what goes by way of them.
+
+    They are named by their GUIDs or IP addresses.
+    """
 
     guids: frozenset[bytes] = frozenset()
     addresses: frozenset[str] = frozenset()

@@ -2,7 +2,8 @@
 
 MS-MQQB 3.1.5.8.3 asks that of the sender of a message, MS-MQRR 3.1.4.2 and MS-MQQP 5 of a remote reader. A message that
 names no sender comes from Everyone and from the anonymous user (readings MQQB 3.26), so that leaving the SecurityHeader
-out opens no queue; and so does a caller that has not authenticated. The account of another caller has a name, and what
+out opens no queue; and so does a caller that has not authenticated. A SID in a message that nobody has verified is a
+claim: it is granted nothing, and denied what the SID is denied. The account of another caller has a name, and what
 SID belongs to it cannot be looked up: it is one of the authenticated users who come over the network, and an ACE that
 denies an account or a group of a domain denies it, because it may be that account or in that group. Whatever cannot be
 understood denies: a descriptor, an identity, a kind of ACE.
@@ -48,31 +49,35 @@ GroupsOf: TypeAlias = Callable[[Sid], frozenset[Sid] | None]
 class Sender:
     """The token that stands for a sender: all SIDs that it goes by. Without one nothing is allowed to it.
 
-    `may_be_any_account` says that it has an account whose SID is not among them.
+    `may_be_any_account` says that it has an account whose SID is not among them. The SIDs that it only claims can deny
+    and cannot allow.
     """
 
     sids: frozenset[Sid]
     may_be_any_account: bool = False
+    claimed: frozenset[Sid] = frozenset()
 
 
 UNNAMED: Final = Sender(frozenset({EVERYONE, ANONYMOUS}))
 QUEUE_MANAGER: Final = Sender(frozenset({EVERYONE}))
+# MS-MQQB 3.1.5.8.3 checks it as Everyone. Anybody can say so, and gets around nothing by it.
+CLAIMED_QUEUE_MANAGER: Final = Sender(frozenset({EVERYONE}), claimed=frozenset({ANONYMOUS}))
 AUTHENTICATED: Final = Sender(frozenset({EVERYONE, AUTHENTICATED_USERS, NETWORK}), may_be_any_account=True)
 UNKNOWN: Final = Sender(frozenset())
 
 
 def sender_of(header: SecurityHeader | None, groups_of: GroupsOf | None) -> Sender:
-    """Who a message says that it is from. Without `groups_of` there are no accounts, so that anybody is anonymous."""
+    """Who a message says that it is from. Without `groups_of` nobody has verified it, so that anybody is anonymous."""
     sender_type = NO_SENDER if header is None else header.sender_type
     if header is None or sender_type == NO_SENDER:
         return UNNAMED
     if sender_type == SENDER_QUEUE_MANAGER:
-        return QUEUE_MANAGER
+        return CLAIMED_QUEUE_MANAGER if groups_of is None else QUEUE_MANAGER
     sid = _sid(header.security_id) if sender_type == SENDER_SID else None
     if sid is None:
         return UNKNOWN
     if groups_of is None:
-        return Sender(UNNAMED.sids | {sid})
+        return Sender(UNNAMED.sids, claimed=frozenset({sid}))
     groups = groups_of(sid)
     return UNKNOWN if groups is None else Sender(groups | {sid, EVERYONE})
 
@@ -126,8 +131,8 @@ def _mask(ace: Ace, sender: Sender) -> int:
     """
     if isinstance(ace, OpaqueAce) or ace.ace_flags & INHERIT_ONLY_ACE:
         return 0
-    may_be_meant = sender.may_be_any_account and ace.ace_type in _DENYING and _is_of_accounts(ace.sid)
-    if ace.sid not in sender.sids and not may_be_meant:
+    may_be_meant = ace.sid in sender.claimed or (sender.may_be_any_account and _is_of_accounts(ace.sid))
+    if ace.sid not in sender.sids and not (may_be_meant and ace.ace_type in _DENYING):
         return 0
     if isinstance(ace, ObjectAce) and ace.object_type is not None and ace.ace_type in _ALLOWING:
         return 0

@@ -293,6 +293,8 @@ class TransactionRecord:
 
 
 _DUPLICATES: Final = Struct("<BI")
+_DUPLICATES_OF_A_PEER: Final = Struct("<BIB")
+_WITH_PEER: Final = 2
 _IDENTIFIER_SIZE: Final = 28
 
 
@@ -301,21 +303,36 @@ class DuplicatesRecord:
     """Entries of MessageIDHistoryTable (MS-MQQB 3.1.1.3): the messages that came at `time_stamp`, seconds since 1970.
 
     Their identifiers, 28 bytes each (that of the packet, and eight for the destination), stand one behind the other.
+    `peer` is the address that brought them (waypost.peers). Format 1 does not name it, and "" is written in format 1.
     """
 
     time_stamp: int
     identifiers: bytes
+    peer: str = ""
 
     @classmethod
     def decode(cls, value: bytes) -> "DuplicatesRecord":
-        (time_stamp,) = unpack(_DUPLICATES, value, "duplicates")
-        identifiers = value[_DUPLICATES.size :]
+        if value[:1] == bytes([VERSION]):
+            (time_stamp,) = unpack(_DUPLICATES, value, "duplicates")
+            peer, at = b"", _DUPLICATES.size
+        elif value[:1] == bytes([_WITH_PEER]) and len(value) >= _DUPLICATES_OF_A_PEER.size:
+            _, time_stamp, length = _DUPLICATES_OF_A_PEER.unpack_from(value)
+            at = _DUPLICATES_OF_A_PEER.size + length
+            peer = value[_DUPLICATES_OF_A_PEER.size : at]
+            if not length or len(peer) != length:
+                raise damaged("duplicates")
+        else:
+            raise bad(value, "duplicates", _WITH_PEER)
+        identifiers = value[at:]
         if len(identifiers) % _IDENTIFIER_SIZE:
             raise damaged("duplicates")
-        return cls(time_stamp, identifiers)
+        return cls(time_stamp, identifiers, decode_text(peer, "duplicates"))
 
     def encode(self) -> bytes:
-        return _DUPLICATES.pack(VERSION, self.time_stamp) + self.identifiers
+        if not self.peer:
+            return _DUPLICATES.pack(VERSION, self.time_stamp) + self.identifiers
+        peer = encode_text(self.peer)
+        return _DUPLICATES_OF_A_PEER.pack(_WITH_PEER, self.time_stamp, len(peer)) + peer + self.identifiers
 
 
 _COUNTER: Final = Struct("<BQ")

@@ -1,102 +1,225 @@
 """MessageIDHistoryTable of MS-MQQB 3.1.1.3: the nontransactional messages received last, to know one that comes again.
 
-The entries are in the order of their times, so the first one is the one to evict. Times are those of the monotonic
-clock.
+An identifier is found wherever it came from, and forgotten by the address that brought it: each address (waypost.peers)
+has a share of the table, and a full share makes room by its own oldest entry. So a flood makes nobody else's messages
+unknown. Within a share the entries are in the order of their times. Times are those of the monotonic clock.
 
-What was recoverable has to be known after a restart too (MS-MQQB 6, note 26). It goes to disk in blocks, one for each
-batch that received some, with consecutive numbers. As soon as the blocks behind one hold as many messages as the
-table, that one is of no use any more.
+All shares together have MAX_REMEMBERED places and equal parts of them, so that a part never is below what one address
+can have under way on a session; for one address more there is no place (`has_place_for`). A relay brings the messages
+of many others. Its share is larger, apart from the others, and there for it whenever it comes.
+
+Messages that are recoverable have to be known after a restart too (MS-MQQB 6, note 26). They go to disk in blocks, one
+for each address and batch that received some, with ascending numbers. As soon as the blocks behind one hold as many
+messages of its address as the share, that one is of no use any more.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-# A message identifier (MS-MQMQ 2.2.18.1.3), and eight bytes that tell its destination: a message to several queues has
-# one identifier.
+from waypost.limits import MAX_REMEMBERED, MAX_REMEMBERED_PEERS
+
+# A message identifier (MS-MQMQ 2.2.18.1.3), and eight bytes for its destination: a message to several queues has one
+# identifier.
 IDENTIFIER_SIZE: Final = 28
 MAX_SIZE: Final = 0x1_0000_0000
+
+# The share of a relay is as large as this many others.
+RELAY_SHARES: Final = 10
+
+# The address of messages whose blocks do not name one.
+UNKNOWN_PEER: Final = ""
+
+# Seconds between two looks for shares that have become too old, while no address more has a place.
+_LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Identifiers, one behind the other, and when they were received."""
+    """Identifiers that one address brought, one behind the other, and when they were received."""
 
     number: int
     identifiers: bytes
     time: float
+    peer: str = UNKNOWN_PEER
+
+
+class _Share:
+    """What one address brought: at most `places` entries, and the blocks that have them on disk."""
+
+    __slots__ = ("blocks", "entries", "in_blocks", "new", "peer", "places", "refreshed")
+
+    def __init__(self, peer: str, places: int) -> None:
+        self.peer: Final = peer
+        self.places = places
+        self.entries: OrderedDict[bytes, float] = OrderedDict()
+        # When an entry that has become fresh since it came was written last.
+        self.refreshed: dict[bytes, float] = {}
+        self.new: list[bytes] = []
+        # Of each block its number, how many identifiers it has, and their time.
+        self.blocks: deque[tuple[int, int, float]] = deque()
+        self.in_blocks = 0
 
 
 class MessageHistory:
-    """At most `size` entries. Once in `period` seconds those that are older than that are removed."""
+    """At most `size` entries of one address. Once in `period` seconds those that are older than that are removed.
+
+    `relays` are the addresses that have the share of a relay.
+    """
 
     __slots__ = (
-        "_blocks",
+        "_addresses_of_relays",
+        "_changed",
         "_deadline",
-        "_entries",
-        "_in_blocks",
-        "_new",
+        "_guids_of_relays",
+        "_known",
         "_next_block",
+        "_next_look",
         "_obsolete",
-        "_written",
+        "_part",
+        "_relays",
+        "_shares",
         "period",
         "size",
     )
 
-    def __init__(self, size: int, period: float) -> None:
+    def __init__(self, size: int, period: float, relays: Iterable[str] = ()) -> None:
         self.size: Final = min(size, MAX_SIZE)
         self.period: Final = period
-        self._entries: OrderedDict[bytes, float] = OrderedDict()
-        # When a recoverable one was written last.
-        self._written: dict[bytes, float] = {}
+        self._shares: dict[str, _Share] = {}
+        # Which share has an identifier.
+        self._known: dict[bytes, _Share] = {}
+        # The relays that have a name: by their addresses, and by GUIDs with the address that has the share for one.
+        self._addresses_of_relays: Final = frozenset(relays)
+        self._guids_of_relays: dict[bytes, str] = {}
+        self._relays = self._addresses_of_relays
+        # The places of every other address.
+        self._part = self.size
         self._deadline: float | None = None
-        self._new: list[bytes] = []
-        # Of each block how many identifiers it has, and their time. The last one is before `_next_block`.
-        self._blocks: deque[tuple[int, float]] = deque()
-        self._in_blocks = 0
+        self._next_look = 0.0
+        # Shares with something to write.
+        self._changed: dict[_Share, None] = {}
         self._next_block = 0
-        self._obsolete = 0
+        self._obsolete: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._known)
+
+    @property
+    def largest_share(self) -> int:
+        """The most entries that an address other than a relay has."""
+        return max((len(share.entries) for peer, share in self._shares.items() if peer not in self._relays), default=0)
 
     def is_known(self, identifier: bytes) -> bool:
-        return identifier in self._entries
+        return identifier in self._known
 
-    def is_duplicate(self, identifier: bytes, time: float) -> bool:
+    def is_duplicate(self, identifier: bytes, peer: str, time: float, *, recoverable: bool = False) -> bool:
         """MS-MQQB 3.1.5.8.1. A message that is known is as fresh as if it had come now.
 
-        On disk it gets fresh before it is too old, and not each time: what comes again and again must not push out the
-        others there.
+        Only the address that brought it makes it fresh: others must not decide what is the oldest in its share. On disk
+        it gets fresh before it is too old, and not each time: what comes again and again must not push out the others
+        there.
         """
-        if identifier not in self._entries:
+        share = self._known.get(identifier)
+        if share is None:
             return False
-        self._entries[identifier] = time
-        self._entries.move_to_end(identifier)
-        written = self._written.get(identifier)
-        if written is not None and time - written > self.period / 2:
-            self._write(identifier, time)
+        if share.peer != peer:
+            return True
+        came = share.entries[identifier]
+        share.entries[identifier] = time
+        share.entries.move_to_end(identifier)
+        if recoverable:
+            written = share.refreshed.get(identifier, came)
+            if time - written > self.period / 2:
+                self._write(share, identifier)
+                written = time
+            share.refreshed[identifier] = written
         return True
 
-    def add(self, identifier: bytes, time: float) -> None:
+    def has_place_for(self, peer: str, time: float) -> bool:
+        """Whether what this address brings can be remembered. If not, its messages must not be accepted."""
+        if peer in self._shares or peer in self._relays:
+            return True
+        if self._strangers() < MAX_REMEMBERED_PEERS:
+            return True
+        if time < self._next_look:
+            return False
+        self._next_look = time + _LOOK_SECONDS
+        self._remove_older(time - self.period)
+        return self._strangers() < MAX_REMEMBERED_PEERS
+
+    def note_relay(self, guid: bytes, peer: str) -> None:
+        """A session with the GUID of a relay is from this address.
+
+        The GUID proves nothing, so it has one larger share at a time, until nothing is left of it.
+        """
+        before = self._guids_of_relays.get(guid)
+        if before == peer or before in self._shares:
+            return
+        self._guids_of_relays[guid] = peer
+        self._relays = self._addresses_of_relays.union(self._guids_of_relays.values())
+        share = self._shares.get(peer)
+        if share is not None:
+            share.places = self._relay_places()
+        self._share_out()
+
+    def add(self, identifier: bytes, peer: str, time: float) -> None:
         """An express message was received. It is not a duplicate."""
+        share = self._shares.get(peer)
+        if share is None:
+            share = self._open(peer)
+        self._insert(share, identifier, time)
+
+    def add_recoverable(self, identifier: bytes, peer: str, time: float) -> None:
+        self.add(identifier, peer, time)
+        self._write(self._shares[peer], identifier)
+
+    def _open(self, peer: str) -> _Share:
+        is_relay = peer in self._relays
+        share = self._shares[peer] = _Share(peer, self._relay_places() if is_relay else self._part)
+        if not is_relay:
+            self._share_out()
+        return share
+
+    def _insert(self, share: _Share, identifier: bytes, time: float) -> None:
         if self._deadline is None:
             self._deadline = time + self.period
-        self._entries[identifier] = time
-        if len(self._entries) > self.size:
-            self._forget_oldest()
+        share.entries[identifier] = time
+        self._known[identifier] = share
+        if len(share.entries) > share.places:
+            self._forget_oldest(share)
 
-    def add_recoverable(self, identifier: bytes, time: float) -> None:
-        self.add(identifier, time)
-        self._write(identifier, time)
+    def _share_out(self) -> None:
+        """Give every address its part, now that there are more of them or fewer."""
+        part = min(self.size, max(MAX_REMEMBERED, self.size) // max(self._strangers(), 1))
+        if part == self._part:
+            return
+        self._part = part
+        for share in self._shares.values():
+            if share.peer in self._relays:
+                continue
+            share.places = part
+            while len(share.entries) > part:
+                self._forget_oldest(share)
+            self._drop_blocks(share)
 
-    def _write(self, identifier: bytes, time: float) -> None:
-        self._written[identifier] = time
-        self._new.append(identifier)
+    def _relay_places(self) -> int:
+        return min(self.size * RELAY_SHARES, MAX_SIZE)
 
-    def _forget_oldest(self) -> None:
-        identifier, _ = self._entries.popitem(last=False)
-        self._written.pop(identifier, None)
+    def _strangers(self) -> int:
+        """How many addresses have a share and are not relays."""
+        return len(self._shares) - sum(peer in self._shares for peer in self._relays)
+
+    def _write(self, share: _Share, identifier: bytes) -> None:
+        if not share.new:
+            self._changed[share] = None
+        share.new.append(identifier)
+
+    def _forget_oldest(self, share: _Share) -> None:
+        identifier, _ = share.entries.popitem(last=False)
+        share.refreshed.pop(identifier, None)
+        del self._known[identifier]
 
     def next_deadline(self) -> float | None:
         """When the MessageIDHistory Cleanup Timer expires (MS-MQQB 3.1.2.8). It runs while there are entries."""
@@ -106,48 +229,61 @@ class MessageHistory:
         """MS-MQQB 3.1.6.7, if the timer has expired."""
         if self._deadline is None or time < self._deadline:
             return
-        oldest = time - self.period
-        entries = self._entries
-        while entries and entries[next(iter(entries))] < oldest:
-            self._forget_oldest()
-        while self._blocks and (not entries or self._blocks[0][1] < oldest):
-            self._drop_block()
-        self._deadline = time + self.period if entries else None
+        self._remove_older(time - self.period)
+        self._deadline = time + self.period if self._known else None
 
-    def take_block(self, time: float) -> Block | None:
-        """What has to be written, if there is something: what became known since the last call."""
-        if not self._new:
-            return None
-        block = Block(self._next_block, b"".join(self._new), time)
-        self._append_block(block.number, len(self._new), time)
-        self._new.clear()
-        return block
+    def _remove_older(self, oldest: float) -> None:
+        for share in tuple(self._shares.values()):
+            entries = share.entries
+            while entries and entries[next(iter(entries))] < oldest:
+                self._forget_oldest(share)
+            while share.blocks and (not entries or share.blocks[0][2] < oldest):
+                self._drop_block(share)
+            if not entries and not share.new:
+                del self._shares[share.peer]
+        self._share_out()
 
-    def take_obsolete(self) -> range:
+    def take_blocks(self, time: float) -> list[Block]:
+        """What has to be written: what became known since the last call."""
+        blocks = []
+        for share in self._changed:
+            block = Block(self._next_block, b"".join(share.new), time, share.peer)
+            self._append_block(share, block.number, len(share.new), time)
+            share.new.clear()
+            blocks.append(block)
+        self._changed.clear()
+        return blocks
+
+    def take_obsolete(self) -> list[int]:
         """The numbers of the blocks that became useless since the last call."""
-        first = self._next_block - len(self._blocks)
-        obsolete = range(self._obsolete, first)
-        self._obsolete = first
+        obsolete, self._obsolete = self._obsolete, []
         return obsolete
 
     def restore(self, block: Block) -> None:
-        """What take_block gave before a restart. The blocks come in their order."""
-        if not self._next_block:
-            self._obsolete = block.number
+        """What take_blocks gave before a restart. The blocks come in their order."""
+        share = self._shares.get(block.peer)
+        if share is None:
+            share = self._open(block.peer)
         identifiers = block.identifiers
         for at in range(0, len(identifiers), IDENTIFIER_SIZE):
             identifier = identifiers[at : at + IDENTIFIER_SIZE]
-            self._entries.pop(identifier, None)
-            self.add(identifier, block.time)
-            self._written[identifier] = block.time
-        self._append_block(block.number, len(identifiers) // IDENTIFIER_SIZE, block.time)
+            before = self._known.pop(identifier, None)
+            if before is not None:
+                del before.entries[identifier]
+            self._insert(share, identifier, block.time)
+        self._append_block(share, block.number, len(identifiers) // IDENTIFIER_SIZE, block.time)
 
-    def _append_block(self, number: int, count: int, time: float) -> None:
-        self._blocks.append((count, time))
+    def _append_block(self, share: _Share, number: int, count: int, time: float) -> None:
+        share.blocks.append((number, count, time))
         self._next_block = number + 1
-        self._in_blocks += count
-        while self._blocks and self._in_blocks - self._blocks[0][0] >= self.size:
-            self._drop_block()
+        share.in_blocks += count
+        self._drop_blocks(share)
 
-    def _drop_block(self) -> None:
-        self._in_blocks -= self._blocks.popleft()[0]
+    def _drop_blocks(self, share: _Share) -> None:
+        while share.blocks and share.in_blocks - share.blocks[0][1] >= share.places:
+            self._drop_block(share)
+
+    def _drop_block(self, share: _Share) -> None:
+        number, count, _ = share.blocks.popleft()
+        share.in_blocks -= count
+        self._obsolete.append(number)

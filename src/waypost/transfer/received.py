@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from waypost.transfer.in_flight import Sent
 from waypost.wire import base_header
+from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.transaction_header import IllegalSequenceNumber
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
 
@@ -34,6 +36,18 @@ class Received:
     messages: list[Incoming] = field(default_factory=list)
     acknowledged: list[Sent] = field(default_factory=list)
     packets: int = 0
+
+
+def decode_received(data: bytes) -> Packet:
+    """A packet that came on a session.
+
+    A relay that passes on a message with an illegal sequence number sends it on every session: to close each of them
+    would stop the link. So it is counted and acknowledged like any other message, and discarded behind that.
+    """
+    try:
+        return decode_packet(data)
+    except IllegalSequenceNumber:
+        return UserMessage.decode(data)
 
 
 def without_session_header(message: UserMessage, data: bytes) -> bytes:

@@ -20,7 +20,7 @@ from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.in_flight import InFlight, Sent
 from waypost.transfer.inlet import ALL, Inlet
-from waypost.transfer.received import Incoming, MessagePacket, Received, without_session_header
+from waypost.transfer.received import Incoming, MessagePacket, Received, decode_received, without_session_header
 from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
 from waypost.transfer.session_timers import SessionTimer, SessionTimers
@@ -29,7 +29,6 @@ from waypost.transfer.statistics import Statistics
 from waypost.transfer.timers import Timers
 from waypost.wire import user_header
 from waypost.wire.internal_packets import ESTABLISH_SIZE, ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import decode_packet
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
@@ -225,7 +224,7 @@ class Session:
         return self.counts.unacked_received_msg_count <= self.window_size and self.inlet.release(now)
 
     def _packet_received(self, data: bytes, received: Received, now: Now) -> None:
-        packet = decode_packet(data)
+        packet = decode_received(data)
         following = self._allowed.get(type(packet))
         if following is None:
             raise ProtocolError(f"the other side sent {type(packet).__name__} in the state {self.state.name}")

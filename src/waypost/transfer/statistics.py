@@ -29,6 +29,7 @@ class Statistics:
     transactional_acks_unmatched: int = 0
     duplicates_discarded: int = 0
     messages_rejected: int = 0
+    messages_unverified: int = 0
     sequences_refused: int = 0
     messages_resent: int = 0
     messages_forwarded: int = 0

@@ -21,7 +21,9 @@ from waypost.wire.format_names import (
     PublicFormatName,
     Suffix,
 )
+from waypost.wire.packet_names import direct_format_name
 from waypost.wire.queue_names import PrivateQueueFormatName, PublicQueueFormatName
+from waypost.wire.unknown_names import UnknownFormatName
 
 HEADER_SECTION: Final = "MS-MQMQ 2.2.20.2"
 SIGNATURE_SECTION: Final = "MS-MQMQ 2.2.20.3"
@@ -239,7 +241,7 @@ class MultiQueueFormatHeader:
 
 
 def to_format_name(element: MqfFormatNameElement) -> FormatName:
-    """The name that an application reads. The text of a direct name is checked here and not before."""
+    """The name that an application reads. The text of a direct name is looked at here and not before."""
     match element.format_name:
         case PublicQueueFormatName(guid):
             return PublicFormatName(guid)
@@ -248,7 +250,7 @@ def to_format_name(element: MqfFormatNameElement) -> FormatName:
         case MqfDistributionQueueFormatName(guid):
             return DistributionListFormatName(guid)
         case MqfDirectQueueFormatName(text):
-            return DirectFormatName.parse_direct(text)
+            return direct_format_name(text)
 
 
 def from_format_name(name: FormatName) -> MqfFormatNameElement:
@@ -262,4 +264,6 @@ def from_format_name(name: FormatName) -> MqfFormatNameElement:
             return MqfFormatNameElement(MqfDistributionQueueFormatName(guid))
         case DirectFormatName(suffix=Suffix.NONE):
             return MqfFormatNameElement(MqfDirectQueueFormatName(name.direct_text))
+        case UnknownFormatName(text, None):
+            return MqfFormatNameElement(MqfDirectQueueFormatName(text))
     raise UnsupportedFormatName(f"{name} cannot stand in a MultiQueueFormatHeader (MS-MQMQ 2.2.18.1.4)")

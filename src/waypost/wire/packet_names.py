@@ -2,11 +2,20 @@
 
 A packet leaves out what its other fields say: the private queue number of AQ 2 belongs to SourceQueueManager, that of
 AQ 3 to QueueManagerAddress. Here the names are made whole again.
+
+MS-MQMQ 2.2.19.2 gives names a layout and leaves their text to applications. So a text that is no direct name is no
+error of the packet: it is an UnknownFormatName, and so is a number whose queue manager nothing tells (RQ 4).
 """
 
-from waypost.errors import DecodeError
+from waypost.errors import IllegalFormatName
+from waypost.guid import NULL_GUID
 from waypost.wire import user_header
-from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName, PublicFormatName
+from waypost.wire.format_names import (
+    DirectFormatName,
+    FormatName,
+    PrivateFormatName,
+    PublicFormatName,
+)
 from waypost.wire.queue_names import (
     DirectQueueFormatName,
     PrivateQueueFormatName,
@@ -14,6 +23,7 @@ from waypost.wire.queue_names import (
     PublicQueueFormatName,
     QueueName,
 )
+from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_header import UserHeader
 
 ON_SOURCE_HOST = 2
@@ -41,7 +51,7 @@ def response_format_name(header: UserHeader) -> FormatName | None:
     if code == SAME_AS_ADMIN:
         return admin_format_name(header)
     if code == ON_ADMIN_HOST:
-        return _format_name(header.response_queue, _admin_queue_manager(header))
+        return _on_admin_host(header)
     return _format_name(
         header.response_queue, header.source_queue_manager if code == ON_SOURCE_HOST else header.queue_manager_address
     )
@@ -58,12 +68,20 @@ def _format_name(name: QueueName | None, host: bytes) -> FormatName | None:
         case PrivateQueueFormatName(guid, number):
             return PrivateFormatName(guid, number)
         case DirectQueueFormatName(text):
-            return DirectFormatName.parse_direct(text)
+            return direct_format_name(text)
 
 
-def _admin_queue_manager(header: UserHeader) -> bytes:
-    """The queue manager that RQ 4 means. Only a private name tells it."""
-    admin = admin_format_name(header)
-    if isinstance(admin, PrivateFormatName):
-        return admin.computer_guid
-    raise DecodeError(user_header.SECTION, "Flags", 60, "RQ is 4, but the administration queue names no queue manager")
+def direct_format_name(text: str) -> DirectFormatName | UnknownFormatName:
+    """What a packet says of a queue by the address of its computer."""
+    try:
+        return DirectFormatName.parse_direct(text)
+    except IllegalFormatName:
+        return UnknownFormatName(text)
+
+
+def _on_admin_host(header: UserHeader) -> FormatName | None:
+    """RQ 4. Only a private administration queue tells its queue manager."""
+    admin, name = admin_format_name(header), header.response_queue
+    if isinstance(name, PrivateQueueFormatNameId) and not isinstance(admin, PrivateFormatName):
+        return UnknownFormatName("", name.private_queue_identifier)
+    return _format_name(name, admin.computer_guid if isinstance(admin, PrivateFormatName) else NULL_GUID)

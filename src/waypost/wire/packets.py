@@ -37,4 +37,7 @@ def decode_packet(data: bytes) -> Packet:
         reason = f"it asks for {base.total_size} bytes in all, but {len(data)} are there"
         raise DecodeError(base_header.SECTION, "PacketSize", 8, reason)
     message = _decode_message(base, data, at)
+    header = message.transaction
+    if header is not None and not header.has_legal_numbers:
+        header.check_numbers(base_header.SIZE + len(message.user.encode()))
     return identify(message) if message.properties.message_class else message

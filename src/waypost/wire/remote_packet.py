@@ -189,7 +189,7 @@ class _Layout:
         user, at = UserHeader.decode(packet, at)
         flags = user.flags
         if flags & user_header.TH:
-            _, at = TransactionHeader.decode(packet, at)
+            _, at = TransactionHeader.read(packet, at)
         if flags & user_header.SH:
             _, at = SecurityHeader.decode(packet, at)
         properties, at = MessagePropertiesHeader.decode(packet, at)

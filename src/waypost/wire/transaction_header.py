@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from waypost.errors import DecodeError
 from waypost.wire.codec import cut_short, encodes, exactly
 
 SECTION: Final = "MS-MQMQ 2.2.20.5"
@@ -24,6 +25,13 @@ ID_SHIFT: Final = 4
 LAYOUT: Final = Struct("<IQII")
 FIXED_SIZE: Final = 20
 
+FIRST_NUMBER: Final = 1
+LAST_PREVIOUS_NUMBER: Final = 0xFFFF_FFFE
+
+
+class IllegalSequenceNumber(DecodeError):
+    """A number that no message of a sequence has. The packet around it can be read."""
+
 
 @dataclass(slots=True)
 class TransactionHeader:
@@ -37,6 +45,13 @@ class TransactionHeader:
 
     @classmethod
     def decode(cls, buf: bytes, at: int) -> "tuple[TransactionHeader, int]":
+        header, end = cls.read(buf, at)
+        header.check_numbers(at)
+        return header, end
+
+    @classmethod
+    def read(cls, buf: bytes, at: int) -> "tuple[TransactionHeader, int]":
+        """The same, whatever numbers it has: stored packets may have any."""
         if len(buf) - at < FIXED_SIZE:
             raise cut_short(SECTION, "TransactionHeader", at, len(buf))
         header = cls(*LAYOUT.unpack_from(buf, at))
@@ -48,12 +63,24 @@ class TransactionHeader:
             at += 16
         return header, at
 
+    def check_numbers(self, at: int) -> None:
+        """IllegalSequenceNumber if the header, which stands at `at`, has a number outside its range."""
+        if self.tx_sequence_number < FIRST_NUMBER:
+            raise IllegalSequenceNumber(SECTION, "TxSequenceNumber", at + 12, "it is 0, and the first message has 1")
+        if self.previous_tx_sequence_number > LAST_PREVIOUS_NUMBER:
+            reason = "it is 0xFFFFFFFF, and no message can follow that number"
+            raise IllegalSequenceNumber(SECTION, "PreviousTxSequenceNumber", at + 16, reason)
+
     @encodes(SECTION, "TransactionHeader")
     def encode(self) -> bytes:
         guid = self.connector_qm_guid
         flags = self.flags & ~CG if guid is None else self.flags | CG
         fixed = LAYOUT.pack(flags, self.tx_sequence_id, self.tx_sequence_number, self.previous_tx_sequence_number)
         return fixed if guid is None else fixed + exactly(16, guid, SECTION, "ConnectorQMGuid")
+
+    @property
+    def has_legal_numbers(self) -> bool:
+        return self.tx_sequence_number >= FIRST_NUMBER and self.previous_tx_sequence_number <= LAST_PREVIOUS_NUMBER
 
     @property
     def transaction_id(self) -> int:

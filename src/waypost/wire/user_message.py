@@ -6,7 +6,8 @@ and headers of MS-MQRR 2.2.5.2 may stand inside PacketSize behind all others: te
 both.
 
 Presence bits and sizes are computed when encoding; every other bit, reserved byte and padding byte is written as it is.
-Whether a message may be sent is another question: waypost.wire.originated answers it.
+Whether a message may be sent is another question: waypost.wire.originated answers it. A packet that is stored is read
+whatever sequence numbers it has; waypost.wire.packets looks at those of a packet that comes.
 """
 
 import struct
@@ -49,7 +50,7 @@ _USER_KEPT: Final = ~(user_header.TH | user_header.SH | _USER_RARE)
 
 # Bound once: to look a classmethod up costs as much as to call it.
 _decode_user: Final = UserHeader.decode
-_decode_transaction: Final = TransactionHeader.decode
+_decode_transaction: Final = TransactionHeader.read
 _decode_security: Final = SecurityHeader.decode
 _decode_properties: Final = MessagePropertiesHeader.decode
 

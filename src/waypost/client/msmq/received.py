@@ -1,26 +1,17 @@
-"""What a remote read brings, as a Message.
-
-The message has left its queue by then, so whatever it carries it becomes one: a name that cannot be parsed is left out.
-"""
+"""What a remote read brings, as a Message."""
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from waypost.client.message import Message
-from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import message_from_packet, verified_authentication_level
-from waypost.errors import DecodeError, EncodeError
+from waypost.errors import EncodeError
 from waypost.remote.client.reads import Received
-from waypost.wire import user_header
-from waypost.wire.user_message import UserMessage
-
-_NAMES: Final = user_header.DQ | user_header.AQ | user_header.RQ
 
 
 def message_of(received: Received) -> Message:
     packet = replace(received.message, session=None)
-    core = _core(packet)
+    core = message_from_packet(packet)
     # MS-MQQP 3.1.4.1: the oldest servers do not tell it.
     core.lookup_identifier = received.lookup_id if received.sequence_id else 0
     core.arrival_time = received.arrive_time
@@ -35,17 +26,3 @@ def message_of(received: Received) -> Message:
     with suppress(EncodeError):
         core.packet = packet.encode()
     return Message(core)
-
-
-def _core(packet: UserMessage) -> CoreMessage:
-    try:
-        return message_from_packet(packet)
-    except DecodeError:
-        user = replace(
-            packet.user,
-            flags=packet.user.flags & ~_NAMES,
-            destination_queue=None,
-            admin_queue=None,
-            response_queue=None,
-        )
-        return message_from_packet(replace(packet, user=user, security=None, multi_queue=None))

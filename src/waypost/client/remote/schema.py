@@ -268,6 +268,9 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     arrived_time: str
     source_machine: str
     sender_sid: str | None
+    sender_verified: bool = False
+    authenticated: bool = False
+    encrypted: bool = False
     correlation_id: str | None
     app_tag: int
     admin_queue: str | None

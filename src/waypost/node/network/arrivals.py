@@ -6,8 +6,6 @@ that acknowledges them, when the batch is durable; so do those that were not tak
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
-from hashlib import blake2b
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -21,10 +19,14 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.node.network.admission import Admission
+from waypost.node.network.known_messages import KnownMessages, destination, identifier
 from waypost.node.network.order_acking import OrderAcking, packet_origin
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.tracing import report_received
+from waypost.peers import peer_of
+from waypost.routing.routes import Relays
 from waypost.security.access import may_write, sender_of
+from waypost.security.unverified import unverified
 from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
@@ -32,7 +34,7 @@ from waypost.wire import base_header, user_header
 from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
-from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -46,23 +48,20 @@ MAX_HOP_COUNT: Final = 0x1D
 # UserHeader.Flags is here in a packet, and RC has these bits of it.
 _FLAGS: Final = Struct("<I")
 _FLAGS_AT: Final = base_header.SIZE + 44
-# SourceQueueManager and MessageID stand here: together they are the identifier of a message.
-_SOURCE: Final = slice(base_header.SIZE, base_header.SIZE + 16)
-_MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 _JOURNALED: Final = user_header.JN | user_header.JP
 
 
 class Arrivals:
     """What other queue managers send to this one."""
 
-    __slots__ = ("_history", "_local", "_network", "_node", "_order_acking", "admission")
+    __slots__ = ("_known", "_local", "_network", "_node", "_order_acking", "admission")
 
-    def __init__(self, node: "Node", network: "Network") -> None:
+    def __init__(self, node: "Node", network: "Network", relays: Relays) -> None:
         self._node: Final = node
         self._network: Final = network
         settings = network.settings
         self._local: Final = (node.manager.identity.identifier, NULL_GUID)
-        self._history: Final = node.sequences.history(settings.duplicate_history_size, settings.duplicate_history_s)
+        self._known: Final = KnownMessages(node, settings, relays)
         self._order_acking: Final = OrderAcking(node, network)
         self.admission: Final = Admission(node, network)
 
@@ -107,14 +106,13 @@ class Arrivals:
         user = packet.user
         if not self._is_for_us(packet) or user.source_queue_manager == self._local[0]:
             return None
-        try:
-            name = destination_format_name(user)
-        except DecodeError:
-            return None
+        name = destination_format_name(user)
         queue = None if name is None else self._node.manager.find_queue(name)
         if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
             return None
-        run = Run(key, queue, _destination(packet))
+        if packet.transaction is None and not self._known.has_place_for(session, now):
+            return None
+        run = Run(key, queue, destination(packet), peer_of(session.remote_qm_address))
         if packet.transaction is not None:
             return self._begin_transactional(run, session, packet, data, now=now)
         return run if self._joins(run, packet, data, now) else None
@@ -139,10 +137,10 @@ class Arrivals:
         if not self._has_room(run, data):
             return False
         if packet.transaction is None:
-            identifier = data[_SOURCE] + data[_MESSAGE_ID] + run.destination
-            if self._history.is_known(identifier):
+            known_by = identifier(data, run.destination)
+            if self._known.is_known(known_by):
                 return False
-            self._remember(packet, identifier, now)
+            self._known.add(packet, known_by, run.peer, now)
         else:
             header, line = packet.transaction, run.line
             # The next sequence of the line, or another line, begins another run.
@@ -171,11 +169,11 @@ class Arrivals:
 
     def tick(self, now: Now) -> None:
         """MS-MQQB 3.1.6.7 and 3.1.6.9."""
-        self._history.clean_up(now.monotonic)
+        self._known.clean_up(now.monotonic)
         self._order_acking.tick(now)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._history.next_deadline(), self._order_acking.next_deadline())
+        deadlines = (self._known.next_deadline(), self._order_acking.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def forget(self, queue: Queue) -> None:
@@ -188,10 +186,18 @@ class Arrivals:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
             self._discard(session, "it claims to be from here")
             return True
-        identifier = data[_SOURCE] + data[_MESSAGE_ID] + _destination(packet)
-        if packet.transaction is None and self._history.is_duplicate(identifier, now.monotonic):
-            self._network.statistics.duplicates_discarded += 1
+        if packet.transaction is not None and not packet.transaction.has_legal_numbers:
+            self._network.statistics.packets_malformed += 1
+            self._discard(session, "it has a number that no message of a sequence has")
             return True
+        if packet.transaction is None:
+            if self._known.is_duplicate(session, packet, data, now):
+                self._network.statistics.duplicates_discarded += 1
+                return True
+            if not self._known.has_place_for(session, now):
+                # It would be put twice if it came twice: its sender tries again when there is a place.
+                session.close("messages from too many addresses are remembered now, and this one is new")
+                return False
         try:
             # To the last name: what is stored must be readable for good.
             message = deserialize_message_from_buffer(data)
@@ -203,16 +209,7 @@ class Arrivals:
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
             session.close("there is no room for its messages")
             return False
-        if packet.transaction is None:
-            self._remember(packet, identifier, now)
         return True
-
-    def _remember(self, packet: UserMessage, identifier: bytes, now: Now) -> None:
-        """MS-MQQB 3.1.5.8.2: the message is known from now on."""
-        if packet.user.delivery == user_header.RECOVERABLE:
-            self._history.add_recoverable(identifier, now.monotonic)
-        else:
-            self._history.add(identifier, now.monotonic)
 
     def _is_for_us(self, packet: UserMessage) -> bool:
         return packet.user.queue_manager_address in self._local
@@ -222,6 +219,9 @@ class Arrivals:
         name = message.destination_queue_format_name
         if name is None:
             self._discard(session, "it names no queue")
+            return True
+        if isinstance(name, UnknownFormatName):
+            self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
             return True
         if not self._is_for_us(packet):
             return self._forward(session, packet, message, data, now=now)
@@ -282,7 +282,12 @@ class Arrivals:
             return False
         if status is not EnqueueStatus.ACCEPTED:
             self._reject(session, packet, message, STATUS_CLASSES[status], now)
-        elif packet.base.is_traced:
+            return True
+        if packet.transaction is None:
+            # A message that is refused takes nobody's place.
+            known_by = identifier(message.packet, destination(packet))
+            self._known.add(packet, known_by, peer_of(session.remote_qm_address), now)
+        if packet.base.is_traced:
             report_received(self._node, message, now)
         return True
 
@@ -294,8 +299,15 @@ class Arrivals:
             refusal = self._node.delivery.refusal(queue, message)
             if refusal is not None:
                 return refusal
-        elif not attributes.privacy_level.accepts(encrypted=False):
+        is_encrypted = packet.security is not None and packet.security.is_body_encrypted
+        level = attributes.privacy_level
+        if not level.accepts(encrypted=False) or not level.accepts(encrypted=is_encrypted):
+            # Nothing is decrypted here: nothing that comes is what a queue for encrypted messages demands.
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+        if not self._network.delivers_unverified:
+            refusal = unverified(packet)
+            if refusal is not None:
+                return refusal
         if not may_write(self._node.directory.security_of(queue), sender_of(packet.security, None)):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
@@ -337,12 +349,18 @@ class Arrivals:
         self, session: Session, packet: UserMessage, message: Message, message_class: MessageClass, now: Now
     ) -> None:
         """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3)."""
+        source, facts = packet.user.source_queue_manager, {}
         self._network.statistics.messages_rejected += 1
+        if message_class is unverified(packet):
+            self._network.statistics.messages_unverified += 1
+            self._network.refused_sources.add(source, session.remote_qm_address, message_class)
+            facts["hint"] = "nothing is verified or decrypted yet: see security.unverified"
         self._network.notice(
             "message rejected",
             peer=session.remote_qm_address,
-            source=guid_text(packet.user.source_queue_manager),
+            source=guid_text(source),
             reason=message_class.name,
+            **facts,
         )
         self._node.delivery.rejected(message, message_class, now)
         if packet.transaction is not None:
@@ -356,17 +374,4 @@ class Arrivals:
 
 def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:
     """readings MQQB 3.18, with the name that the sender uses: it has an outgoing queue, and a sequence, for each."""
-    return packet.user.source_queue_manager + _destination(packet), queue.number
-
-
-def _destination(packet: UserMessage) -> bytes:
-    """What tells copies of one message to several queues apart, which have the same identifier."""
-    name = packet.user.destination_queue
-    if isinstance(name, DirectQueueFormatName):
-        return _digest(name.direct_format_name)
-    return _digest(repr(name))
-
-
-@lru_cache(maxsize=1024)
-def _digest(name: str) -> bytes:
-    return blake2b(name.lower().encode("utf-16-le", "surrogatepass"), digest_size=8).digest()
+    return packet.user.source_queue_manager + destination(packet), queue.number

@@ -19,6 +19,7 @@ from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
 from waypost.node.network.judging import Judging
+from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
 from waypost.routing.routing import Routing
@@ -51,11 +52,13 @@ class Network:
         "_unfinished",
         "arrivals",
         "connecting",
+        "delivers_unverified",
         "departures",
         "dials",
         "initiator",
         "judging",
         "pings",
+        "refused_sources",
         "settings",
         "statistics",
         "twins",
@@ -75,6 +78,8 @@ class Network:
         self._unfinished = 0
         # The addresses at which a queue manager with our identifier was seen, and when.
         self.twins: dict[str, int] = {}
+        self.delivers_unverified: Final = settings.delivers_unverified
+        self.refused_sources: Final = RefusedSources()
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         # Sessions whose other side has sent more than the window.
@@ -84,7 +89,7 @@ class Network:
         self.dials: Final = Dials(node, self)
         self.connecting: Final = Connecting(node, self, _routing(node, settings))
         self.judging: Final = Judging(node, self, settings)
-        self.arrivals: Final = Arrivals(node, self)
+        self.arrivals: Final = Arrivals(node, self, settings.relays)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
         node.transactional_acks.leads_to = self.departures.leads_to
 

@@ -46,7 +46,7 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
         or user.time_to_be_received != INFINITE
         or not isinstance(name, DirectQueueFormatName)
         or has_expired(user.sent_time, base.time_to_reach_queue, int(wall))
-        or (header is not None and header.wants_final_ack)
+        or (header is not None and (header.wants_final_ack or not header.has_legal_numbers))
     ):
         return None
     return (
@@ -63,16 +63,17 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
 class Run:
     """The messages so far. They are all accepted; whoever ends the run puts them into the queue.
 
-    `destination` is what the identifiers of its messages are told apart by from those of other queues. `line` is the
-    sequence that its messages are in, if they are transactional.
+    `destination` is what the identifiers of its messages are told apart by from those of other queues, and `peer` the
+    address that brings them. `line` is the sequence that its messages are in, if they are transactional.
     """
 
-    __slots__ = ("destination", "key", "line", "packets", "queue", "size")
+    __slots__ = ("destination", "key", "line", "packets", "peer", "queue", "size")
 
-    def __init__(self, key: Key, queue: Queue, destination: bytes) -> None:
+    def __init__(self, key: Key, queue: Queue, destination: bytes, peer: str) -> None:
         self.key: Final = key
         self.queue: Final = queue
         self.destination: Final = destination
+        self.peer: Final = peer
         self.line: IncomingSequence | None = None
         self.packets: list[bytes] = []
         self.size = 0

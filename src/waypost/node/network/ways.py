@@ -58,7 +58,7 @@ class Ways:
         return is_new
 
     def is_relay(self, session: Session, now: Now) -> bool:
-        """Whether the other end is a relay: at its address, or with its GUID where that queue manager is known to be."""
+        """Whether the other end is a relay: at its address, or with its GUID at an address of that queue manager."""
         guid, address = session.remote_qm_guid, plain_address(session.remote_qm_address)
         if address in self._relays.addresses:
             return True

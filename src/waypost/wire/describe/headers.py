@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from waypost.errors import DecodeError
 from waypost.guid import guid_text
 from waypost.wire import (
     base_header,
@@ -27,6 +26,7 @@ from waypost.wire.describe.model import Run, Walk
 from waypost.wire.describe.values import queue_text, sender_text
 from waypost.wire.packet_names import admin_format_name, destination_format_name, response_format_name
 from waypost.wire.queue_names import PrivateQueueFormatNameId
+from waypost.wire.unknown_names import UnknownFormatName
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,14 +67,12 @@ def _user_rest(user: user_header.UserHeader, walk: Walk) -> None:
     ):
         if queue is None:
             continue
-        if isinstance(queue, PrivateQueueFormatNameId):
-            try:
-                text = str(whole_name(user))
-            except DecodeError:
-                text = f"PRIVATE=?\\{queue.private_queue_identifier:08x}"
-        else:
-            text = queue_text(queue)
-        walk.add(name, len(queue.encode()), text, tables.QUEUE_KINDS[user.flags >> shift & 7])
+        whole = whole_name(user)
+        text = str(whole) if isinstance(queue, PrivateQueueFormatNameId) else queue_text(queue)
+        meaning = tables.QUEUE_KINDS[user.flags >> shift & 7]
+        if isinstance(whole, UnknownFormatName):
+            meaning += ", not understood"
+        walk.add(name, len(queue.encode()), text, meaning)
     if user.connector_type is not None:
         walk.add("ConnectorType", 16, guid_text(user.connector_type))
 

@@ -1,0 +1,43 @@
+"""Which queue managers sent messages that were refused because nobody can verify or decrypt them."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from waypost.limits import MAX_REFUSED_SOURCES
+from waypost.wire.message_class import MessageClass
+
+
+@dataclass(slots=True)
+class RefusedSource:
+    """One of them: the address that its messages came from last, and how many of each class there were."""
+
+    peer: str = ""
+    classes: Counter[MessageClass] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        return self.classes.total()
+
+
+class RefusedSources:
+    """`others` counts the messages of sources for which there is no place."""
+
+    __slots__ = ("by_guid", "others")
+
+    def __init__(self) -> None:
+        self.by_guid: dict[bytes, RefusedSource] = {}
+        self.others = 0
+
+    def add(self, guid: bytes, peer: str, message_class: MessageClass) -> None:
+        source = self.by_guid.get(guid)
+        if source is None:
+            if len(self.by_guid) >= MAX_REFUSED_SOURCES:
+                self.others += 1
+                return
+            source = self.by_guid[guid] = RefusedSource()
+        source.peer = peer
+        source.classes[message_class] += 1
+
+    @property
+    def count(self) -> int:
+        return self.others + sum(source.count for source in self.by_guid.values())
