@@ -131,6 +131,8 @@ class Letter(Word):
     order: tuple[int, int] | None = None
     is_accepted: bool = False
     is_aborted: bool = False
+    # TxSequenceID and TxSequenceNumber that its source gave it, and the number of the message there.
+    place: tuple[int, int, int] | None = None
     # The hosts where it was durable, in this order, and how often it was in its queue and left it.
     seen_at: dict[str, None] = field(default_factory=dict)
     reached: int = 0
