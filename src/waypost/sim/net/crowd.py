@@ -25,7 +25,7 @@ class Crowd:
         self._world: Final = world
         self._rng: Final = rng
         drawn = world.hostility
-        count = drawn.strangers if drawn.attacks else 0
+        count = drawn.strangers if drawn.attacks or Fault.THEFT in drawn.faults else 0
         self.strangers: Final = [Stranger(number + 1, world, rng) for number in range(count)]
         self._addresses: Final = {stranger.address for stranger in self.strangers}
         self._heard: Final[dict[tuple[str, int, int], Splitter]] = {}

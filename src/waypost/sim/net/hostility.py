@@ -22,6 +22,7 @@ class Fault(Enum):
     NEW_SEQUENCES = "many new sequences"
     IDENTIFIERS = "many messages"
     ADMINISTRATION = "many administration queues"
+    THEFT = "acknowledgments that are taken away"
     FEW_WAITING_ACKS = "room for few acknowledgments"
     TURNS = "hosts with two addresses in turn"
     MOVES = "hosts that move"
@@ -36,6 +37,7 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.NEW_SEQUENCES: False,
     Fault.IDENTIFIERS: False,
     Fault.ADMINISTRATION: False,
+    Fault.THEFT: False,
     Fault.FEW_WAITING_ACKS: False,
     Fault.TURNS: True,
     Fault.MOVES: True,

@@ -69,6 +69,7 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
     Fault.NEW_SEQUENCES: ("a new sequence of a stranger",),
     Fault.IDENTIFIERS: ("a flood of a stranger",),
     Fault.ADMINISTRATION: ("an administration queue of a stranger",),
+    Fault.THEFT: ("a FinalAck that a stranger has taken",),
     Fault.TURNS: ("a host that goes on from its other address",),
     Fault.MOVES: ("a host that has moved",),
     Fault.REROUTES: ("a way that has changed",),

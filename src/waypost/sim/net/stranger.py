@@ -1,35 +1,23 @@
 """A stranger on the network: an address from which somebody opens sessions, under any GUID, and writes what it likes.
 
 It is a machine as the network knows machines, so what it writes comes late, in pieces, and is lost like everything
-else. It reads no more than it needs to know that its session is open, and acknowledges nothing.
+else. It reads no more than it needs to know that its session is open, unless it is a thief: then it takes what hosts
+send to it, also where it is called, and acknowledges it.
 """
 
-from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.effects import Close, Connect, Write
 from waypost.sim.net.attacks import Attacker
-from waypost.sim.net.forgeries import hello, parameters
+from waypost.sim.net.forgeries import hello
 from waypost.sim.net.hostility import Fault
+from waypost.sim.net.visit import Visit
 from waypost.transfer.settings import SESSION_PORT
-from waypost.wire.framing import Splitter
-from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection
-from waypost.wire.packets import decode_packet
 
 if TYPE_CHECKING:
     from waypost.sim.net.host import Host
     from waypost.sim.net.world import NetWorld
-
-
-@dataclass(slots=True)
-class Visit:
-    """A connection to a host, and who the stranger claims to be there."""
-
-    host: "Host"
-    guid: bytes
-    splitter: Splitter = field(default_factory=Splitter)
-    is_open: bool = False
 
 
 class Stranger:
@@ -46,6 +34,7 @@ class Stranger:
         self._guid: Final = rng.randbytes(16)
         self._visits: Final[dict[int, Visit]] = {}
         self._last = 0
+        self._is_thief: Final = Fault.THEFT in world.hostility.faults
 
     def note(self, number: int, *words: object) -> None:
         self._world.trace.note(self._world.time, number, *words)
@@ -79,8 +68,9 @@ class Stranger:
         rng = self._rng
         others = [other.guid for other in self._world.hosts if other is not host]
         self._last += 1
-        guid = rng.choice((self._guid, rng.randbytes(16), rng.choice(others), rng.choice(others)))
-        self._visits[self._last] = Visit(host, guid)
+        claims = [rng.choice(others)] if self._is_thief else [self._guid, rng.randbytes(16), *rng.choices(others, k=2)]
+        guid = rng.choice(claims)
+        self._visits[self._last] = Visit(host, guid, self._is_thief)
         self._world.fabric.carry(self, Connect(self._last, host.address, SESSION_PORT))
 
     def _leave(self, number: int) -> None:
@@ -88,13 +78,16 @@ class Stranger:
         self._world.fabric.carry(self, Close(number))
 
     def _strike(self, number: int) -> None:
-        self._attack(number, self._rng.choice(self._world.hostility.attacks))
+        attacks = self._world.hostility.attacks
+        if attacks:
+            self._attack(number, self._rng.choice(attacks))
 
     def _attack(self, number: int, fault: Fault) -> None:
         visit = self._visits[number]
         data = Attacker(self._world, self._rng, visit.host, visit.guid).strike(fault)
         if data:
             self.note(len(data), self.name, "attacks", visit.host.name, "with", fault.value)
+            visit.writes(data)
             self._write(number, data)
 
     def _write(self, number: int, data: bytes) -> None:
@@ -102,25 +95,28 @@ class Stranger:
 
     # What the network tells.
 
-    def accept(self, _address: str) -> int | None:
-        """Whoever wants to answer finds nobody."""
-        return None
+    def accept(self, address: str) -> int | None:
+        """Nobody is there, but for a thief."""
+        if not self._is_thief:
+            return None
+        host = next(each for each in self._world.hosts if address in each.addresses)
+        self._last += 1
+        self._visits[self._last] = Visit(host, self._guid, is_thief=True)
+        return self._last
 
     def connected(self, connection: int) -> None:
         self._write(connection, hello(self._visits[connection].guid))
 
     def data_received(self, connection: int, data: bytes) -> None:
         visit = self._visits[connection]
-        if visit.is_open:
-            return
-        for each in visit.splitter.feed(data):
-            match decode_packet(each):
-                case EstablishConnection() as answer if not answer.internal.is_refused:
-                    self._write(connection, parameters())
-                case ConnectionParameters():
-                    visit.is_open = True
-                    self._strike(connection)
-                    return
+        was_open, taken = visit.is_open, visit.received.recoverable
+        answer = visit.answer(data)
+        if visit.received.recoverable > taken:
+            self._world.marks.sometimes("a FinalAck that a stranger has taken")
+        if answer:
+            self._write(connection, answer)
+        if visit.is_open and not was_open and not visit.was_called:
+            self._strike(connection)
 
     def connection_lost(self, connection: int) -> None:
         self._visits.pop(connection, None)
