@@ -47,17 +47,35 @@ class Attacker:
 
     def forge_acks(self) -> bytes:
         """For messages of the host that are on their way or wait for their FinalAck, and now and then for any place."""
-        rng, host = self._rng, self._host
-        roles = (OUTGOING, AWAITING_FINAL_ACK)
-        letters = [
-            letter
-            for role, letter in self._world.ledger.books[host.name].places.values()
-            if role in roles and letter is not None and letter.place is not None and letter.source == host.name
-        ]
+        rng = self._rng
+        letters = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
         written = b""
         for letter in rng.sample(letters, min(len(letters), rng.randint(1, 4))):
             written += self._forged(letter)
-        return written or self._guessed()
+        return written or (self._guessed() if rng.random() < 0.3 else b"")
+
+    def betray(self) -> bytes:
+        """One whose address is admitted is believed, but only of messages that were sent."""
+        letters = [
+            letter
+            for letter in self._waiting(OUTGOING)
+            if not letter.on_wire and letter.wants_final_ack and self._world.host(letter.plan.host).guid == self._guid
+        ]
+        if not letters:
+            return b""
+        letter = self._rng.choice(letters)
+        letter.is_betrayed = True
+        assert letter.place is not None
+        return forged_final_ack(self._user(self._guid), self._host.guid, letter.place, self._rng.choice(_CLASSES))
+
+    def _waiting(self, *roles: str) -> list[Letter]:
+        """The messages of transactions of the host that are in queues of these roles there."""
+        host = self._host.name
+        return [
+            letter
+            for role, letter in self._world.ledger.books[host].places.values()
+            if role in roles and letter is not None and letter.place is not None and letter.source == host
+        ]
 
     def _forged(self, letter: Letter) -> bytes:
         rng, world = self._rng, self._world
@@ -146,6 +164,7 @@ class Attacker:
 
 _ATTACKS: Final[dict[Fault, Callable[[Attacker], bytes]]] = {
     Fault.FORGED_ACKS: Attacker.forge_acks,
+    Fault.INSIDERS: Attacker.betray,
     Fault.FAR_SEQUENCES: Attacker.jump_years,
     Fault.NEAR_SEQUENCES: Attacker.jump_a_minute,
     Fault.NEW_SEQUENCES: Attacker.begin_sequences,

@@ -35,6 +35,20 @@ class Changes:
     def has_moves(self) -> bool:
         return Fault.MOVES in self._kinds
 
+    @property
+    def has_reroutes(self) -> bool:
+        return Fault.REROUTES in self._kinds
+
+    def is_told(self, host: str, other: str) -> bool:
+        """Whether the settings of a host name the addresses of another.
+
+        Those to which messages go by way of others may acknowledge without them, and one with two addresses may do it
+        from that to which no message goes.
+        """
+        if Fault.TURNS in self._kinds or self.has_reroutes:
+            return host != other
+        return bool(self.via) and host not in (self.via, other) and other != self.via
+
     def addresses(self, number: int) -> list[str]:
         """Where the host with this number can be reached."""
         first = f"10.0.0.{number + 1}"

@@ -27,7 +27,7 @@ class Crowd:
         drawn = world.hostility
         count = drawn.strangers if drawn.attacks or Fault.THEFT in drawn.faults else 0
         self.strangers: Final = [Stranger(number + 1, world, rng) for number in range(count)]
-        self._addresses: Final = {stranger.address for stranger in self.strangers}
+        self.addresses: Final = {stranger.address for stranger in self.strangers}
         self._heard: Final[dict[tuple[str, int, int], Splitter]] = {}
 
     def strike(self) -> None:
@@ -46,7 +46,7 @@ class Crowd:
             stranger.leave()
 
     def accepted(self, host: "Host", connection: int, address: str) -> None:
-        if address in self._addresses:
+        if address in self.addresses:
             self._heard[host.name, host.life, connection] = Splitter()
 
     def is_stranger(self, host: "Host", connection: int) -> bool:
@@ -82,6 +82,8 @@ class Crowd:
     def _acked(self, kind: str, host: "Host", sequence_id: int, number: int) -> str:
         for letter in self._world.ledger.letters.values():
             if letter.source == host.name and letter.place is not None and letter.place[:2] == (sequence_id, number):
+                if letter.is_betrayed and not letter.on_wire:
+                    return "a FinalAck of an admitted stranger for a message that was not sent"
                 return f"{kind} of a stranger for a message that was {'sent' if letter.on_wire else 'not sent'}"
         return "an acknowledgment of a stranger for no message"
 

@@ -137,6 +137,7 @@ class Host:
             quota=self.swarm.quota,
             transfer=replace(self.swarm.transfer, ack_addresses=self.world.ack_addresses_of(self)),
             routes=self.world.routes_of(self),
+            relays=self.world.relays_of(self),
         )
         try:
             self.node = Node(self.drive.store, settings, self._new_guid, now)

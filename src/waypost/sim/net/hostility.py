@@ -7,7 +7,7 @@ from typing import Final
 
 from waypost.core import delivery
 from waypost.core.queues import UNLIMITED
-from waypost.node import sequences
+from waypost.node import incoming
 from waypost.node.network import departures
 from waypost.sim.net.swarm import NetSwarm
 from waypost.sim.patches import Patch
@@ -17,6 +17,7 @@ class Fault(Enum):
     """What can be wrong beside machines and network. The value says it in the trace."""
 
     FORGED_ACKS = "forged acknowledgments"
+    INSIDERS = "forged acknowledgments from an admitted address"
     FAR_SEQUENCES = "sequences years ahead"
     NEAR_SEQUENCES = "sequences a minute ahead"
     NEW_SEQUENCES = "many new sequences"
@@ -31,10 +32,11 @@ class Fault(Enum):
 
 # Those that a world may have. One that is switched off is one that the engine does not withstand.
 SWITCHED_ON: Final[dict[Fault, bool]] = {
-    Fault.FORGED_ACKS: False,
-    Fault.FAR_SEQUENCES: False,
-    Fault.NEAR_SEQUENCES: False,
-    Fault.NEW_SEQUENCES: False,
+    Fault.FORGED_ACKS: True,
+    Fault.INSIDERS: True,
+    Fault.FAR_SEQUENCES: True,
+    Fault.NEAR_SEQUENCES: True,
+    Fault.NEW_SEQUENCES: True,
     Fault.IDENTIFIERS: False,
     Fault.ADMINISTRATION: False,
     Fault.THEFT: False,
@@ -47,6 +49,7 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
 # What strangers do.
 ATTACKS: Final = (
     Fault.FORGED_ACKS,
+    Fault.INSIDERS,
     Fault.FAR_SEQUENCES,
     Fault.NEAR_SEQUENCES,
     Fault.NEW_SEQUENCES,
@@ -73,19 +76,23 @@ class Hostility:
         return tuple(fault for fault in self.faults if fault in ATTACKS)
 
     def adapted(self, swarm: NetSwarm) -> NetSwarm:
-        """What is sent again is where a flood does harm: connections break often, and little is remembered."""
-        if Fault.IDENTIFIERS not in self.faults:
-            return swarm
-        size = min(swarm.transfer.duplicate_history_size, 50)
-        return replace(
-            swarm,
-            faults=replace(swarm.faults, reset=max(swarm.faults.reset, 0.02)),
-            transfer=replace(swarm.transfer, duplicate_history_size=max(size, 10)),
-        )
+        """What its settings bound is small enough to be reached.
+
+        What is sent again is where a flood does harm, so connections break often in a world with floods.
+        """
+        faults, transfer = swarm.faults, swarm.transfer
+        if Fault.IDENTIFIERS in self.faults:
+            faults = replace(faults, reset=max(faults.reset, 0.02))
+            size = max(min(transfer.duplicate_history_size, 50), 10)
+            transfer = replace(transfer, duplicate_history_size=size)
+        if Fault.NEW_SEQUENCES in self.faults:
+            transfer = replace(transfer, new_sequences_at_once=4, new_sequences_per_s=2.0)
+        return replace(swarm, faults=faults, transfer=transfer)
 
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
         limits = {
+            Fault.NEW_SEQUENCES: Patch(incoming, "MAX_CACHED_SEQUENCES", 2),
             Fault.ADMINISTRATION: Patch(delivery, "MAX_QUEUES_FOR_ACKS", 30),
             Fault.FEW_WAITING_ACKS: Patch(departures, "MAX_WAITING_ACKS", 2),
         }
@@ -93,15 +100,20 @@ class Hostility:
 
 
 def draw(rng: Random, swarm: NetSwarm) -> Hostility:
-    """Half of the worlds are friendly. Where there is little room for messages, strangers would take all of it."""
+    """A third of the worlds is friendly. Where there is little room for messages, strangers would take all of it."""
     kinds = [fault for fault in Fault if SWITCHED_ON[fault] and rng.random() < 0.5]
-    strangers, visits = rng.randint(1, 3), rng.choice((0.03, 0.1))
-    changes = rng.choice((0.01, 0.03))
-    if rng.random() < 0.4 or swarm.quota != UNLIMITED:
+    strangers, visits, changes = rng.randint(1, 3), rng.choice((0.05, 0.15)), rng.choice((0.01, 0.03))
+    theme = rng.random()
+    # Whoever is admitted may say anything of what was sent.
+    forgers = rng.choice((Fault.FORGED_ACKS, Fault.INSIDERS))
+    if Fault.FORGED_ACKS in kinds and Fault.INSIDERS in kinds:
+        kinds.remove(forgers)
+    if theme < 0.3 or swarm.quota != UNLIMITED:
         return Hostility()
-    if Fault.NEAR_SEQUENCES in kinds and any(fault in CHANGES for fault in kinds):
-        dropped = CHANGES if rng.random() < 0.5 else (Fault.NEAR_SEQUENCES,)
-        kinds = [fault for fault in kinds if fault not in dropped]
+    if theme < 0.6:
+        kinds = [fault for fault in kinds if fault not in CHANGES]
+    elif any(fault in CHANGES for fault in kinds):
+        kinds = [fault for fault in kinds if fault is not Fault.NEAR_SEQUENCES]
     # Small pieces take an event each.
     flood = 60 if swarm.faults.segment > 200 else 10
     return Hostility(tuple(kinds), strangers, visits, changes, flood)

@@ -252,7 +252,7 @@ class Ledger:
             raise Violation(f"{letter} is {letter.journaled} times in source journals, now in that of {host}")
         if not letter.is_transactional:
             return
-        if not letter.consumed:
+        if not letter.consumed and not letter.is_lied_about:
             raise Violation(f"{letter} is in the source journal, and nobody has received it")
         if letter.ends != self.books[host].ends:
             self._marks.sometimes("a FinalAck after its sender had started again")

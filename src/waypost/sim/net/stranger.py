@@ -78,17 +78,20 @@ class Stranger:
         self._world.fabric.carry(self, Close(number))
 
     def _strike(self, number: int) -> None:
+        """The first attack for which there is something to attack."""
         attacks = self._world.hostility.attacks
-        if attacks:
-            self._attack(number, self._rng.choice(attacks))
+        for fault in self._rng.sample(attacks, len(attacks)):
+            if self._attack(number, fault):
+                return
 
-    def _attack(self, number: int, fault: Fault) -> None:
+    def _attack(self, number: int, fault: Fault) -> bool:
         visit = self._visits[number]
         data = Attacker(self._world, self._rng, visit.host, visit.guid).strike(fault)
         if data:
             self.note(len(data), self.name, "attacks", visit.host.name, "with", fault.value)
             visit.writes(data)
             self._write(number, data)
+        return bool(data)
 
     def _write(self, number: int, data: bytes) -> None:
         self._world.fabric.carry(self, Write(number, data))
@@ -111,7 +114,7 @@ class Stranger:
         visit = self._visits[connection]
         was_open, taken = visit.is_open, visit.received.recoverable
         answer = visit.answer(data)
-        if visit.received.recoverable > taken:
+        if visit.is_thief and visit.received.recoverable > taken:
             self._world.marks.sometimes("a FinalAck that a stranger has taken")
         if answer:
             self._write(connection, answer)

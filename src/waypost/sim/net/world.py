@@ -5,7 +5,7 @@ from typing import Final
 
 from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID, guid_text
-from waypost.routing.routes import Route
+from waypost.routing.routes import Relays, Route
 from waypost.sim.client import Client
 from waypost.sim.fabric import Fabric
 from waypost.sim.marks import Marks
@@ -13,6 +13,7 @@ from waypost.sim.net import checks, hostility, swarm
 from waypost.sim.net.changes import Changes
 from waypost.sim.net.crowd import Crowd
 from waypost.sim.net.host import Host
+from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger
 from waypost.sim.net.stranger import Stranger
 from waypost.sim.net.verdict import Verdict
@@ -120,10 +121,19 @@ class NetWorld(Stage[Machine]):
         return tuple(routes)
 
     def ack_addresses_of(self, host: Host) -> frozenset[tuple[bytes, str]]:
-        """Those that messages go to by way of the machine in the middle may acknowledge without it."""
-        via = self.swarm.via
-        is_far = bool(via) and host.name != via
-        return frozenset((other.guid, other.address) for other in self.hosts if is_far and other.name != via)
+        """The addresses that an administrator admits, because no name leads to them: see `Changes.is_told`."""
+        admitted = [] if Fault.INSIDERS not in self.hostility.faults else self.crowd.addresses
+        return frozenset((NULL_GUID, address) for address in admitted) | frozenset(
+            (other.guid, address)
+            for other in self.hosts
+            if self.changes.is_told(host.name, other.name)
+            for address in other.addresses
+        )
+
+    def relays_of(self, host: Host) -> Relays:
+        """Those by way of which acknowledgments may come though messages go another way."""
+        names = [name for name in self.changes.relays if name != host.name] if self.changes.has_reroutes else []
+        return Relays(frozenset(self._by_name[name].guid for name in names))
 
     # What happens.
 
