@@ -446,3 +446,39 @@ def test_a_connection_that_lives_is_not_taken_for_dead() -> None:
     place.fabric.wires.find_dead()
     place.settle()
     assert place.b.took() == []
+
+
+def test_a_machine_with_two_addresses_is_reached_at_both(place: Place) -> None:
+    c = Host("c", "10.0.0.3")
+    place.fabric.add(c, "c", addresses=("10.0.0.3", "10.1.0.3"))
+    place.fabric.carry(place.a, Resolve(1, "C"))
+    for number, address in enumerate(("10.0.0.3", "10.1.0.3")):
+        place.fabric.carry(place.a, Connect(number, address, 1801))
+    place.settle()
+    assert ("resolved", 1, ("10.0.0.3", "10.1.0.3")) in place.a.heard
+    assert c.took() == [("accept", "10.0.0.1")] * 2
+
+
+def test_a_machine_that_moves_is_found_at_its_new_address_alone(place: Place) -> None:
+    place.open()
+    place.fabric.move(place.b, "10.0.0.2", "10.2.0.1")
+    place.fabric.carry(place.a, Resolve(7, "b"))
+    place.settle()
+    assert lost(place.a, 1)
+    assert lost(place.b, 101)
+    assert ("resolved", 7, ("10.2.0.1",)) in place.a.heard
+    place.fabric.carry(place.a, Connect(2, "10.0.0.2", 1801))
+    place.fabric.carry(place.a, Connect(3, "10.2.0.1", 1801))
+    place.settle()
+    assert ("connect_failed", 2, "the connection timed out") in place.a.heard
+    assert ("connected", 3) in place.a.heard
+    assert place.fabric.is_known("10.0.0.2")
+
+
+def test_a_machine_without_names_can_connect_and_is_known_to_nobody(place: Place) -> None:
+    stranger = Host("x", "10.66.0.1")
+    place.fabric.lodge(stranger)
+    place.fabric.carry(stranger, Connect(1, "10.0.0.2", 1801))
+    place.settle()
+    assert place.b.took() == [("accept", "10.66.0.1")]
+    assert not place.fabric.is_known("10.66.0.1")

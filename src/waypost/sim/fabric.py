@@ -5,7 +5,7 @@ the facts of `Node.network` in events of the world. When the world heals, nothin
 connection that fell silent before stays silent, as those at its ends have to find out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from waypost.node.effects import Close, Connect, HoldReading, Resolve, SendDatagram, Write
@@ -32,20 +32,40 @@ class Fabric(Generic[E]):
         self._machines: Final[list[E]] = []
         self._by_address: Final[dict[str, E]] = {}
         self._hosts: Final[dict[str, tuple[str, ...]]] = {}
+        self._known: Final[set[str]] = set()
         # Until when the machines with these two names are cut off from each other.
         self._cut_until: Final[dict[frozenset[str], float]] = {}
         self._last_port = _FIRST_PORT
         self.wires: Final[Wires[E]] = Wires(world, faults, self._by_address.get, self._held_until)
 
-    def add(self, machine: E, *hosts: str) -> None:
-        """A machine, and the names by which others find its address."""
+    def add(self, machine: E, *hosts: str, addresses: Sequence[str] = ()) -> None:
+        """A machine, and the names by which others find its addresses. It has one unless they are given."""
+        addresses = addresses or (machine.address,)
         self._machines.append(machine)
+        self._by_address.update((address, machine) for address in addresses)
+        self._known.update(addresses)
+        self._hosts.update((host.casefold(), tuple(addresses)) for host in hosts)
+
+    def move(self, machine: E, address: str, moved: str) -> None:
+        """One address becomes another. Connections do not move with it."""
+        del self._by_address[address]
+        self._by_address[moved] = machine
+        self._known.add(moved)
+        for host, addresses in self._hosts.items():
+            self._hosts[host] = tuple(moved if each == address else each for each in addresses)
+        self.wires.break_all(machine)
+
+    def lodge(self, machine: E) -> None:
+        """A machine that nobody has a name for, and that is never cut off."""
         self._by_address[machine.address] = machine
-        self._hosts.update((host.casefold(), (machine.address,)) for host in hosts)
 
     def went_down(self, machine: E) -> None:
         """To be told whenever the process of a machine ends."""
         self.wires.went_down(machine)
+
+    def is_known(self, host: str) -> bool:
+        """Whether a machine that has names has this one, or has or had this address."""
+        return host.casefold() in self._hosts or host in self._known
 
     def strike(self) -> None:
         """With each operation, perhaps, two machines are cut off from each other for a while."""

@@ -7,8 +7,7 @@ from typing import Final
 from waypost.node import node, remote, reserves, scans
 from waypost.sim.marks import Marks
 from waypost.sim.net.eager import eager_windows
-from waypost.sim.net.marks import NET_SOMETIMES
-from waypost.sim.net.swarm import NetSwarm
+from waypost.sim.net.marks import net_sometimes
 from waypost.sim.net.world import NetWorld
 from waypost.sim.patches import Patch, patched
 from waypost.sim.planting import Mutant
@@ -69,18 +68,20 @@ def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:
 
 def new_marks(nodes: int) -> Marks:
     """What worlds of so many machines have to reach."""
-    return Marks() if nodes == 1 else Marks(NET_SOMETIMES)
+    return Marks() if nodes == 1 else Marks(net_sometimes())
 
 
 def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
     drawn = world.swarm
     limits: tuple[Patch, ...] = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
-    if isinstance(drawn, NetSwarm):
-        limits = *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
-        return (*limits, *eager_windows(drawn.eager)) if drawn.eager else limits
+    if isinstance(world, NetWorld):
+        eager = world.swarm.eager
+        limits = *limits, Patch(session, "LAST_NUMBER", world.swarm.last_number), *world.hostility.patches()
+        return (*limits, *eager_windows(eager)) if eager else limits
+    drawn = world.swarm
     limits = *limits, Patch(node, "PURGE_PART", drawn.purge_part)
-    if isinstance(world, World) and world.bulk is not None:
+    if world.bulk is not None:
         limits = *limits, *world.bulk_limits.patches()
-    if isinstance(world, World) and world.lounge is not None:
+    if world.lounge is not None:
         return *limits, Patch(remote, "BIND_SECONDS", world.lounge.swarm.patience.bind)
     return limits

@@ -110,6 +110,13 @@ class Wires(Generic[E]):
             if not is_silent:
                 self._lose(peer)
 
+    def break_all(self, machine: E) -> None:
+        """Every connection of the machine breaks, and both ends find out."""
+        for end in [end for end in self._ends.values() if end.machine is machine and end.peer is not None]:
+            assert end.peer is not None
+            self._lose(end)
+            self._lose(end.peer)
+
     def _end(self, machine: E, number: int) -> End[E]:
         end = self._ends[machine.name, number] = End(machine, number)
         return end

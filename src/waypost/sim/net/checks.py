@@ -10,6 +10,7 @@ from waypost.sim.marks import Marks
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
+    from waypost.sim.net.host import Host
     from waypost.sim.net.ledger import Ledger
 
 
@@ -98,5 +99,11 @@ def mark(node: Node, marks: Marks) -> None:
             marks.sometimes("messages of transactions sent again after the second wait")
 
 
-def outgoing_messages(node: Node) -> list[tuple[OutgoingQueue, int]]:
-    return [(queue, each) for queue in node.manager.collection.outgoing.values() for each in queue.positions]
+def honest_outgoing(host: "Host") -> list[OutgoingQueue]:
+    """The outgoing queues that lead to hosts of the world. What strangers ask for goes where nobody is."""
+    outgoing = host.node.manager.collection.outgoing.items()
+    return [queue for name, queue in outgoing if host.world.is_of_a_host(name)]
+
+
+def outgoing_messages(host: "Host") -> list[tuple[OutgoingQueue, int]]:
+    return [(queue, each) for queue in honest_outgoing(host) for each in queue.positions]

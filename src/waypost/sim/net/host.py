@@ -16,12 +16,14 @@ from waypost.node.effects import Close, Commit, Effect, Failure, HoldReading, No
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
+from waypost.node.turns import Work
 from waypost.sim.client import Ask, Client, Result
 from waypost.sim.clock import Clock
 from waypost.sim.drive import Drive
 from waypost.sim.net import checks
 from waypost.sim.net.desk import NetDesk
 from waypost.sim.net.inbox import Inbox
+from waypost.sim.net.marks import ENDS
 from waypost.sim.violation import Violation
 from waypost.sim.words import Word
 from waypost.store.port import Batch
@@ -37,16 +39,6 @@ _LATE: Final = 0.001
 _NEVER: Final = float("inf")
 _WALL: Final = 1.7e9
 
-# Reasons of the log that are marks.
-_ENDS: Final = {
-    "the other side does not acknowledge what was sent": "a session closed because nothing was acknowledged",
-    "the session was idle": "a session closed because it was idle",
-    "the session was not set up in time": "a session that was not set up in time",
-    "the numbers of the session are used up": "a session recycled",
-    "there is no room for its messages": "a session refused because there is no room",
-    "the host does not answer a ping, or would refuse a session": "a ping that was not answered",
-}
-
 
 class Host:
     """`life` counts the starts and the ends: what was planned in an earlier one does not happen."""
@@ -60,7 +52,9 @@ class Host:
         self.swarm: Final[NetSwarm] = world.swarm
         self.rng: Final[Random] = world.rng
         self.name: Final = self.swarm.hosts[number]
-        self.address: Final = f"10.0.0.{number + 1}"
+        # Where it can be reached, and from where it connects now.
+        self.addresses = world.changes.addresses(number)
+        self.address = self.addresses[0]
         rng = self.rng
         self.guid: Final = rng.randbytes(16)
         skew, rate = rng.choice(((0.0, 0.0), (3.0, 0.02)))
@@ -73,6 +67,8 @@ class Host:
         # How many messages came over the network, in all lives before this one, and until the last batch.
         self.received_before = 0
         self.received_at_commit = 0
+        # Those of strangers in this life, which no promise counts.
+        self._strange = 0
         self._is_new = True
         self._requests: dict[int, tuple[Client[Host], Ask]] = {}
         self._tick_at = _NEVER
@@ -98,8 +94,8 @@ class Host:
 
     @property
     def messages_received(self) -> int:
-        """In all lives."""
-        return self.received_before + self.network.statistics.messages_received
+        """In all lives, but for those of strangers."""
+        return self.received_before + self.network.statistics.messages_received - self._strange
 
     @property
     def unanswered(self) -> str:
@@ -137,16 +133,18 @@ class Host:
         settings = Settings(
             self.name,
             f"{self.name}.example.org",
-            frozenset({self.address}),
+            frozenset(self.addresses),
             quota=self.swarm.quota,
             transfer=replace(self.swarm.transfer, ack_addresses=self.world.ack_addresses_of(self)),
             routes=self.world.routes_of(self),
+            relays=self.world.relays_of(self),
         )
         try:
             self.node = Node(self.drive.store, settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"{self.name} does not start on its own store: {error}") from error
         self._desk = NetDesk(self.node)
+        self._strange = 0
         self.received_at_commit = self.received_before
         checks.check_start(self.node, self.name, self.world.ledger)
         self._schedule_tick(now)
@@ -255,11 +253,19 @@ class Host:
         self._tick_if_due(self.now)
         self._end_turn()
 
+    def moved(self, addresses: list[str], address: str) -> None:
+        """The machine has other addresses now."""
+        self.addresses, self.address = addresses, address
+        if self.is_up:
+            self.tell(lambda now: self.network.addresses_changed(frozenset(addresses), now))
+
     # What the network tells.
 
     def accept(self, address: str) -> int | None:
         self._tick_if_due(self.now)
         number = self.network.accept(address, self.now)
+        if number is not None:
+            self.world.crowd.accepted(self, number, address)
         self._end_turn()
         return number
 
@@ -271,10 +277,21 @@ class Host:
 
     def data_received(self, connection: int, data: bytes) -> None:
         """What has come waits for the turn of its connection."""
+        if self.world.crowd.is_stranger(self, connection):
+            self.world.crowd.heard(self, connection, data)
         self._inbox.came(connection, data)
+
+    def take(self, connection: int, data: bytes, now: Now, most: int) -> Work:
+        """The turn of the connection has come. Messages of strangers are counted apart."""
+        before = self.messages_received
+        work = self.network.data_received(connection, data, now, most)
+        if self.world.crowd.is_stranger(self, connection):
+            self._strange += self.messages_received - before
+        return work
 
     def connection_lost(self, connection: int) -> None:
         self._inbox.lost(connection)
+        self.world.crowd.connection_lost(self)
 
     def writing_paused(self, connection: int) -> None:
         self.tell(lambda now: self.network.writing_paused(connection, now))
@@ -365,8 +382,8 @@ class Host:
                 self.world.fabric.carry(self, effect)
 
     def _mark_end(self, reason: str) -> None:
-        if reason in _ENDS:
-            self.world.marks.sometimes(_ENDS[reason])
+        if reason in ENDS:
+            self.world.marks.sometimes(ENDS[reason])
 
     def _answered(self, request: int, status: HResult, value: object) -> None:
         asked = self._requests.pop(request, None)

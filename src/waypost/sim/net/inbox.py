@@ -91,7 +91,7 @@ class Inbox:
     def _work(self, connection: int, most: int) -> Callable[[Now], None]:
         def look_at(now: Now) -> None:
             data = b"" if connection in self._left else self._data.pop(connection, b"")
-            work = self._host.network.data_received(connection, data, now, most)
+            work = self._host.take(connection, data, now, most)
             (self._left.add if work.left else self._left.discard)(connection)
             self._count(connection, work.done)
             # One that is held is told to go on.

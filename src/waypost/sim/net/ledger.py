@@ -18,18 +18,15 @@ from typing import TYPE_CHECKING, Final
 from waypost.core.message import Message
 from waypost.core.stored_message import is_transactional, sequence_of
 from waypost.node.application import ReadOptions
-from waypost.node.message_records import message_of
 from waypost.node.node import Node
 from waypost.sim.client import Ask, Result
 from waypost.sim.marks import Marks
-from waypost.sim.net.roles import OUTGOING, role_of
-from waypost.sim.net.sequence_facts import sequence_facts
+from waypost.sim.net.facts import DEAD, JOURNAL, Facts, Place, Put, facts_of
+from waypost.sim.net.roles import OUTGOING
 from waypost.sim.net.words import ADMIN, Letter
 from waypost.sim.violation import Violation
 from waypost.store import keys
-from waypost.store.port import Action, Batch, Table
-from waypost.store.records import SequenceRecord
-from waypost.wire.format_names import Suffix
+from waypost.store.port import Batch
 from waypost.wire.message_class import MessageClass, is_negative_ack
 
 if TYPE_CHECKING:
@@ -37,35 +34,9 @@ if TYPE_CHECKING:
 
 MARK: Final = re.compile(rb"<uid (\d{6})>")
 
-# The number of a queue, and a LookupIdentifier in it.
-Place = tuple[int, int]
-
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 _RECEIVES: Final = ("receive", "receive_many")
-JOURNAL: Final = ";journal"
-DEAD: Final = (";deadletter", ";deadxact")
-_SYSTEM: Final = {Suffix.JOURNAL: JOURNAL, Suffix.DEADLETTER: DEAD[0], Suffix.DEADXACT: DEAD[1]}
-
-
-@dataclass(slots=True)
-class Put:
-    """A message that a batch writes. `role` is what its queue is; `counts` how many had come before and after."""
-
-    place: Place
-    role: str
-    message: Message
-    counts: tuple[int, int]
-
-
-@dataclass(slots=True)
-class Facts:
-    """What a batch says. An end of `gone` is a place behind the last one."""
-
-    puts: list[Put] = field(default_factory=list)
-    gone: list[tuple[Place, Place]] = field(default_factory=list)
-    sequences: list[tuple[bytes, SequenceRecord]] = field(default_factory=list)
-    forgotten: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -197,24 +168,7 @@ class Ledger:
         return {place: letter for place, (_, letter) in self.books[host].places.items()}
 
     def submitted(self, host: str, batch: Batch, node: Node, counts: tuple[int, int]) -> None:
-        facts = Facts()
-        manager = node.manager
-        system = {queue.number: _SYSTEM[suffix] for suffix, queue in manager.system_queues.items()}
-        for action, table, key, value in batch.operations:
-            if table is Table.MESSAGES:
-                if action is Action.PUT:
-                    place = _place(key)
-                    role = system.get(place[0]) or role_of(manager.collection.by_number.get(place[0]))
-                    facts.puts.append(Put(place, role, message_of(value, place[1]), counts))
-                else:
-                    end = (place := _place(key))[0], place[1] + 1
-                    facts.gone.append((place, end if action is Action.DELETE else _place(value)))
-            elif table is Table.SEQUENCES:
-                if action is Action.PUT:
-                    facts.sequences += sequence_facts(key, value)
-                else:
-                    facts.forgotten.append((key, value if action is Action.DELETE_RANGE else key + b"\xff" * 5))
-        self.books[host].pending.append(facts)
+        self.books[host].pending.append(facts_of(batch, node, counts))
 
     def durable(self, host: str, count: int) -> None:
         """The first batches that were submitted and were not durable are so now."""
@@ -267,6 +221,7 @@ class Ledger:
         uid = self._numbers.setdefault((host, sequence_id.value, number), letter.uid)
         if uid != letter.uid:
             raise Violation(f"{letter} and <{uid}> have the same place {number} in a sequence of {host}")
+        letter.place = sequence_id.value, number, message.identifier.ordinal
 
     def _arrived(self, host: str, books: Books, letter: Letter, counts: tuple[int, int]) -> None:
         if letter.is_transactional:
@@ -297,7 +252,7 @@ class Ledger:
             raise Violation(f"{letter} is {letter.journaled} times in source journals, now in that of {host}")
         if not letter.is_transactional:
             return
-        if not letter.consumed:
+        if not letter.consumed and not letter.is_lied_about:
             raise Violation(f"{letter} is in the source journal, and nobody has received it")
         if letter.ends != self.books[host].ends:
             self._marks.sometimes("a FinalAck after its sender had started again")
@@ -385,7 +340,3 @@ class Ledger:
             raise Violation(f"{ack.name} came for {letter}, and there is no reason for that")
         if is_single and is_negative and _RECEIVED in letter.acks.values() and not letter.may_expire:
             raise Violation(f"{letter} was received by its acknowledgments, and was not")
-
-
-def _place(key: bytes) -> Place:
-    return keys.queue_id_of(key), int.from_bytes(key[8:16].ljust(8, b"\0"), "big")

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from waypost.sim.net.hostility import SWITCHED_ON, Fault
+
 NET_SOMETIMES: Final = (
     "a crash between durable and reported",
     "a crash with batches that are not durable",
@@ -43,3 +45,38 @@ NET_SOMETIMES: Final = (
     "an express message lost in a restart",
     "a receive lost in a crash",
 )
+
+# Reasons of the log that are marks.
+ENDS: Final = {
+    "the other side does not acknowledge what was sent": "a session closed because nothing was acknowledged",
+    "the session was idle": "a session closed because it was idle",
+    "the session was not set up in time": "a session that was not set up in time",
+    "the numbers of the session are used up": "a session recycled",
+    "there is no room for its messages": "a session refused because there is no room",
+    "the host does not answer a ping, or would refuse a session": "a ping that was not answered",
+}
+
+FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
+    Fault.FORGED_ACKS: (
+        "an OrderAck of a stranger for a message that was sent",
+        "an OrderAck of a stranger for a message that was not sent",
+        "a FinalAck of a stranger for a message that was sent",
+        "a FinalAck of a stranger for a message that was not sent",
+        "an acknowledgment of a stranger for no message",
+    ),
+    Fault.INSIDERS: ("a FinalAck of an admitted stranger for a message that was not sent",),
+    Fault.FAR_SEQUENCES: ("a sequence of a stranger years ahead",),
+    Fault.NEAR_SEQUENCES: ("a sequence of a stranger a minute ahead",),
+    Fault.NEW_SEQUENCES: ("a new sequence of a stranger",),
+    Fault.IDENTIFIERS: ("a flood of a stranger",),
+    Fault.ADMINISTRATION: ("an administration queue of a stranger",),
+    Fault.THEFT: ("a FinalAck that a stranger has taken",),
+    Fault.TURNS: ("a host that goes on from its other address",),
+    Fault.MOVES: ("a host that has moved",),
+    Fault.REROUTES: ("a way that has changed",),
+}
+
+
+def net_sometimes() -> tuple[str, ...]:
+    """With what the faults lead to that worlds may have."""
+    return *NET_SOMETIMES, *(mark for fault, marks in FAULT_MARKS.items() if SWITCHED_ON[fault] for mark in marks)

@@ -14,15 +14,21 @@ from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue
 from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
+from waypost.node.incoming import Incoming
+from waypost.node.network import admission
+from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
+from waypost.node.network.judging import Judging
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.sim.patches import Patch, patched
 from waypost.sim.planting import Mutant, instead, nothing
+from waypost.transfer import believing
+from waypost.transfer.believing import APPLY, Verdict, Written
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.in_flight import InFlight, Sent
 from waypost.transfer.links import Link
@@ -189,6 +195,27 @@ def _delivered_instead(_await_final_ack: Any) -> Callable[[FinalAcks, OutgoingQu
     return impatient
 
 
+def _of_one(_peer_of: Any) -> Callable[[str], str]:
+    """Whoever sends, and from wherever, is the same."""
+    return lambda _address: "192.0.2.1"
+
+
+def _always(_original: Any) -> Callable[..., bool]:
+    return lambda *_, **__: True
+
+
+def _as_written(_written: Any) -> Callable[..., Written]:
+    return lambda *_: Written.YES
+
+
+def _as_of_the_destination(_judge_sender: Any) -> Callable[..., Verdict]:
+    return lambda *_, **__: APPLY
+
+
+def _unread(_read: Any) -> Callable[..., None]:
+    return lambda *_: None
+
+
 def _mutant(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
     return Mutant(name, mistake, patches, _NODES)
 
@@ -306,5 +333,31 @@ NET_MUTANTS: Final = (
         "takes what was sent on a lost session for delivered",
         instead(Outbox, "start_again", nothing),
     ),
+    _mutant(
+        "acks-from-anywhere",
+        "believes acknowledgments whatever address they come from",
+        instead(Judging, "_is_admitted", _always),
+    ),
+    _mutant(
+        "acks-of-anybody",
+        "believes acknowledgments whoever makes and brings them",
+        instead(believing, "_judge_sender", _as_of_the_destination),
+    ),
+    _mutant(
+        "acks-of-unsent-messages",
+        "believes acknowledgments of messages that were never written to a session",
+        instead(Judging, "_written", _as_written),
+    ),
+    _mutant(
+        "sequences-forgotten",
+        "knows no sequence that is not in memory",
+        instead(Incoming, "_read", _unread),
+    ),
+    _slow(
+        "sequences-of-one-address",
+        "lets the sequence of a stranger move that of the source",
+        instead(admission, "peer_of", _of_one),
+    ),
+    _slow("sequences-years-ahead", "lets a sequence begin years ahead", instead(Admission, "_is_ahead", _never)),
     _slow("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
 )

@@ -41,7 +41,7 @@ class Verdict:
         if host.swarm.quota == UNLIMITED:
             # Without room for it, a FinalAck is never sent (MS-MQQB 3.1.7.17).
             own.append(manager.awaiting_final_ack)
-        for queue in (*manager.collection.outgoing.values(), *filter(None, own)):
+        for queue in (*checks.honest_outgoing(host), *filter(None, own)):
             for lookup_id in queue.positions:
                 if queue.positions.state(lookup_id) is PositionState.DELETED:
                     continue
@@ -60,8 +60,10 @@ class Verdict:
             checks.check_counts(host.node, host.name)
             checks.check_rest(host.node, host.name)
         for host in self._hosts:
-            if is_quiet and host.network.sessions:
-                raise Violation(f"{host.name} has sessions that nobody needs: {host.network.sessions}")
+            is_known = host.world.fabric.is_known
+            needless = [address for each in host.network.sessions if is_known(address := each.remote_qm_address)]
+            if is_quiet and needless:
+                raise Violation(f"{host.name} has sessions that nobody needs, with {needless}")
             if host.network.statistics.messages_rejected:
                 self._marks.sometimes("a message that was rejected")
         for letter in self._ledger.letters.values():

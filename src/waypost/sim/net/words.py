@@ -131,6 +131,10 @@ class Letter(Word):
     order: tuple[int, int] | None = None
     is_accepted: bool = False
     is_aborted: bool = False
+    # TxSequenceID and TxSequenceNumber that its source gave it, and the number of the message there.
+    place: tuple[int, int, int] | None = None
+    # Somebody who is believed has said that it was received or refused, before it was sent.
+    is_betrayed: bool = False
     # The hosts where it was durable, in this order, and how often it was in its queue and left it.
     seen_at: dict[str, None] = field(default_factory=dict)
     reached: int = 0
@@ -164,7 +168,16 @@ class Letter(Word):
     @property
     def is_sure(self) -> bool:
         """Whether nothing but a crash can keep it from its queue, and from whoever receives it."""
-        return self.plan.is_sure and self.fits and not self.may_expire
+        return self.plan.is_sure and self.fits and not self.may_expire and not self.is_lied_about
+
+    @property
+    def wants_final_ack(self) -> bool:
+        return self.is_transactional and (self.positive_journaling or self.negative_journaling)
+
+    @property
+    def is_lied_about(self) -> bool:
+        """Whether its source had to believe what is not true."""
+        return self.is_betrayed and self.on_wire > 0
 
     @property
     def body(self) -> bytes:

@@ -131,6 +131,9 @@ def healer(client: Client[Host]) -> Script:
     host = client.machine
     yield Ask("abort_all")
     yield Ask("resume_all")
+    for other in host.world.hosts:
+        if other is not host and host.world.changes.has_moves:
+            yield Ask("admit_address", (other.guid, other.address))
     plans = [plan for plan in host.world.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:

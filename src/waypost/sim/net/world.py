@@ -1,22 +1,28 @@
 """A world of several machines on one network, and what happens to them."""
 
+from random import Random
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID, guid_text
-from waypost.routing.routes import Route
+from waypost.routing.routes import Relays, Route
 from waypost.sim.client import Client
 from waypost.sim.fabric import Fabric
 from waypost.sim.marks import Marks
-from waypost.sim.net import checks, swarm
+from waypost.sim.net import checks, hostility, swarm
+from waypost.sim.net.changes import Changes
+from waypost.sim.net.crowd import Crowd
 from waypost.sim.net.host import Host
+from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger
+from waypost.sim.net.stranger import Stranger
 from waypost.sim.net.verdict import Verdict
 from waypost.sim.net.watch import Watch
 from waypost.sim.net.words import ADMIN, QueuePlan
 from waypost.sim.net.workloads import SCRIPTS, healer, setup
 from waypost.sim.stage import Stage
 from waypost.sim.violation import Violation
+from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 
 # When everybody waits for something that does not come, the healing tells.
 _MAX_TIME: Final = 300.0
@@ -34,10 +40,17 @@ _OFTEN: Final = 5
 _INTERVAL: Final = 50
 
 
-class NetWorld(Stage[Host]):
+Machine = Host | Stranger
+
+
+class NetWorld(Stage[Machine]):
     def __init__(self, seed: int, marks: Marks, nodes: int) -> None:
         super().__init__(seed, marks)
-        self.swarm: Final = swarm.draw(self.rng, nodes)
+        drawn = swarm.draw(self.rng, nodes)
+        # Strangers have their own chance: a world without them is the same as if there were none anywhere.
+        chance = Random(f"strangers of {seed}")
+        self.hostility: Final = hostility.draw(chance, drawn)
+        self.swarm: Final = self.hostility.adapted(drawn)
         self.admins: Final = tuple(QueuePlan(host, ADMIN) for host in self.swarm.hosts)
         self.ledger: Final = Ledger(
             self.swarm.hosts,
@@ -45,14 +58,19 @@ class NetWorld(Stage[Host]):
             history=self.swarm.transfer.duplicate_history_size,
             is_quota_limited=self.swarm.quota != UNLIMITED,
         )
-        self.fabric: Final[Fabric[Host]] = Fabric(self, self.swarm.faults)
+        self.fabric: Final[Fabric[Machine]] = Fabric(self, self.swarm.faults)
+        self.changes: Final[Changes] = Changes(self, chance)
         self.hosts: Final = [Host(number, self) for number in range(nodes)]
         self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks)
         self._by_name: Final = {host.name: host for host in self.hosts}
+        self.crowd: Final = Crowd(self, chance)
         self._fixed_names: Final[dict[tuple[str, QueuePlan], str]] = {}
         self._looks = 0
 
     # What everybody in the world knows.
+
+    def host(self, name: str) -> Host:
+        return self._by_name[name]
 
     def plans_of(self, host: str) -> list[QueuePlan]:
         return [plan for plan in (*self.swarm.plans, *self.admins) if plan.host == host]
@@ -66,8 +84,8 @@ class NetWorld(Stage[Host]):
         queue = host.node.manager.queues.get(plan.path)
         if form < 0.5 and queue is not None and source != plan.host:
             return f"PRIVATE={guid_text(host.guid)}\\{queue.private_queue_number:08x}"
-        if form < 0.7:
-            return f"DIRECT=TCP:{host.address}\\PRIVATE$\\{plan.key}"
+        if form < 0.7 and not self.changes.has_moves:
+            return f"DIRECT=TCP:{host.addresses[0]}\\PRIVATE$\\{plan.key}"
         return self.own_name(plan)
 
     def fixed_name(self, source: str, plan: QueuePlan) -> str:
@@ -77,38 +95,55 @@ class NetWorld(Stage[Host]):
             self._fixed_names[key] = self.any_name(source, plan)
         return self._fixed_names[key]
 
+    def is_of_a_host(self, name: FormatName) -> bool:
+        """Whether a queue with this name is one of a host."""
+        if isinstance(name, PrivateFormatName):
+            return any(host.guid == name.computer_guid for host in self.hosts)
+        return isinstance(name, DirectFormatName) and self.fabric.is_known(name.address)
+
     def path(self, source: str, plan: QueuePlan, name: str) -> tuple[str, ...]:
-        """The hosts through which a message goes."""
+        """The hosts through which a message goes, or may go."""
         if source == plan.host:
             return (source,)
-        via = self.swarm.via
-        if name.startswith("PRIVATE=") and via and via not in (source, plan.host):
-            return source, via, plan.host
-        return source, plan.host
+        relays = self.changes.relays
+        if not name.startswith("PRIVATE=") or source in relays or plan.host in relays:
+            return source, plan.host
+        return source, *relays, plan.host
 
     def routes_of(self, host: Host) -> tuple[Route, ...]:
-        via = self.swarm.via
+        via, relays = self.changes.via, self.changes.relays
         middle = self._by_name[via].guid if via else NULL_GUID
         routes = []
         for other in self.hosts:
             if other is not host:
-                is_direct = not via or via in (host.name, other.name)
+                is_direct = not via or host.name in relays or other.name in relays
                 routes.append(Route(other.guid, other.name) if is_direct else Route(other.guid, via=middle))
         return tuple(routes)
 
     def ack_addresses_of(self, host: Host) -> frozenset[tuple[bytes, str]]:
-        """Those that messages go to by way of the machine in the middle may acknowledge without it."""
-        via = self.swarm.via
-        is_far = bool(via) and host.name != via
-        return frozenset((other.guid, other.address) for other in self.hosts if is_far and other.name != via)
+        """The addresses that an administrator admits, because no name leads to them: see `Changes.is_told`."""
+        admitted = [] if Fault.INSIDERS not in self.hostility.faults else self.crowd.addresses
+        return frozenset((NULL_GUID, address) for address in admitted) | frozenset(
+            (other.guid, address)
+            for other in self.hosts
+            if self.changes.is_told(host.name, other.name)
+            for address in other.addresses
+        )
+
+    def relays_of(self, host: Host) -> Relays:
+        """Those by way of which acknowledgments may come though messages go another way."""
+        names = [name for name in self.changes.relays if name != host.name] if self.changes.has_reroutes else []
+        return Relays(frozenset(self._by_name[name].guid for name in names))
 
     # What happens.
 
     def run(self) -> None:
         """Raises Violation."""
-        self.trace.note(0.0, 0, self.swarm)
+        self.trace.note(0.0, 0, self.swarm, self.hostility)
         for host in self.hosts:
-            self.fabric.add(host, host.name, f"{host.name}.example.org")
+            self.fabric.add(host, host.name, f"{host.name}.example.org", addresses=host.addresses)
+        for stranger in self.crowd.strangers:
+            self.fabric.lodge(stranger)
         self._set_up()
         for number, (name, script) in enumerate(self.swarm.workloads):
             host = self._by_name[name]
@@ -146,6 +181,8 @@ class NetWorld(Stage[Host]):
         """At most one fault of a machine with an operation, and perhaps one of the network."""
         drawn = self.swarm
         self.fabric.strike()
+        self.crowd.strike()
+        self.changes.strike()
         host, fault = self.rng.choice(self.hosts), self.rng.random()
         if not host.is_up or fault >= drawn.crash + drawn.stop + drawn.full + drawn.jump:
             return
@@ -161,6 +198,7 @@ class NetWorld(Stage[Host]):
     def _heal(self) -> None:
         self.is_healing = True
         self.trace.note(self.time, 0, "healing begins")
+        self.crowd.leave()
         for host in self.hosts:
             host.heal(Client(f"{host.name}.healer", host, healer))
         verdict = Verdict(self.ledger, self.hosts, self.marks)
@@ -189,7 +227,7 @@ class NetWorld(Stage[Host]):
             self.step()
             if self.time >= look:
                 look = self.time + 1.0
-                if any(checks.outgoing_messages(host.node) for host in self.hosts):
+                if any(checks.outgoing_messages(host) for host in self.hosts):
                     busy = self.time
                 elif self.time - busy > 3 * self.swarm.transfer.idle_timeout_s:
                     return True

@@ -1,0 +1,173 @@
+"""What strangers do on a session: each attack is what one of them writes at once.
+
+They know what anybody can find out or guess, and guess right more often than not: GUIDs, names of queues, the places
+that messages have in their sequences.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from waypost.core.queues import AWAITING_FINAL_ACK
+from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, message, recoverable
+from waypost.sim.net.hostility import Fault
+from waypost.sim.net.roles import OUTGOING
+from waypost.sim.net.words import Letter, QueuePlan, format_name
+from waypost.wire.message_class import MessageClass
+from waypost.wire.user_header import UserHeader
+
+if TYPE_CHECKING:
+    from waypost.sim.net.host import Host
+    from waypost.sim.net.world import NetWorld
+
+MINUTE: Final = 60
+YEARS: Final = 10 * 365 * 86_400
+
+_CLASSES: Final = (
+    MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+    MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
+    MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
+)
+_SEQUENCES: Final = 12
+_QUEUES: Final = 40
+
+
+class Attacker:
+    """Whoever has a session with `host`, for which it claims to be `guid`."""
+
+    def __init__(self, world: "NetWorld", rng: Random, host: "Host", guid: bytes) -> None:
+        self._world: Final = world
+        self._rng: Final = rng
+        self._host: Final = host
+        self._guid: Final = guid
+
+    def strike(self, fault: Fault) -> bytes:
+        """What is written, or nothing if there is nothing to attack."""
+        return _ATTACKS[fault](self)
+
+    def forge_acks(self) -> bytes:
+        """For messages of the host that are on their way or wait for their FinalAck, and now and then for any place."""
+        rng = self._rng
+        letters = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
+        written = b""
+        for letter in rng.sample(letters, min(len(letters), rng.randint(1, 4))):
+            written += self._forged(letter)
+        return written or (self._guessed() if rng.random() < 0.3 else b"")
+
+    def betray(self) -> bytes:
+        """One whose address is admitted is believed, but only of messages that were sent."""
+        letters = [
+            letter
+            for letter in self._waiting(OUTGOING)
+            if not letter.on_wire and letter.wants_final_ack and self._world.host(letter.plan.host).guid == self._guid
+        ]
+        if not letters:
+            return b""
+        letter = self._rng.choice(letters)
+        letter.is_betrayed = True
+        assert letter.place is not None
+        return forged_final_ack(self._user(self._guid), self._host.guid, letter.place, self._rng.choice(_CLASSES))
+
+    def _waiting(self, *roles: str) -> list[Letter]:
+        """The messages of transactions of the host that are in queues of these roles there."""
+        host = self._host.name
+        return [
+            letter
+            for role, letter in self._world.ledger.books[host].places.values()
+            if role in roles and letter is not None and letter.place is not None and letter.source == host
+        ]
+
+    def _forged(self, letter: Letter) -> bytes:
+        rng, world = self._rng, self._world
+        assert letter.place is not None
+        destination = world.host(letter.plan.host).guid
+        liar = self._user(destination if rng.random() < 0.8 else self._guid)
+        sequence_id, number, _ = letter.place
+        if rng.random() < 0.4:
+            return forged_order_ack(liar, sequence_id, number)
+        return forged_final_ack(liar, self._host.guid, letter.place, rng.choice(_CLASSES))
+
+    def _guessed(self) -> bytes:
+        rng, host = self._rng, self._host
+        liar = self._user(rng.choice(self._world.hosts).guid)
+        sequence_id = int(host.now.wall) - rng.randint(0, 3) << 32 | rng.randint(1, 3)
+        if rng.random() < 0.5:
+            return forged_order_ack(liar, sequence_id, rng.randint(1, 4))
+        place = sequence_id, rng.randint(1, 4), rng.randint(1, 20)
+        return forged_final_ack(liar, host.guid, place, rng.choice(_CLASSES))
+
+    def jump_years(self) -> bytes:
+        return self._jump(YEARS)
+
+    def jump_a_minute(self) -> bytes:
+        return self._jump(MINUTE)
+
+    def _jump(self, seconds: int) -> bytes:
+        """A sequence ahead of the one in which a host sends, to a queue where messages of that host have come."""
+        known = [
+            letter
+            for letter in self._world.ledger.letters.values()
+            if letter.is_transactional
+            and letter.reached
+            and letter.is_sure
+            and letter.plan.host == self._host.name != letter.source
+        ]
+        if not known:
+            return b""
+        letter = self._rng.choice(known)
+        source = self._world.host(letter.source).guid
+        sequence_id = int(self._host.now.wall) + seconds << 32 | 1
+        name = format_name(letter.name)
+        return b"".join(
+            message(self._user(source), name, "a sequence of a stranger", sequence=(sequence_id, number))
+            for number in range(1, self._rng.randint(2, 4))
+        )
+
+    def begin_sequences(self) -> bytes:
+        """Of many sources that nobody knows, one message each."""
+        name = format_name(self._world.own_name(self._plan(is_transactional=True)))
+        sequence_id = int(self._host.now.wall) << 32 | 1
+        return b"".join(
+            message(self._user(self._rng.randbytes(16)), name, "a source that is new", sequence=(sequence_id, 1))
+            for _ in range(_SEQUENCES)
+        )
+
+    def flood(self) -> bytes:
+        """Many small messages together, each with an identifier that is to be remembered."""
+        rng = self._rng
+        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
+        source = rng.choice((self._guid, rng.randbytes(16)))
+        is_recoverable = rng.random() < 0.5
+        return b"".join(
+            message(recoverable(user) if is_recoverable else user, name, "one of many")
+            for user in [self._user(source) for _ in range(self._world.hostility.flood)]
+        )
+
+    def name_queues(self) -> bytes:
+        """Messages that ask for acknowledgments at many places where nobody is."""
+        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
+        nowhere = [f"TCP:192.0.2.{self._rng.randint(1, 254)}\\private$\\x" for _ in range(_QUEUES)]
+        return b"".join(
+            message(self._user(self._guid), name, "answer there", administration=queue) for queue in nowhere
+        )  # fmt: skip
+
+    def _plan(self, *, is_transactional: bool) -> QueuePlan:
+        plans = self._world.plans_of(self._host.name)
+        return next(plan for plan in plans if plan.transactional == is_transactional and plan.is_sure)
+
+    def _user(self, source: bytes) -> UserHeader:
+        rng = self._rng
+        return UserHeader(
+            source_queue_manager=source, message_id=rng.getrandbits(32), sent_time=int(self._host.now.wall)
+        )  # fmt: skip
+
+
+_ATTACKS: Final[dict[Fault, Callable[[Attacker], bytes]]] = {
+    Fault.FORGED_ACKS: Attacker.forge_acks,
+    Fault.INSIDERS: Attacker.betray,
+    Fault.FAR_SEQUENCES: Attacker.jump_years,
+    Fault.NEAR_SEQUENCES: Attacker.jump_a_minute,
+    Fault.NEW_SEQUENCES: Attacker.begin_sequences,
+    Fault.IDENTIFIERS: Attacker.flood,
+    Fault.ADMINISTRATION: Attacker.name_queues,
+}

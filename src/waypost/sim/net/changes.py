@@ -1,0 +1,90 @@
+"""Changes that befall honest hosts: other addresses, and other ways between them."""
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from waypost.sim.net.hostility import CHANGES, Fault
+
+if TYPE_CHECKING:
+    from waypost.sim.net.host import Host
+    from waypost.sim.net.world import NetWorld
+
+
+class Changes:
+    """`via` is the host by way of which others are reached now, `relays` those that may take this place.
+
+    A relay reaches everybody itself, so that no message goes in circles while some hosts know a new way and others the
+    old one. A host learns of it when it starts again.
+    """
+
+    def __init__(self, world: "NetWorld", rng: Random) -> None:
+        self._world: Final = world
+        self._rng: Final = rng
+        drawn = world.swarm
+        self._kinds: Final = [fault for fault in world.hostility.faults if fault in CHANGES]
+        self._moves = 0
+        self.via = drawn.via
+        self.relays: Final = [drawn.via] if drawn.via else []
+        if Fault.REROUTES in self._kinds:
+            others = [name for name in drawn.hosts if name != drawn.via]
+            # Somebody is left at both ends.
+            count = min(2, len(drawn.hosts) - 2) - len(self.relays)
+            self.relays.extend(rng.sample(others, max(count, 0)))
+
+    @property
+    def has_moves(self) -> bool:
+        return Fault.MOVES in self._kinds
+
+    @property
+    def has_reroutes(self) -> bool:
+        return Fault.REROUTES in self._kinds
+
+    def is_told(self, host: str, other: str) -> bool:
+        """Whether the settings of a host name the addresses of another.
+
+        Those to which messages go by way of others may acknowledge without them, and one with two addresses may do it
+        from that to which no message goes.
+        """
+        if Fault.TURNS in self._kinds or self.has_reroutes:
+            return host != other
+        return bool(self.via) and host not in (self.via, other) and other != self.via
+
+    def addresses(self, number: int) -> list[str]:
+        """Where the host with this number can be reached."""
+        first = f"10.0.0.{number + 1}"
+        return [first, f"10.1.0.{number + 1}"] if Fault.TURNS in self._kinds else [first]
+
+    def strike(self) -> None:
+        """With each operation, perhaps, something changes."""
+        world, rng = self._world, self._rng
+        if not self._kinds or not world.strikes(world.hostility.changes):
+            return
+        host = rng.choice(world.hosts)
+        match rng.choice(self._kinds):
+            case Fault.TURNS:
+                self._turn(host)
+            case Fault.MOVES:
+                self._move(host)
+            case _:
+                self._reroute()
+
+    def _turn(self, host: "Host") -> None:
+        host.address = next(each for each in (*host.addresses, *host.addresses) if each != host.address)
+        host.note(0, host.name, "goes on from", host.address)
+        self._world.marks.sometimes("a host that goes on from its other address")
+
+    def _move(self, host: "Host") -> None:
+        self._moves += 1
+        host.note(0, host.name, "moves")
+        self._world.fabric.move(host, host.address, moved := f"10.2.0.{self._moves}")
+        host.moved([moved if each == host.address else each for each in host.addresses], moved)
+        self._world.marks.sometimes("a host that has moved")
+
+    def _reroute(self) -> None:
+        world = self._world
+        self.via = self._rng.choice([each for each in ("", *self.relays) if each != self.via])
+        world.trace.note(world.time, 0, "the way goes by", self.via or "nobody")
+        for host in world.hosts:
+            if host.is_up and host.name not in self.relays:
+                host.later(self._rng.uniform(0.0, 1.0), host.stop)
+        world.marks.sometimes("a way that has changed")

@@ -1,0 +1,92 @@
+"""The strangers of a world together, and what of theirs has come to hosts."""
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from waypost.sim.net.attacks import MINUTE, YEARS
+from waypost.sim.net.hostility import Fault
+from waypost.sim.net.stranger import Stranger
+from waypost.wire.framing import Splitter
+from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.transactional_acks import FinalAck, OrderAck
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.sim.net.host import Host
+    from waypost.sim.net.world import NetWorld
+
+_MANY: Final = 20
+
+
+class Crowd:
+    """Reads what strangers write to hosts when it is there, to know what has really happened."""
+
+    def __init__(self, world: "NetWorld", rng: Random) -> None:
+        self._world: Final = world
+        self._rng: Final = rng
+        drawn = world.hostility
+        count = drawn.strangers if drawn.attacks or Fault.THEFT in drawn.faults else 0
+        self.strangers: Final = [Stranger(number + 1, world, rng) for number in range(count)]
+        self.addresses: Final = {stranger.address for stranger in self.strangers}
+        self._heard: Final[dict[tuple[str, int, int], Splitter]] = {}
+
+    def strike(self) -> None:
+        """With each operation, perhaps, one of them does something."""
+        if self.strangers and self._world.strikes(self._world.hostility.visits):
+            self._rng.choice(self.strangers).act()
+
+    def connection_lost(self, host: "Host") -> None:
+        """What has come to the host will come again: the time for whoever wants it to be taken for new."""
+        if Fault.IDENTIFIERS in self._world.hostility.faults and not self._world.is_healing:
+            for stranger in self.strangers:
+                stranger.flood(host)
+
+    def leave(self) -> None:
+        for stranger in self.strangers:
+            stranger.leave()
+
+    def accepted(self, host: "Host", connection: int, address: str) -> None:
+        if address in self.addresses:
+            self._heard[host.name, host.life, connection] = Splitter()
+
+    def is_stranger(self, host: "Host", connection: int) -> bool:
+        return (host.name, host.life, connection) in self._heard
+
+    def heard(self, host: "Host", connection: int, data: bytes) -> None:
+        packets = [decode_packet(each) for each in self._heard[host.name, host.life, connection].feed(data)]
+        for packet in packets:
+            mark = self._mark(host, packet)
+            if mark:
+                self._world.marks.sometimes(mark)
+        if sum(_is_plain(packet) for packet in packets) > _MANY:
+            self._world.marks.sometimes("a flood of a stranger")
+
+    def _mark(self, host: "Host", packet: Packet) -> str:
+        match packet:
+            case OrderAck(body=body):
+                return self._acked("an OrderAck", host, body.tx_sequence_id, body.tx_sequence_number)
+            case FinalAck(body=body):
+                return self._acked("a FinalAck", host, body.tx_sequence_id, body.tx_sequence_number)
+            case UserMessage(transaction=None):
+                return "an administration queue of a stranger" if packet.user.admin_queue is not None else ""
+            case UserMessage(transaction=header):
+                assert header is not None
+                ahead = (header.tx_sequence_id >> 32) - int(host.now.wall)
+                if ahead > YEARS // 2:
+                    return "a sequence of a stranger years ahead"
+                return (
+                    "a sequence of a stranger a minute ahead" if ahead > MINUTE // 2 else "a new sequence of a stranger"
+                )
+        return ""
+
+    def _acked(self, kind: str, host: "Host", sequence_id: int, number: int) -> str:
+        for letter in self._world.ledger.letters.values():
+            if letter.source == host.name and letter.place is not None and letter.place[:2] == (sequence_id, number):
+                if letter.is_betrayed and not letter.on_wire:
+                    return "a FinalAck of an admitted stranger for a message that was not sent"
+                return f"{kind} of a stranger for a message that was {'sent' if letter.on_wire else 'not sent'}"
+        return "an acknowledgment of a stranger for no message"
+
+
+def _is_plain(packet: Packet) -> bool:
+    return isinstance(packet, UserMessage) and packet.transaction is None and packet.user.admin_queue is None

@@ -1,0 +1,67 @@
+"""What a batch that goes to the disk of a host says: messages that come and go, and how far sequences are."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from waypost.core.message import Message
+from waypost.node.message_records import message_of
+from waypost.node.node import Node
+from waypost.sim.net.roles import role_of
+from waypost.sim.net.sequence_facts import sequence_facts
+from waypost.store import keys
+from waypost.store.port import Action, Batch, Table
+from waypost.store.records import SequenceRecord
+from waypost.wire.format_names import Suffix
+
+# The number of a queue, and a LookupIdentifier in it.
+Place = tuple[int, int]
+
+JOURNAL: Final = ";journal"
+DEAD: Final = (";deadletter", ";deadxact")
+_SYSTEM: Final = {Suffix.JOURNAL: JOURNAL, Suffix.DEADLETTER: DEAD[0], Suffix.DEADXACT: DEAD[1]}
+
+
+@dataclass(slots=True)
+class Put:
+    """A message that a batch writes. `role` is what its queue is; `counts` how many had come before and after."""
+
+    place: Place
+    role: str
+    message: Message
+    counts: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a batch says. An end of `gone` is a place behind the last one."""
+
+    puts: list[Put] = field(default_factory=list)
+    gone: list[tuple[Place, Place]] = field(default_factory=list)
+    sequences: list[tuple[bytes, SequenceRecord]] = field(default_factory=list)
+    forgotten: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+def facts_of(batch: Batch, node: Node, counts: tuple[int, int]) -> Facts:
+    """`counts`: how many messages had come over the network before, and with it."""
+    facts = Facts()
+    manager = node.manager
+    system = {queue.number: _SYSTEM[suffix] for suffix, queue in manager.system_queues.items()}
+    for action, table, key, value in batch.operations:
+        if table is Table.MESSAGES:
+            if action is Action.PUT:
+                place = _place(key)
+                role = system.get(place[0]) or role_of(manager.collection.by_number.get(place[0]))
+                facts.puts.append(Put(place, role, message_of(value, place[1]), counts))
+            else:
+                end = (place := _place(key))[0], place[1] + 1
+                facts.gone.append((place, end if action is Action.DELETE else _place(value)))
+        elif table is Table.SEQUENCES:
+            if action is Action.PUT:
+                facts.sequences += sequence_facts(key, value)
+            else:
+                facts.forgotten.append((key, value if action is Action.DELETE_RANGE else key + b"\xff" * 5))
+    return facts
+
+
+def _place(key: bytes) -> Place:
+    return keys.queue_id_of(key), int.from_bytes(key[8:16].ljust(8, b"\0"), "big")

@@ -1,0 +1,119 @@
+"""How hostile the surroundings of a networked world are: what strangers do there, and how its own hosts change."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from random import Random
+from typing import Final
+
+from waypost.core import delivery
+from waypost.core.queues import UNLIMITED
+from waypost.node import incoming
+from waypost.node.network import departures
+from waypost.sim.net.swarm import NetSwarm
+from waypost.sim.patches import Patch
+
+
+class Fault(Enum):
+    """What can be wrong beside machines and network. The value says it in the trace."""
+
+    FORGED_ACKS = "forged acknowledgments"
+    INSIDERS = "forged acknowledgments from an admitted address"
+    FAR_SEQUENCES = "sequences years ahead"
+    NEAR_SEQUENCES = "sequences a minute ahead"
+    NEW_SEQUENCES = "many new sequences"
+    IDENTIFIERS = "many messages"
+    ADMINISTRATION = "many administration queues"
+    THEFT = "acknowledgments that are taken away"
+    FEW_WAITING_ACKS = "room for few acknowledgments"
+    TURNS = "hosts with two addresses in turn"
+    MOVES = "hosts that move"
+    REROUTES = "ways that change"
+
+
+# Those that a world may have. One that is switched off is one that the engine does not withstand.
+SWITCHED_ON: Final[dict[Fault, bool]] = {
+    Fault.FORGED_ACKS: True,
+    Fault.INSIDERS: True,
+    Fault.FAR_SEQUENCES: True,
+    Fault.NEAR_SEQUENCES: True,
+    Fault.NEW_SEQUENCES: True,
+    Fault.IDENTIFIERS: False,
+    Fault.ADMINISTRATION: False,
+    Fault.THEFT: False,
+    Fault.FEW_WAITING_ACKS: False,
+    Fault.TURNS: True,
+    Fault.MOVES: True,
+    Fault.REROUTES: True,
+}
+
+# What strangers do.
+ATTACKS: Final = (
+    Fault.FORGED_ACKS,
+    Fault.INSIDERS,
+    Fault.FAR_SEQUENCES,
+    Fault.NEAR_SEQUENCES,
+    Fault.NEW_SEQUENCES,
+    Fault.IDENTIFIERS,
+    Fault.ADMINISTRATION,
+)
+# What becomes of honest hosts. With these a source may send from an address that its receiver has not met, which
+# anybody a little ahead of it shuts out: so nobody is a little ahead there.
+CHANGES: Final = (Fault.TURNS, Fault.MOVES, Fault.REROUTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Hostility:
+    """`visits` and `changes` are rates with each operation, `flood` is how many messages make a flood."""
+
+    faults: tuple[Fault, ...] = ()
+    strangers: int = 0
+    visits: float = 0.0
+    changes: float = 0.0
+    flood: int = 0
+
+    @property
+    def attacks(self) -> tuple[Fault, ...]:
+        return tuple(fault for fault in self.faults if fault in ATTACKS)
+
+    def adapted(self, swarm: NetSwarm) -> NetSwarm:
+        """What its settings bound is small enough to be reached.
+
+        What is sent again is where a flood does harm, so connections break often in a world with floods.
+        """
+        faults, transfer = swarm.faults, swarm.transfer
+        if Fault.IDENTIFIERS in self.faults:
+            faults = replace(faults, reset=max(faults.reset, 0.02))
+            size = max(min(transfer.duplicate_history_size, 50), 10)
+            transfer = replace(transfer, duplicate_history_size=size)
+        if Fault.NEW_SEQUENCES in self.faults:
+            transfer = replace(transfer, new_sequences_at_once=4, new_sequences_per_s=2.0)
+        return replace(swarm, faults=faults, transfer=transfer)
+
+    def patches(self) -> tuple[Patch, ...]:
+        """The limits of the engine that these faults reach, small enough to be reached."""
+        limits = {
+            Fault.NEW_SEQUENCES: Patch(incoming, "MAX_CACHED_SEQUENCES", 2),
+            Fault.ADMINISTRATION: Patch(delivery, "MAX_QUEUES_FOR_ACKS", 30),
+            Fault.FEW_WAITING_ACKS: Patch(departures, "MAX_WAITING_ACKS", 2),
+        }
+        return tuple(patch for fault, patch in limits.items() if fault in self.faults)
+
+
+def draw(rng: Random, swarm: NetSwarm) -> Hostility:
+    """A third of the worlds is friendly. Where there is little room for messages, strangers would take all of it."""
+    kinds = [fault for fault in Fault if SWITCHED_ON[fault] and rng.random() < 0.5]
+    strangers, visits, changes = rng.randint(1, 3), rng.choice((0.05, 0.15)), rng.choice((0.01, 0.03))
+    theme = rng.random()
+    # Whoever is admitted may say anything of what was sent.
+    forgers = rng.choice((Fault.FORGED_ACKS, Fault.INSIDERS))
+    if Fault.FORGED_ACKS in kinds and Fault.INSIDERS in kinds:
+        kinds.remove(forgers)
+    if theme < 0.3 or swarm.quota != UNLIMITED:
+        return Hostility()
+    if theme < 0.6:
+        kinds = [fault for fault in kinds if fault not in CHANGES]
+    elif any(fault in CHANGES for fault in kinds):
+        kinds = [fault for fault in kinds if fault is not Fault.NEAR_SEQUENCES]
+    # Small pieces take an event each.
+    flood = 60 if swarm.faults.segment > 200 else 10
+    return Hostility(tuple(kinds), strangers, visits, changes, flood)

@@ -1,0 +1,136 @@
+"""A stranger on the network: an address from which somebody opens sessions, under any GUID, and writes what it likes.
+
+It is a machine as the network knows machines, so what it writes comes late, in pieces, and is lost like everything
+else. It reads no more than it needs to know that its session is open, unless it is a thief: then it takes what hosts
+send to it, also where it is called, and acknowledges it.
+"""
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from waypost.node.effects import Close, Connect, Write
+from waypost.sim.net.attacks import Attacker
+from waypost.sim.net.forgeries import hello
+from waypost.sim.net.hostility import Fault
+from waypost.sim.net.visit import Visit
+from waypost.transfer.settings import SESSION_PORT
+
+if TYPE_CHECKING:
+    from waypost.sim.net.host import Host
+    from waypost.sim.net.world import NetWorld
+
+
+class Stranger:
+    """`life` never changes: nothing that happens to a stranger matters."""
+
+    life: Final = 1
+
+    def __init__(self, number: int, world: "NetWorld", rng: Random) -> None:
+        self.name: Final = f"stranger{number}"
+        self.address: Final = f"10.66.0.{number}"
+        self.is_up = True
+        self._world: Final = world
+        self._rng: Final = rng
+        self._guid: Final = rng.randbytes(16)
+        self._visits: Final[dict[int, Visit]] = {}
+        self._last = 0
+        self._is_thief: Final = Fault.THEFT in world.hostility.faults
+
+    def note(self, number: int, *words: object) -> None:
+        self._world.trace.note(self._world.time, number, *words)
+
+    def act(self) -> None:
+        """Begin a visit, go on with one, or end one."""
+        rng = self._rng
+        opened = [number for number, visit in self._visits.items() if visit.is_open]
+        if not opened or (len(self._visits) < 4 and rng.random() < 0.3):
+            self._visit(rng.choice(self._world.hosts))
+        elif rng.random() < 0.8:
+            self._strike(rng.choice(opened))
+        else:
+            self._leave(rng.choice(opened))
+
+    def flood(self, host: "Host") -> None:
+        here = [number for number, visit in self._visits.items() if visit.host is host]
+        if not here:
+            self._visit(host)
+        for number in here:
+            if self._visits[number].is_open:
+                self._attack(number, Fault.IDENTIFIERS)
+
+    def leave(self) -> None:
+        """For good."""
+        self.is_up = False
+        for number in list(self._visits):
+            self._leave(number)
+
+    def _visit(self, host: "Host") -> None:
+        rng = self._rng
+        others = [other.guid for other in self._world.hosts if other is not host]
+        self._last += 1
+        claims = [rng.choice(others)] if self._is_thief else [self._guid, rng.randbytes(16), *rng.choices(others, k=2)]
+        guid = rng.choice(claims)
+        self._visits[self._last] = Visit(host, guid, self._is_thief)
+        self._world.fabric.carry(self, Connect(self._last, host.address, SESSION_PORT))
+
+    def _leave(self, number: int) -> None:
+        del self._visits[number]
+        self._world.fabric.carry(self, Close(number))
+
+    def _strike(self, number: int) -> None:
+        """The first attack for which there is something to attack."""
+        attacks = self._world.hostility.attacks
+        for fault in self._rng.sample(attacks, len(attacks)):
+            if self._attack(number, fault):
+                return
+
+    def _attack(self, number: int, fault: Fault) -> bool:
+        visit = self._visits[number]
+        data = Attacker(self._world, self._rng, visit.host, visit.guid).strike(fault)
+        if data:
+            self.note(len(data), self.name, "attacks", visit.host.name, "with", fault.value)
+            visit.writes(data)
+            self._write(number, data)
+        return bool(data)
+
+    def _write(self, number: int, data: bytes) -> None:
+        self._world.fabric.carry(self, Write(number, data))
+
+    # What the network tells.
+
+    def accept(self, address: str) -> int | None:
+        """Nobody is there, but for a thief."""
+        if not self._is_thief:
+            return None
+        host = next(each for each in self._world.hosts if address in each.addresses)
+        self._last += 1
+        self._visits[self._last] = Visit(host, self._guid, is_thief=True)
+        return self._last
+
+    def connected(self, connection: int) -> None:
+        self._write(connection, hello(self._visits[connection].guid))
+
+    def data_received(self, connection: int, data: bytes) -> None:
+        visit = self._visits[connection]
+        was_open, taken = visit.is_open, visit.received.recoverable
+        answer = visit.answer(data)
+        if visit.is_thief and visit.received.recoverable > taken:
+            self._world.marks.sometimes("a FinalAck that a stranger has taken")
+        if answer:
+            self._write(connection, answer)
+        if visit.is_open and not was_open and not visit.was_called:
+            self._strike(connection)
+
+    def connection_lost(self, connection: int) -> None:
+        self._visits.pop(connection, None)
+
+    def connect_failed(self, connection: int, _reason: str) -> None:
+        self._visits.pop(connection, None)
+
+    def writing_paused(self, connection: int) -> None: ...
+
+    def writing_resumed(self, connection: int) -> None: ...
+
+    def datagram_received(self, data: bytes, address: str, port: int) -> None: ...
+
+    def resolved(self, request: int, addresses: tuple[str, ...]) -> None: ...
