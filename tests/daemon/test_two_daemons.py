@@ -14,7 +14,7 @@ from waypost.wire.message_class import MessageClass
 
 # A queue manager that is nowhere, and to which beta and gamma send by way of each other.
 NOWHERE: Final = "deadbeef-0000-4000-8000-000000000001"
-SECONDS: Final = 20
+SECONDS: Final = 60
 ADMIN: Final = "admin"
 
 
@@ -226,7 +226,7 @@ def test_a_message_that_expires_at_its_destination_is_told_and_a_dead_letter_the
     arrived = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
     expired = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
     # Long enough to hear of the arrival: without that the source would end it, too.
-    wishes: dict[str, Any] = {"dead_letter": True, "time_to_be_received": 6}
+    wishes: dict[str, Any] = {"dead_letter": True, "time_to_be_received": 20}
     plain, orders = place.name(place.queue()), place.name(place.queue(transactional=True))
     sent = place.send(plain, **wishes)
     transactional = place.send(orders, transactional=True, **wishes)
