@@ -202,7 +202,7 @@ class BulkReading:
             oldest = self._node.messages.get(queue.number, lookup_id).arrival_time
         stable = self._end_before(queue.positions.first_held)
         uncommitted = self._uncommitted(queue)
-        seen = _seen(queue, uncommitted, skips_locked=False)
+        seen = _seen(queue, uncommitted, skips_locked=False) if held else arrivals
         return QueueState(
             queue,
             epoch_of(queue),
