@@ -109,6 +109,10 @@ MAX_METRICS_QUEUES: Final = 1000
 # Peers whose refused connections are remembered, so that a flood of addresses takes no memory.
 MAX_WATCHED_PEERS: Final = 4096
 
+# Peers that have a history, for which connections are reserved: the one met longest ago is a stranger again, and loses
+# nothing but the reserve.
+MAX_PEERS_WITH_HISTORY: Final = 4096
+
 # Characters of a value in a line of the log.
 MAX_LOGGED_TEXT: Final = 500
 

@@ -13,9 +13,9 @@ from typing import Final, Protocol
 from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_TURN_PACKETS, MAX_UNWRITTEN_BYTES
 from waypost.node.turns import Budget, Turns
 
-# What is worked on in one turn of the loop: a few small connections together, or little more than one large one.
-_PACKETS: Final = 2 * MAX_TURN_PACKETS
-_BYTES: Final = 2 * MAX_TURN_BYTES
+# What is worked on in one turn of the loop: many connections with little together, or one with much.
+_PACKETS: Final = MAX_TURN_PACKETS
+_BYTES: Final = MAX_TURN_BYTES
 
 
 class Worker(Protocol):

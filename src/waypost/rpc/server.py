@@ -71,13 +71,14 @@ class RpcServer:
         return done, 0 if served.is_ended else served.flow.waits
 
     def go_on(self, now: Now) -> None:
-        """Look again at connections of which not everything was looked at, or which have ended by themselves."""
-        touched, self._touched = self._touched, {}
-        for connection, served in touched.items():
+        """Look again at a connection that had to wait for its client, or has ended by itself. The others come next."""
+        for connection, served in self._touched.items():
+            del self._touched[connection]
             served.go_on(now, MAX_TURN_PACKETS)
             if served.flow.can_go_on:
                 self._touched[connection] = served
             self._look_at(connection, served, now)
+            return
 
     @property
     def can_go_on(self) -> bool:
@@ -97,15 +98,19 @@ class RpcServer:
         served = self._connections.get(connection)
         if served is not None:
             served.flow.resume()
-            self._touched[connection] = served
+            self._touch(connection, served)
 
     def sent(self, connection: int, size: int) -> None:
         """So many bytes of what `take_output` gave are with the transport."""
         served = self._connections.get(connection)
         if served is not None:
             served.flow.sent(size)
-            if served.flow.waits or served.is_ended:
-                self._touched[connection] = served
+            self._touch(connection, served)
+
+    def _touch(self, connection: int, served: ServerConnection) -> None:
+        """What waits for its turn, and not for the client, is not looked at here."""
+        if served.is_ended or (connection in self._held and served.flow.can_go_on):
+            self._touched[connection] = served
 
     def take_holds(self) -> list[tuple[int, bool]]:
         """Connections of which nothing more is to be read, or which are to be read again."""
