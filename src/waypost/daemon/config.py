@@ -228,6 +228,16 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
 
+    source_share: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="Part of that which messages of one address (of one /64 network of IPv6) may take, so that the "
+            "rest is for others; programs of this computer have no such limit. 1 is no limit.",
+        ),
+    ] = 0.9
+
 
 class Http(Struct, frozen=True, forbid_unknown_fields=True):
     """The HTTP API, metrics and the console."""

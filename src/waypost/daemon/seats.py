@@ -58,11 +58,11 @@ class Seats:
 
     def _longest_idle(self, address: str | None, now: float) -> Guest | None:
         """Of one peer, or of all that have no history."""
-        longest, since = None, now - _IDLE_SECONDS
+        found: list[tuple[float, Guest]] = []
         for guest, its_address in self._guests.items():
             idle = guest.idle_since
-            if idle is None or idle > since:
+            if idle is None or idle > now - _IDLE_SECONDS:
                 continue
             if not self.guard.has_history(its_address) if address is None else self.guard.is_same(its_address, address):
-                longest, since = guest, idle
-        return longest
+                found.append((idle, guest))
+        return min(found, key=lambda each: each[0])[1] if found else None

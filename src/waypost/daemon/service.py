@@ -290,6 +290,7 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:
     return replace(
         manager_settings(config.names.computer or None, config.quotas.machine_kb),
+        source_share=config.quotas.source_share,
         addresses=addresses,
         aliases=frozenset(config.names.aliases),
         transfer=config.transfer.settings(),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from waypost.clock import Now
-from waypost.limits import MAX_TURN_PACKETS
+from waypost.limits import MAX_RPC_UNSENT_OF_ALL, MAX_TURN_PACKETS
 from waypost.rpc.associations import Associations
 from waypost.rpc.authentication import Acceptors, AuthLevel
 from waypost.rpc.server_binding import Endpoint, Unfinished
@@ -35,6 +35,7 @@ class RpcServer:
         settings: RpcSettings,
     ) -> None:
         associations, unfinished = Associations(new_guid), Unfinished()
+        self._unfinished: Final = unfinished
         self.statistics: Final = RpcStatistics()
         self._endpoints: Final = {
             port: Endpoint(port, services, acceptors, associations, settings, unfinished, self.statistics)
@@ -136,5 +137,13 @@ class RpcServer:
 
     def take_output(self) -> list[tuple[int, bytes | None]]:
         """What to write on which connection, in order; None is to close it."""
+        if self._unfinished.unsent > MAX_RPC_UNSENT_OF_ALL:
+            self._cut_off_the_slowest()
         output, self._output = self._output, []
         return output
+
+    def _cut_off_the_slowest(self) -> None:
+        """Of all clients, the one with the most answers that it does not take. It ends with the next tick."""
+        connection, served = max(self._connections.items(), key=lambda each: each[1].flow.unsent)
+        served.is_ended = True
+        self._touched[connection] = served

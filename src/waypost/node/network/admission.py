@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.buckets import Bucket, Rate
 from waypost.clock import Now
+from waypost.core.position_events import KILOBYTE
+from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_REFUSED_SEQUENCES, MAX_WATCHED_PEERS
+from waypost.node.incoming import SOURCE_BYTES
 from waypost.peers import peer_of
 from waypost.transfer.incoming import IncomingSequences, Verdict
 from waypost.transfer.order_acks import SequenceKey
@@ -117,12 +120,23 @@ class Admission:
         if self.is_relay(session):
             return True
         address = peer_of(session.remote_qm_address)
+        if not self._fits_share(address):
+            return False
         bucket = self._buckets.get(address)
         if bucket is None:
             if len(self._buckets) >= MAX_WATCHED_PEERS:
                 self._forget_buckets(now)
             bucket = self._buckets[address] = Bucket(self._rate, now.monotonic)
         return bucket.take(now.monotonic)
+
+    def _fits_share(self, address: str) -> bool:
+        """Whether the records of one more source are within the share of the quota that one address has."""
+        manager = self._node.manager
+        positions = manager.positions
+        if positions.quota == UNLIMITED or positions.sources.share >= 1:
+            return True
+        kept = self._incoming.bytes_of(address, iter(manager.collection.by_number.values()))
+        return positions.sources.fits(address, positions.quota * KILOBYTE, kept + SOURCE_BYTES)
 
     def _forget_buckets(self, now: Now) -> None:
         """Those that are full say nothing; if there are none, the oldest goes."""
