@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.core.positions import SEQUENCE_BITS
 from waypost.core.sources import Sources
 from waypost.limits import MAX_REFUSED_SOURCES
 
@@ -71,3 +72,19 @@ def test_the_bytes_of_each_peer_are_those_of_its_messages(steps: list[tuple[str,
                 expected[source] = expected.get(source, 0) + size
         assert sources.totals() == expected
         assert sources.runs <= 2 * len({key for key, (source, _) in there.items() if source != "_"}) + 130
+
+
+def test_messages_of_one_run_leave_together() -> None:
+    sources = Sources()
+    sources.current = "10.0.0.1"
+    sources.placed(1, 10, 100)
+    sources.current = "10.0.0.2"
+    sources.placed(11, 2, 20)
+    top = 3 << SEQUENCE_BITS
+    assert sources.removed_all([top | 4, top | 2, top | 3], 30)
+    assert sources.totals() == {"10.0.0.1": 70, "10.0.0.2": 20}
+    # Of two peers, of two priorities, and of nobody.
+    assert not sources.removed_all([top | 10, top | 11], 20)
+    assert not sources.removed_all([top | 5, 5 << SEQUENCE_BITS | 6], 20)
+    assert not sources.removed_all([top | 99], 10)
+    assert sources.totals() == {"10.0.0.1": 70, "10.0.0.2": 20}

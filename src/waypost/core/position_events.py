@@ -24,6 +24,8 @@ KILOBYTE: Final = 1024
 Offer = Callable[[Queue, int], None]
 
 _FEW: Final = 8
+# What one message may take beside its packet.
+_MOST_OVERHEAD_BYTES: Final = POSITION_BYTES + MESSAGE_OVERHEAD_BYTES + SOURCE_RUN_BYTES
 _EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
 
 
@@ -67,6 +69,10 @@ class PositionEvents:
     def fits_machine(self, size: int) -> bool:
         """Whether the quota of the machine has room, and so has the share of the peer that the message is from."""
         if self.quota == UNLIMITED:
+            return True
+        # Most of the time there is much room, whatever of it is memory and whoever has sent it.
+        most = self.total_bytes + size + self.count * _MOST_OVERHEAD_BYTES
+        if most <= self.quota * KILOBYTE * self.sources.share:
             return True
         return _has_room(self.quota, self.total_bytes + self.overhead, size) and self.sources.has_room(
             self.quota * KILOBYTE, size
@@ -258,13 +264,13 @@ class PositionEvents:
 
     def remove_all(self, queue: Queue, messages: Sequence[Message]) -> None:
         """The same as `remove` for several messages."""
-        queue.positions.remove_all([message.lookup_identifier for message in messages])
+        lookup_ids = [message.lookup_identifier for message in messages]
+        queue.positions.remove_all(lookup_ids)
         size = self.messages.delete_all(queue.number, messages)
         self._count(queue, -len(messages), -size)
-        if self.sources.runs:
-            removed = self.sources.removed
+        if self.sources.runs and messages and not self.sources.removed_all(lookup_ids, size):
             for message in messages:
-                removed(message.lookup_identifier & SEQUENCE_MASK, size_in_bytes(message))
+                self.sources.removed(message.lookup_identifier & SEQUENCE_MASK, size_in_bytes(message))
         if self._expired:
             self._expired.difference_update([(queue.number, message.lookup_identifier) for message in messages])
 

@@ -6,9 +6,11 @@ message. Nothing of it is stored: what was there before a start counts for the m
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from waypost.core.positions import SEQUENCE_MASK
 from waypost.limits import MAX_REFUSED_SOURCES
 
 _FEW: Final = 64
@@ -80,13 +82,28 @@ class Sources:
 
     def removed(self, sequential_id: int, size: int) -> None:
         """A message has left its queue."""
+        run = self._run_of(sequential_id)
+        if run is not None:
+            self._take(run, 1, size)
+
+    def removed_all(self, lookup_ids: Sequence[int], size: int) -> bool:
+        """The same for messages of one run, which have this size together. False if they are not of one."""
+        first, last = min(lookup_ids), max(lookup_ids)
+        if first & ~SEQUENCE_MASK != last & ~SEQUENCE_MASK:
+            return False
+        run = self._run_of(first & SEQUENCE_MASK)
+        if run is None or last & SEQUENCE_MASK > run.last:
+            return False
+        self._take(run, len(lookup_ids), size)
+        return True
+
+    def _run_of(self, sequential_id: int) -> _Run | None:
         at = bisect_right(self._firsts, sequential_id) - 1
-        if at < 0:
-            return
-        run = self._runs[at]
-        if sequential_id > run.last or not run.count:
-            return
-        run.count -= 1
+        run = self._runs[at] if at >= 0 else None
+        return run if run is not None and sequential_id <= run.last and run.count else None
+
+    def _take(self, run: _Run, count: int, size: int) -> None:
+        run.count -= count
         left = self._bytes[run.source] - size
         if left > 0:
             self._bytes[run.source] = left

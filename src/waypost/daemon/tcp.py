@@ -227,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
         self._at = 0
         self._all.pump.kept += nbytes
         if not self._is_held:
-            self._all.pump.wait(self)
+            self._all.pump.arrived(self)
 
     def work(self, budget: Budget) -> tuple[int, int, bool]:
         """Its turn: see waypost.daemon.pump.Worker."""
