@@ -151,6 +151,7 @@ def test_of_all_clients_the_one_that_takes_least_is_cut_off_when_too_much_is_uns
     for client, calls in zip(clients, (range(2, 3), range(2, 4), range(2, 3)), strict=True):
         client.server.pause(client.number)
         answers(client, many(client, calls))
+    assert [connection for connection, _ in first.server.cut_off] == [2]
     assert can_go_on(first)
     go_on(first)
     for client in clients:

@@ -36,6 +36,9 @@ class RpcServer:
     ) -> None:
         associations, unfinished = Associations(new_guid), Unfinished()
         self._unfinished: Final = unfinished
+        # Clients that had to go because of the answers that they did not take, and how many bytes of them. The owner
+        # clears it.
+        self.cut_off: Final[list[tuple[int, int]]] = []
         self.statistics: Final = RpcStatistics()
         self._endpoints: Final = {
             port: Endpoint(port, services, acceptors, associations, settings, unfinished, self.statistics)
@@ -144,6 +147,9 @@ class RpcServer:
 
     def _cut_off_the_slowest(self) -> None:
         """Of all clients, the one with the most answers that it does not take. It ends with the next tick."""
+        if any(served.is_ended for served in self._touched.values()):
+            return
         connection, served = max(self._connections.items(), key=lambda each: each[1].flow.unsent)
         served.is_ended = True
         self._touched[connection] = served
+        self.cut_off.append((connection, served.flow.unsent))
