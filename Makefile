@@ -50,6 +50,7 @@ bench: $(BENCH_INSTALLED) java ## measure against others, or against another com
 	@$(BIN)/python bench/queues.py
 	@$(BIN)/python bench/transfer.py
 	@$(BIN)/python bench/remote.py
+	@$(BIN)/python bench/fairness.py
 	@$(BIN)/python bench/arrow_decode.py
 	@$(BIN)/python bench/spark.py
 endif

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
@@ -47,10 +47,11 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A process group, and where it listens: an address with a port, or a URL."""
+    """A process group, and where it listens: an address with a port, or a URL. A Waypost daemon names all its ports."""
 
     group: int
     address: str
+    endpoints: Mapping[str, str] = field(default_factory=dict)
 
     def cpu_seconds(self) -> float:
         return sum(cpu_seconds(process) for process in _members(self.group))
@@ -72,13 +73,14 @@ def has_redis() -> bool:
 @contextmanager
 def waypost_daemons(folder: Path) -> Iterator[tuple[Server, Server]]:
     """Two, on 127.0.0.2 and 127.0.0.3."""
-    port = _free_port("")
-    with _waypost_daemon(folder / "a", "127.0.0.2", port) as a, _waypost_daemon(folder / "b", "127.0.0.3", port) as b:
+    port = free_port("")
+    with waypost_daemon(folder / "a", "127.0.0.2", port) as a, waypost_daemon(folder / "b", "127.0.0.3", port) as b:
         yield a, b
 
 
 @contextmanager
-def _waypost_daemon(folder: Path, address: str, port: int) -> Iterator[Server]:
+def waypost_daemon(folder: Path, address: str, port: int, **more: object) -> Iterator[Server]:
+    """`more` are settings, as SECTION__KEY=VALUE."""
     folder.parent.mkdir(exist_ok=True)
     log = folder.with_suffix(".log")
     settings = {
@@ -94,6 +96,7 @@ def _waypost_daemon(folder: Path, address: str, port: int) -> Iterator[Server]:
         "rpc.qm2qm_port": 0,
         "http.port": 0,
         "log.level": "warning",
+        **{key.replace("__", "."): value for key, value in more.items()},
     }
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
@@ -104,14 +107,15 @@ def _waypost_daemon(folder: Path, address: str, port: int) -> Iterator[Server]:
         line = process.stdout.readline() if is_there else b""
         if not line:
             raise NotStarted(f"waypost serve did not start: {log.read_text()[-2000:]}")
-        yield Server(process.pid, f"http://{json.loads(line)['http']}")
+        endpoints = json.loads(line)
+        yield Server(process.pid, f"http://{endpoints['http']}", endpoints)
 
 
 @contextmanager
 def rabbitmq_nodes(folder: Path) -> Iterator[tuple[Server, Server]]:
     """Two nodes that form no cluster. What comes to the queue SHOVELLED of the first goes to that of the second."""
     folder.mkdir()
-    epmd, a, b = _free_port(), _free_port(), _free_port()
+    epmd, a, b = free_port(), free_port(), free_port()
     environment = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "ERL_EPMD_PORT": str(epmd)}
     # A node that finds no epmd starts one that outlives it.
     with (
@@ -132,7 +136,7 @@ def _rabbitmq_node(folder: Path, port: int, environment: Mapping[str, str], conf
         "NODENAME": f"bench-{folder.name}@localhost",
         "NODE_IP_ADDRESS": "127.0.0.1",
         "NODE_PORT": port,
-        "DIST_PORT": _free_port(),
+        "DIST_PORT": free_port(),
         "MNESIA_BASE": folder / "data",
         "LOG_BASE": folder,
         "ENABLED_PLUGINS_FILE": folder / "plugins",
@@ -150,7 +154,7 @@ def _rabbitmq_node(folder: Path, port: int, environment: Mapping[str, str], conf
 def redis(folder: Path) -> Iterator[Server]:
     """Every command is on disk before its answer."""
     folder.mkdir()
-    port = _free_port()
+    port = free_port()
     options = {
         "bind": "127.0.0.1",
         "port": port,
@@ -212,7 +216,7 @@ def _stat(process: int) -> list[str]:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
-def _free_port(address: str = "127.0.0.1") -> int:
+def free_port(address: str = "127.0.0.1") -> int:
     with closing(socket.socket()) as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])

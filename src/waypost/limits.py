@@ -109,6 +109,21 @@ MAX_METRICS_QUEUES: Final = 1000
 # Peers whose refused connections are remembered, so that a flood of addresses takes no memory.
 MAX_WATCHED_PEERS: Final = 4096
 
+# Peers that have a history, for which connections are reserved: the one met longest ago is a stranger again, and loses
+# nothing but the reserve.
+MAX_PEERS_WITH_HISTORY: Final = 4096
+
+# Memory that counts against the quota of the machine, beside the bytes of messages: of a position, of a message that is
+# in memory only (beyond its packet), and of a run of messages from one peer; so many bytes of it are free. When the
+# quota is used up, new messages are refused as for their own bytes: the sender keeps them, or the program is told.
+POSITION_BYTES: Final = 10
+MESSAGE_OVERHEAD_BYTES: Final = 900
+SOURCE_RUN_BYTES: Final = 160
+FREE_OVERHEAD_BYTES: Final = 0x10_0000
+
+# Peers of which is remembered that they were refused for their share of the quota, for an operator.
+MAX_REFUSED_ADDRESSES: Final = 64
+
 # Characters of a value in a line of the log.
 MAX_LOGGED_TEXT: Final = 500
 
@@ -180,6 +195,10 @@ MAX_RPC_OPEN_CALLS: Final = 2048
 MAX_RPC_CONTEXTS: Final = 256
 MAX_RPC_SECURITY_CONTEXTS: Final = 64
 MAX_RPC_HANDLES: Final = 4000
+
+# RPC: bytes of answers of all clients together that they do not take. Of more, the client with the most of them is cut
+# off: what was locked for it is free again, its programs see a lost connection, and the log says so.
+MAX_RPC_UNSENT_OF_ALL: Final = 0x0800_0000
 
 # RPC, per connection, in bytes: answers that are made before the next request is looked at, answers that the client
 # does not take, and requests that wait for that.

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.opening import Expand
 from waypost.core.ports import Directory, Event, MessagePositionDeleted, QueueChanged, ReadEnded
 from waypost.core.positions import PositionState
@@ -37,6 +38,10 @@ class Messages:
 
     def __init__(self) -> None:
         self.held: dict[tuple[int, int], Message] = {}
+
+    @property
+    def in_memory(self) -> int:
+        return sum(message.delivery_guarantee is DeliveryGuarantee.EXPRESS for message in self.held.values())
 
     def put(self, queue: int, message: Message) -> None:
         self.held[queue, message.lookup_identifier] = replace(message)

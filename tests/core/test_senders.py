@@ -22,6 +22,8 @@ OWN = bytes(range(16, 32))
 class Nowhere:
     """A MessageTable for a queue manager that gets no message."""
 
+    in_memory = 0
+
     def put(self, queue: int, message: Message) -> None: ...
 
     hold = update = put

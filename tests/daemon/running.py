@@ -40,8 +40,9 @@ class Running:
 class Stoppable:
     """An application as the daemon takes it."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, token: bytes = b"") -> None:
         self._app = app
+        self.token = token
         self.is_stopped = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -49,6 +50,10 @@ class Stoppable:
 
     def quick(self, _url: bytes, _headers: list[tuple[bytes, bytes]]) -> None:
         return None
+
+    def recognizes(self, head: bytes) -> bool:
+        """Nobody is a stranger, unless the test has a token."""
+        return not self.token or self.token in head
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -61,7 +66,9 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def running(folder: Path, address: str, *settings: str, app: Any = hello) -> AsyncIterator[Running]:
+async def running(
+    folder: Path, address: str, *settings: str, app: Any = hello, token: bytes = b""
+) -> AsyncIterator[Running]:
     """A daemon that is ready. Leaving stops it, and it has to end well unless the test stopped it."""
     config = load(
         None,
@@ -78,7 +85,7 @@ async def running(folder: Path, address: str, *settings: str, app: Any = hello) 
     )
     stream = StringIO()
     managers: list[Manager] = []
-    stoppable = Stoppable(app)
+    stoppable = Stoppable(app, token)
     ready: list[Mapping[str, str]] = []
 
     def make_app(manager: Manager, _: Mapping[str, str]) -> Stoppable:

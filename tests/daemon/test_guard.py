@@ -5,6 +5,7 @@ import pytest
 from waypost.buckets import Bucket, Rate
 from waypost.daemon import guard as module
 from waypost.daemon.guard import Guard
+from waypost.daemon.seats import Seats
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
@@ -60,3 +61,66 @@ def test_a_peer_whose_refusals_are_long_ago_is_forgotten_first(monkeypatch: pyte
     guard.refused("10.0.0.1", 60)
     guard.refused("10.0.0.3", 60)
     assert guard.admit("10.0.0.1", 60) == "this peer was refused too often"
+
+
+def test_a_quarter_of_the_connections_is_for_peers_with_a_history() -> None:
+    guard = Guard(max_connections=8, max_per_peer=9, refusals_per_minute=60)
+    guard.remember("10.0.0.1")
+    for number in range(6):
+        assert guard.admit(f"10.0.1.{number}", 0) is None
+    assert guard.admit("10.0.1.9", 0) == "there are too many connections"
+    assert guard.admit("10.0.0.1", 0) is None
+    assert guard.admit("10.0.0.1", 0) is None
+    assert guard.admit("10.0.0.1", 0) == "there are too many connections"
+
+
+def test_the_history_is_bounded_and_begins_with_the_peer_met_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PEERS_WITH_HISTORY", 2)
+    guard = Guard(max_connections=8, max_per_peer=9, refusals_per_minute=60)
+    for address in ("10.0.0.1", "2001:db8::1", "10.0.0.1", "10.0.0.3"):
+        guard.remember(address)
+    assert guard.has_history("10.0.0.1")
+    assert guard.has_history("10.0.0.3")
+    assert not guard.has_history("2001:db8::2")
+
+
+class Guest:
+    def __init__(self, idle_since: float | None) -> None:
+        self.idle_since = idle_since
+        self.has_gone = False
+
+    def give_way(self) -> None:
+        self.has_gone = True
+
+
+def test_the_stranger_that_was_idle_longest_gives_way() -> None:
+    seats = Seats(Guard(max_connections=3, max_per_peer=9, refusals_per_minute=60))
+    seats.guard.remember("10.0.0.1")
+    guests = [Guest(10.0), Guest(30.0), Guest(20.0)]
+    for number, guest in enumerate(guests, 1):
+        assert seats.take(guest, f"10.0.0.{number}", 30.0) is None
+    # The first has a history, and the second was of use just now.
+    assert seats.take(Guest(30.0), "10.0.0.9", 30.0) is None
+    assert [guest.has_gone for guest in guests] == [False, False, True]
+    assert len(seats) == 3
+    seats.leave(guests[2])
+    assert len(seats) == 3
+
+
+def test_connections_with_something_under_way_give_way_to_nobody() -> None:
+    seats = Seats(Guard(max_connections=2, max_per_peer=9, refusals_per_minute=60))
+    guests = [Guest(None), Guest(99.0)]
+    for guest in guests:
+        assert seats.take(guest, "10.0.0.1", 100.0) is None
+    assert seats.take(Guest(100.0), "10.0.0.2", 100.0) == "there are too many connections"
+    seats.leave(guests[0])
+    assert seats.take(Guest(100.0), "10.0.0.2", 100.0) is None
+
+
+def test_a_crowded_peer_makes_room_for_itself_and_for_nobody_else() -> None:
+    seats = Seats(Guard(max_connections=9, max_per_peer=1, refusals_per_minute=60))
+    mine, other = Guest(0.0), Guest(0.0)
+    assert seats.take(mine, "2001:db8::1", 0.0) is None
+    assert seats.take(other, "10.0.0.2", 0.0) is None
+    assert seats.take(Guest(50.0), "2001:db8::2", 50.0) is None
+    assert (mine.has_gone, other.has_gone) == (True, False)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rpc.serving import ECHO, NOW, WAIT, Number, Octets, Peer, ToyHandler, bound, echo_parts, toy_server
-from waypost.rpc import flow
+from waypost.rpc import flow, server
 
 
 def answers(client: Peer, data: bytes = b"") -> list[int]:
@@ -137,3 +137,39 @@ def test_small_fragments_that_wait_are_counted_as_they_are() -> None:
         client.server.pause(client.number)
         answers(client, many(client, range(call_id, call_id + 1)))
     assert not client.is_closed
+
+
+@pytest.mark.usefixtures("narrow")
+def test_of_all_clients_the_one_that_takes_least_is_cut_off_when_too_much_is_unsent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "MAX_RPC_UNSENT_OF_ALL", 3000)
+    first, _ = bound()
+    clients = [first, Peer(first.server, 2), Peer(first.server, 3)]
+    for client in clients[1:]:
+        client.bind()
+    for client, calls in zip(clients, (range(2, 3), range(2, 4), range(2, 3)), strict=True):
+        client.server.pause(client.number)
+        answers(client, many(client, calls))
+    assert [connection for connection, _ in first.server.cut_off] == [2]
+    assert can_go_on(first)
+    go_on(first)
+    for client in clients:
+        client.take()
+    assert [client.is_closed for client in clients] == [False, True, False]
+    # What it had does not count any more.
+    assert not can_go_on(first)
+    first.server.resume(first.number)
+    assert answers(first, many(first, range(20, 21))) == [20]
+
+
+def test_not_more_fragments_are_looked_at_than_a_turn_has() -> None:
+    client, _ = bound()
+    assert client.server.received(client.number, many(client, range(2, 9)), NOW, 3) == (3, 4)
+    assert answers(client) == [2, 3, 4]
+    # It waits for its turn and not for its client: nobody holds it.
+    assert client.server.take_holds() == []
+    assert not can_go_on(client)
+    assert client.server.received(client.number, b"", NOW, 3) == (3, 1)
+    assert client.server.received(client.number, b"", NOW, 3) == (1, 0)
+    assert answers(client) == [5, 6, 7, 8]

@@ -48,6 +48,10 @@ class MessageTable(Protocol):
     def delete_all(self, queue: int, messages: Sequence[Message]) -> int:
         """The same for several messages. Returns the size of all together."""
 
+    @property
+    def in_memory(self) -> int:
+        """How many messages are in memory only."""
+
 
 @dataclass(frozen=True, slots=True)
 class PublicQueue:

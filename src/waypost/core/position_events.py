@@ -11,9 +11,11 @@ from typing import Final
 from waypost.core.expiries import Expiries
 from waypost.core.message import Message
 from waypost.core.ports import Event, MessageArrived, MessagePositionAvailable, MessagePositionDeleted, MessageTable
-from waypost.core.positions import PositionState, lookup_identifier
+from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifier
 from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
+from waypost.core.sources import Sources
+from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
 
@@ -22,6 +24,8 @@ KILOBYTE: Final = 1024
 Offer = Callable[[Queue, int], None]
 
 _FEW: Final = 8
+# What one message may take beside its packet.
+_MOST_OVERHEAD_BYTES: Final = POSITION_BYTES + MESSAGE_OVERHEAD_BYTES + SOURCE_RUN_BYTES
 _EXPIRED: Final = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
 
 
@@ -32,11 +36,13 @@ class PositionEvents:
         "_expired",
         "_expiries",
         "_queues",
+        "count",
         "events",
         "messages",
         "offer",
         "quota",
         "sequential_id",
+        "sources",
         "total_bytes",
     )
 
@@ -47,7 +53,10 @@ class PositionEvents:
         self.offer: Offer = _nobody_waits
         self.sequential_id = 0
         self.total_bytes = 0
+        # How many positions there are.
+        self.count = 0
         self.quota = UNLIMITED
+        self.sources: Final = Sources()
         self._expiries: Final = Expiries(self)
         self._queues: dict[int, Queue] = {}
         # Queue and LookupIdentifier of what expired while it was locked.
@@ -58,7 +67,30 @@ class PositionEvents:
         return _has_room(queue.attributes.quota, queue.total_bytes, size)
 
     def fits_machine(self, size: int) -> bool:
-        return _has_room(self.quota, self.total_bytes, size)
+        """Whether the quota of the machine has room, and so has the share of the peer that the message is from."""
+        if self.quota == UNLIMITED:
+            return True
+        # Most of the time there is much room, whatever of it is memory and whoever has sent it.
+        most = self.total_bytes + size + self.count * _MOST_OVERHEAD_BYTES
+        if most <= self.quota * KILOBYTE * self.sources.share:
+            return True
+        return _has_room(self.quota, self.total_bytes + self.overhead, size) and self.sources.has_room(
+            self.quota * KILOBYTE, size
+        )
+
+    @property
+    def overhead(self) -> int:
+        """Bytes of memory that positions take, and messages that are in memory only, beyond their packets.
+
+        They count against the quota of the machine, so that tiny messages do not take many times what it says. The
+        first of them are free: a small quota means the bytes of messages.
+        """
+        memory = (
+            self.count * POSITION_BYTES
+            + self.sources.runs * SOURCE_RUN_BYTES
+            + self.messages.in_memory * MESSAGE_OVERHEAD_BYTES
+        )
+        return max(memory - FREE_OVERHEAD_BYTES, 0)
 
     def identify(self, message: Message) -> int:
         """Give the message its LookupIdentifier."""
@@ -74,8 +106,9 @@ class PositionEvents:
         else:
             self.messages.put(queue.number, message)
         queue.positions.insert(message.lookup_identifier, state)
-        queue.total_bytes += size
-        self.total_bytes += size
+        self._count(queue, 1, size)
+        if self.sources.current:
+            self.sources.placed(message.lookup_identifier & SEQUENCE_MASK, 1, size)
         deadline = _deadline(queue, message)
         if deadline is not None:
             self._queues[queue.number] = queue
@@ -99,8 +132,9 @@ class PositionEvents:
         else:
             self.messages.put_all(number, messages)
         queue.positions.insert_all(lookup_ids, state)
-        queue.total_bytes += size
-        self.total_bytes += size
+        self._count(queue, len(messages), size)
+        if self.sources.current:
+            self.sources.placed(first & SEQUENCE_MASK, len(messages), size)
         deadline = _deadline(queue, like)
         if deadline is not None:
             self._queues[number] = queue
@@ -111,8 +145,7 @@ class PositionEvents:
         queue.positions.restore(lookup_ids)
         if isinstance(queue, OutgoingQueue) and lookup_ids:
             queue.last_committed = lookup_ids[-1]
-        queue.total_bytes = total_bytes
-        self.total_bytes += total_bytes
+        self._count(queue, len(lookup_ids), total_bytes)
 
     def restore_timer(self, queue: Queue, lookup_id: int, deadline: int) -> None:
         """Start the Time To Be Received Timer of a message that outlived the process."""
@@ -231,10 +264,13 @@ class PositionEvents:
 
     def remove_all(self, queue: Queue, messages: Sequence[Message]) -> None:
         """The same as `remove` for several messages."""
-        queue.positions.remove_all([message.lookup_identifier for message in messages])
+        lookup_ids = [message.lookup_identifier for message in messages]
+        queue.positions.remove_all(lookup_ids)
         size = self.messages.delete_all(queue.number, messages)
-        queue.total_bytes -= size
-        self.total_bytes -= size
+        self._count(queue, -len(messages), -size)
+        if self.sources.runs and messages and not self.sources.removed_all(lookup_ids, size):
+            for message in messages:
+                self.sources.removed(message.lookup_identifier & SEQUENCE_MASK, size_in_bytes(message))
         if self._expired:
             self._expired.difference_update([(queue.number, message.lookup_identifier) for message in messages])
 
@@ -255,12 +291,18 @@ class PositionEvents:
             message = self.messages.get(queue.number, lookup_id)
         size = size_in_bytes(message)
         queue.positions.remove(lookup_id)
-        queue.total_bytes -= size
-        self.total_bytes -= size
+        self._count(queue, -1, -size)
+        if self.sources.runs:
+            self.sources.removed(lookup_id & SEQUENCE_MASK, size)
         self.messages.delete(queue.number, message)
         if self._expired:
             self._expired.discard((queue.number, lookup_id))
         return message
+
+    def _count(self, queue: Queue, count: int, size: int) -> None:
+        self.count += count
+        queue.total_bytes += size
+        self.total_bytes += size
 
     def forget_queue(self, queue: Queue) -> None:
         """The queue is empty and will stay so."""

@@ -248,6 +248,16 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
 
+    source_share: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="Part of that which messages of one address (of one /64 network of IPv6) may take, so that the "
+            "rest is for others; programs of this computer have no such limit. 1 is no limit.",
+        ),
+    ] = 0.9
+
 
 class Http(Struct, frozen=True, forbid_unknown_fields=True):
     """The HTTP API, metrics and the console."""
@@ -283,7 +293,20 @@ class Http(Struct, frozen=True, forbid_unknown_fields=True):
         _Seconds, Meta(description="How long a transaction that nobody uses stays open, unless its client says less.")
     ] = 60.0
     handle_s: Annotated[_Seconds, Meta(description="The same for a cursor or an exclusively opened queue.")] = 60.0
-    max_connections: Annotated[_Count, Meta(description="Connections at a time; more are answered with 503.")] = 1024
+    max_connections: Annotated[
+        _Count,
+        Meta(
+            description="Connections at a time; more are answered with 503. If a token is demanded, half of them are "
+            "for clients that have shown it."
+        ),
+    ] = 1024
+    max_connections_per_peer: Annotated[
+        _Count,
+        Meta(
+            description="Connections of one address (of one /64 network of IPv6) that have not shown the token. For "
+            "one more, the one that has been idle longest is closed; if none is idle, the new one is."
+        ),
+    ] = 256
 
 
 class LogSection(Struct, frozen=True, forbid_unknown_fields=True):

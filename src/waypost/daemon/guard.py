@@ -1,20 +1,29 @@
 """Who may connect: how many connections there are, how many from one peer, and how often a peer was refused.
 
-A peer is an IPv4 address or a /64 network of IPv6, which is what one host can choose its address from.
+A peer is an IPv4 address or a /64 network of IPv6, which is what one host can choose its address from. A peer has a
+history if we have reached it ourselves, or if a connection of it was of use for a while; a part of the connections is
+reserved for those.
 """
 
 from collections import Counter
 from typing import Final
 
 from waypost.buckets import Bucket, Rate
-from waypost.limits import MAX_WATCHED_PEERS
+from waypost.limits import MAX_PEERS_WITH_HISTORY, MAX_WATCHED_PEERS
 from waypost.peers import peer_of
+
+# Why there may be no further connection, if others could make room for it.
+CROWDED: Final = "this peer has too many connections"
+FULL: Final = "there are too many connections"
+
+# The part of all connections that is for peers with a history.
+_RESERVED: Final = 4
 
 
 class Guard:
     """Times are of the monotonic clock. The table of refused peers is bounded: the one refused first is forgotten."""
 
-    __slots__ = ("_buckets", "_connections", "_max_connections", "_max_per_peer", "_rate", "_total")
+    __slots__ = ("_buckets", "_connections", "_history", "_max_connections", "_max_per_peer", "_rate", "_total")
 
     def __init__(self, max_connections: int, max_per_peer: int, refusals_per_minute: int) -> None:
         self._max_connections: Final = max_connections
@@ -23,6 +32,8 @@ class Guard:
         self._connections: Counter[str] = Counter()
         self._total = 0
         self._buckets: dict[str, Bucket] = {}
+        # The one met last is the last one.
+        self._history: dict[str, None] = {}
 
     def admit(self, address: str, now: float) -> str | None:
         """Count a connection from this address, until `left`; or why there may be none."""
@@ -31,9 +42,10 @@ class Guard:
         if bucket is not None and not bucket.has_some(now):
             return "this peer was refused too often"
         if self._connections[peer] >= self._max_per_peer:
-            return "this peer has too many connections"
-        if self._total >= self._max_connections:
-            return "there are too many connections"
+            return CROWDED
+        reserved = 0 if peer in self._history else self._max_connections // _RESERVED
+        if self._total >= self._max_connections - reserved:
+            return FULL
         self._connections[peer] += 1
         self._total += 1
         return None
@@ -44,6 +56,21 @@ class Guard:
         self._connections[peer] -= 1
         if not self._connections[peer]:
             del self._connections[peer]
+
+    def remember(self, address: str) -> None:
+        """This peer has a history from now on. The table is bounded: the one met longest ago is forgotten."""
+        peer = peer_of(address)
+        self._history.pop(peer, None)
+        self._history[peer] = None
+        if len(self._history) > MAX_PEERS_WITH_HISTORY:
+            del self._history[next(iter(self._history))]
+
+    def has_history(self, address: str) -> bool:
+        return peer_of(address) in self._history
+
+    def is_same(self, one: str, other: str) -> bool:
+        """Whether both are addresses of one peer."""
+        return peer_of(one) == peer_of(other)
 
     def refused(self, address: str, now: float) -> None:
         """What this peer said was refused."""

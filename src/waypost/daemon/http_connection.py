@@ -3,6 +3,7 @@
 uvicorn has neither. A token is not asked for before the head is there: headers without end would fill the memory. And
 whoever is silent, sends a body byte by byte or does not read the answer would keep everybody else out. Some requests
 are answered right here (waypost.daemon.quick_request): what uvicorn prepares for ASGI is most of what they would cost.
+What a client sends that has not shown the token waits for its turn (waypost.daemon.entrance).
 """
 
 import asyncio
@@ -10,8 +11,10 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from waypost.daemon.entrance import PIECE, Entrance
 from waypost.daemon.quick_request import FindHandler, QuickRequest
 from waypost.limits import MAX_HTTP_HEAD
+from waypost.node.turns import Budget
 
 _HEAD_SECONDS: Final = 20.0
 # So many bytes of a body have to come, and of an answer to go, in so many seconds.
@@ -22,8 +25,15 @@ _PACE_BYTES: Final = 0x4_0000
 class HttpConnection(HttpToolsProtocol):
     """A head or a body that comes in pieces counts from the piece behind the one that it begins in."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, entrance: Entrance | None = None, **options: Any) -> None:
+        """Without an entrance nobody is a stranger."""
         super().__init__(*args, **options)
+        self._entrance: Final = entrance
+        self._is_stranger = entrance is not None
+        # What a stranger has sent and was not looked at, and when it was.
+        self._backlog = b""
+        self._used = 0.0
+        self._begun = 0
         # waypost.daemon.web.App.quick
         self._find: Final[FindHandler] = self.app.quick
         self._is_in_head = False
@@ -39,11 +49,16 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._used = self.loop.time()
+        if self._entrance is not None and not self._entrance.arrive(self, self.client[0] if self.client else ""):
+            transport.abort()
+            return
         self._be_patient()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_patience()
         self._end_pace()
+        self._leave()
         if self._served is not None:
             self._served.leave()
         super().connection_lost(exc)
@@ -54,6 +69,69 @@ class HttpConnection(HttpToolsProtocol):
             self._served.leave()
 
     def data_received(self, data: bytes) -> None:
+        entrance = self._entrance
+        if not self._is_stranger or entrance is None:
+            self._take(data)
+            return
+        self._used = self.loop.time()
+        is_at_rest = not (self._backlog or self._is_in_head or self._is_in_body)
+        if is_at_rest and entrance.recognizes(data):
+            self._leave()
+            self._take(data)
+        elif is_at_rest and self._is_free and entrance.asks_for_health(data):
+            self._take(data)
+        else:
+            entrance.pump.kept += len(data)
+            self._backlog += data
+            if self._is_free:
+                entrance.pump.wait(self)
+            else:
+                self.pause()
+
+    def work(self, budget: Budget) -> tuple[int, int, bool]:
+        """A turn of a stranger: see waypost.daemon.pump.Worker."""
+        if not self._is_free or self._entrance is None:
+            # It goes on when what it has asked for is answered.
+            return 0, 0, False
+        size = min(budget.size, PIECE)
+        piece, self._backlog = self._backlog[:size], self._backlog[size:]
+        self._entrance.pump.kept -= len(piece)
+        begun = self._begun
+        self._take(piece)
+        if self.transport.is_closing():
+            self._leave()
+        elif not self._backlog and self._is_free:
+            self.flow.resume_reading()
+        return self._begun - begun, len(piece), bool(self._backlog)
+
+    def pause(self) -> None:
+        """Others are before it."""
+        if not self.transport.is_closing():
+            self.flow.pause_reading()
+
+    @property
+    def idle_since(self) -> float | None:
+        """See waypost.daemon.seats.Guest."""
+        return self._used if self._is_free and not self._backlog else None
+
+    def give_way(self) -> None:
+        self.transport.abort()
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing that was asked for is under way."""
+        return not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+
+    def _leave(self) -> None:
+        """It is a stranger no more, or gone."""
+        if self._is_stranger and self._entrance is not None:
+            self._is_stranger = False
+            self._entrance.leave(self)
+            self._entrance.pump.leave(self)
+            self._entrance.pump.kept -= len(self._backlog)
+            self._backlog = b""
+
+    def _take(self, data: bytes) -> None:
         self._size += len(data)
         super().data_received(data)
         if self._is_in_head and self._size > MAX_HTTP_HEAD:
@@ -70,6 +148,7 @@ class HttpConnection(HttpToolsProtocol):
         self.headers = []
         self.expect_100_continue = False
         self._quick = None
+        self._begun += 1
         self._is_in_head = True
         self._size = 0
 
@@ -140,6 +219,10 @@ class HttpConnection(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             self._watch_pace()
+        elif self._backlog and self._entrance is not None:
+            self.flow.pause_reading()
+            if self._is_free:
+                self._entrance.pump.wait(self)
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_TURN_PACKETS, MAX_UNWRITTEN_BYTES
-from waypost.node.turns import Budget, Turns
+from waypost.node.turns import WHOLE, Budget, Turns
 
-# What is worked on in one turn of the loop: a few small connections together, or little more than one large one.
-_PACKETS: Final = 2 * MAX_TURN_PACKETS
-_BYTES: Final = 2 * MAX_TURN_BYTES
+# What is worked on in one turn of the loop: many connections with little together, or one with much.
+_PACKETS: Final = MAX_TURN_PACKETS
+_BYTES: Final = MAX_TURN_BYTES
 
 
 class Worker(Protocol):
@@ -56,6 +56,16 @@ class Pump:
         else:
             self._fresh.append(worker)
             self._go_on_soon()
+
+    def arrived(self, worker: Worker) -> None:
+        """Something was read for it. The first of a turn of the loop is worked on at once, if nobody waits."""
+        if len(self._turns) or self._is_due or self._awaits_disk or self._unwritten_bytes() > MAX_UNWRITTEN_BYTES:
+            self.wait(worker)
+            return
+        # Whoever comes now waits.
+        self._go_on_soon()
+        if worker.work(WHOLE)[2]:
+            self.wait(worker)
 
     def leave(self, worker: Worker) -> None:
         self._turns.leave(worker)

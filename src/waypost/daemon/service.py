@@ -140,7 +140,7 @@ class Daemon:
         pings = Pings(shell, network)
         tcp.on_failure = names.doubt
         manager = Manager(shell, config.folder)
-        web = self._web(manager, sockets)
+        web = self._web(manager, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
         watch = loop.create_task(self._watch_store(shell))
@@ -175,10 +175,10 @@ class Daemon:
             shell.engine.end_reads()
             await asyncio.gather(tcp.drain(), rpc.drain(), *([] if web is None else [web.stop()]))
 
-    def _web(self, manager: Manager, sockets: "_Sockets") -> Web | None:
+    def _web(self, manager: Manager, sockets: "_Sockets", pump: Pump) -> Web | None:
         if self._make_app is None or sockets.http is None:
             return None
-        return Web(self._make_app(manager, sockets.endpoints), self._config.http, sockets.http)
+        return Web(self._make_app(manager, sockets.endpoints), self._config.http, sockets.http, pump, self._log)
 
     def _announce(self, manager: Manager, endpoints: Endpoints, announce: Announce) -> None:
         announce({"event": "ready", "name": manager.name, "guid": manager.guid, **endpoints})
@@ -290,6 +290,7 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:
     return replace(
         manager_settings(config.names.computer or None, config.quotas.machine_kb),
+        source_share=config.quotas.source_share,
         addresses=addresses,
         aliases=frozenset(config.names.aliases),
         transfer=config.transfer.settings(),

@@ -18,6 +18,7 @@ from waypost.daemon.facts import ConnectionFacts, Facts, Shell
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
 from waypost.daemon.pump import Pump
+from waypost.daemon.seats import Seats
 from waypost.daemon.sockets import keep_alive, reason
 from waypost.limits import MAX_CONNECTING, MAX_TURN_BYTES
 from waypost.node.effects import Close, Connect, HoldReading, Write
@@ -32,6 +33,8 @@ _LINGER_SECONDS: Final = 5.0
 _STALL_SECONDS: Final = 60.0
 # A connection of others that the queue manager closes sooner was refused.
 _SOON_SECONDS: Final = 10.0
+# A connection of others that brings something after this time gives its peer a history.
+_HISTORY_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class TcpConnections:
         self.shell: Final = shell
         self.facts: Final = facts
         self.guard: Final = guard
+        self.seats: Final = Seats(guard)
         self.log: Final = log
         self.pump: Final = pump
         # Where all of them read to, one at a time.
@@ -168,8 +172,9 @@ class Connection(asyncio.BufferedProtocol):
         self._number = number
         self._is_incoming: Final = number is None
         self._address = ""
-        self._is_admitted = False
         self._began = 0.0
+        self._used = 0.0
+        self._has_history = False
         self._written = 0
         self._is_held = False
         self._is_paused = False
@@ -189,16 +194,17 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
         if self._number is not None and self._connected is not None:
             everything.opened(self, self._number)
+            # We have reached it ourselves.
+            everything.guard.remember((transport.get_extra_info("peername") or ("",))[0])
             everything.shell.tell(self._connected)
             return
         # Of a peer that is gone already there is no name.
         self._address = (transport.get_extra_info("peername") or ("",))[0]
-        refusal = everything.guard.admit(self._address, self._began) if self._address else "it is gone"
+        refusal = everything.seats.take(self, self._address, self._began) if self._address else "it is gone"
         if refusal is not None:
             everything.log.warning("connection refused", address=self._address, reason=refusal)
             self._transport.abort()
             return
-        self._is_admitted = True
         if everything.keep_alive_s:
             keep_alive(transport.get_extra_info("socket"), everything.keep_alive_s)
         number = everything.shell.tell(partial(self._facts.accept, self._address))
@@ -221,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
         self._at = 0
         self._all.pump.kept += nbytes
         if not self._is_held:
-            self._all.pump.wait(self)
+            self._all.pump.arrived(self)
 
     def work(self, budget: Budget) -> tuple[int, int, bool]:
         """Its turn: see waypost.daemon.pump.Worker."""
@@ -240,6 +246,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._left and not done:
             # The queue manager holds it, and says when it goes on.
             return 0, len(piece), False
+        self._note_use(done)
         if self._backlog or self._left:
             return done, len(piece), True
         if self._is_lost:
@@ -257,6 +264,24 @@ class Connection(asyncio.BufferedProtocol):
             self._backlog, self._at = b"", 0
         return piece
 
+    def _note_use(self, done: int) -> None:
+        if done and self._is_incoming:
+            self._used = now = self._loop.time()
+            if not self._has_history and now - self._began > _HISTORY_SECONDS:
+                self._has_history = True
+                self._all.guard.remember(self._address)
+
+    @property
+    def idle_since(self) -> float | None:
+        """See waypost.daemon.seats.Guest."""
+        return None if self._backlog or self._left or self._is_held else max(self._used, self._began)
+
+    def give_way(self) -> None:
+        self._all.log.warning(
+            "connection closed", address=self._address, reason="it was idle, and others want its place"
+        )
+        self._transport.abort()
+
     def pause(self) -> None:
         """Others are before it. A queue manager that waits for an answer has to know that none can come."""
         self.pause_reading()
@@ -269,8 +294,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_lost = True
         if self._watch is not None:
             self._watch.cancel()
-        if self._is_admitted:
-            everything.guard.left(self._address)
+        everything.seats.leave(self)
         everything.ended(self)
         # What waits for an acknowledgment to leave is of no use: it comes again on another connection.
         if self._number is not None and (self._is_held or not (self._backlog or self._left)):

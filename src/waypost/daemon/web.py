@@ -5,14 +5,18 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, Protocol
 
 from uvicorn import Config as ServerConfig
 from uvicorn import Server
 
 from waypost.daemon.config import Http
+from waypost.daemon.entrance import Entrance
 from waypost.daemon.http_connection import HttpConnection
 from waypost.daemon.loading import ConfigError
+from waypost.daemon.logs import Log
+from waypost.daemon.pump import Pump
 from waypost.daemon.quick_request import Handler
 
 _KEEP_ALIVE_SECONDS: Final = 60
@@ -28,6 +32,9 @@ class App(Protocol):
     def quick(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> Handler | None:
         """What answers a POST to this URL without ASGI, if something does."""
 
+    def recognizes(self, head: bytes) -> bool:
+        """Whether the head of a request shows the token, or none is demanded."""
+
     def stop(self) -> None: ...
 
 
@@ -42,12 +49,21 @@ class _Server(Server):
 class Web:
     """Started and stopped once."""
 
-    def __init__(self, app: App, settings: Http, bound: socket.socket) -> None:
+    def __init__(self, app: App, settings: Http, bound: socket.socket, pump: Pump, log: Log) -> None:
         self._app: Final = app
         self._socket: Final = bound
+        entrance = Entrance(
+            pump,
+            log,
+            app.recognizes,
+            # The others are for clients with the token.
+            max_strangers=max(settings.max_connections // 2, 1),
+            max_per_peer=settings.max_connections_per_peer,
+        )
         config = ServerConfig(
             app,
-            http=HttpConnection,
+            # Where no token is demanded, nobody is a stranger.
+            http=HttpConnection if app.recognizes(b"") else partial(HttpConnection, entrance=entrance),  # type: ignore[arg-type]
             ws="none",
             loop="none",
             lifespan="off",

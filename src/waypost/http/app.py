@@ -109,6 +109,10 @@ class Application:
         handler = self._quick.handler(path, headers)
         return handler if handler is not None and self._guard.refusal("POST", path, headers) is None else None
 
+    def recognizes(self, head: bytes) -> bool:
+        """Whether the head of a request shows the token, or none is demanded."""
+        return self._guard.recognizes(head)
+
     def stop(self) -> None:
         self._service.is_stopping = True
         self._service.remote.stop()

@@ -18,7 +18,8 @@ from msgspec import Struct
 from waypost.client.rpc_security import acceptors
 from waypost.client.rpc_users import UsersFile
 from waypost.clock import Now
-from waypost.core.queues import OutgoingQueueState
+from waypost.core.position_events import KILOBYTE, PositionEvents
+from waypost.core.queues import UNLIMITED, OutgoingQueueState
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import examine_sequences
@@ -31,6 +32,8 @@ _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
+# A source that was refused is still full if less than this part of its share is free.
+_NEARLY: Final = 0.05
 # What others than owner and group may do. On Windows these bits mean nothing.
 _OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: a clock before that was never set.
@@ -136,6 +139,7 @@ def _network(service: Service) -> Iterator[Check]:
         yield Check("outgoing", False, sentence, "ask explain for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
+    yield check_sources(service.node.manager.positions)
     yield _acknowledgments(service)
 
 
@@ -155,6 +159,22 @@ def _acknowledgments(service: Service) -> Check:
         f"{count} kept, because a queue manager was not expected at its address: {shown}{more}",
         f"if it is really there: waypost sequence admit {guid} {address}; else they are a stranger's, and do no harm",
     )
+
+
+def check_sources(positions: PositionEvents) -> Check:
+    """Whether messages of one address take its share of the quota."""
+    sources = positions.sources
+    quota = positions.quota * KILOBYTE
+    full = [
+        source
+        for source in sources.refused
+        if positions.quota != UNLIMITED and not sources.fits(source, quota, int(quota * _NEARLY * sources.share))
+    ]
+    if not full:
+        return Check("sources", True, "no address takes its whole share of the quota for messages")
+    told = ", ".join(f"{source} ({sources.bytes_of(source) >> 10} KB)" for source in full[-_SHOWN:])
+    sentence = f"messages from {told} take {sources.share:.0%} of the machine quota, so more of them are refused"
+    return Check("sources", False, sentence, "receive or purge them, or change quotas.source_share or machine_kb")
 
 
 def _rpc(service: Service) -> Iterator[Check]:

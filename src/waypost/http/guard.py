@@ -68,6 +68,16 @@ class Guard:
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
         return None
 
+    def recognizes(self, head: bytes) -> bool:
+        """Whether the head of a request shows the token, or none is demanded."""
+        if not self._token:
+            return True
+        for line in head.split(b"\r\n")[1:]:
+            name, _, value = line.partition(b":")
+            if name.lower() == b"authorization":
+                return self._has_token(value.strip())
+        return False
+
     def _is_ours(self, host: str) -> bool:
         """An address cannot be made to lead here by somebody else, a name can."""
         if host == self._last_host:

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 class Settings:
     """What a queue manager is told of itself when it starts, and not before the next start again.
 
-    None leaves an attribute as it is. `quota` is in kilobytes. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12,
-    in seconds; None leaves it to the directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without
+    None leaves an attribute as it is. `quota` is in kilobytes, and `source_share` the part of it that the messages of
+    one peer may take. `long_live_time` is LongLiveTime of MS-MQDMPR 3.1.1.12, in seconds; None leaves it to the
+    directory. `domain` is the GUID of the domain, NULL_GUID outside of one. Without
     `transfer` the queue manager is by itself, and what is for others waits; without `remote` nobody reads from afar.
     `delivers_unverified` is for messages that are signed or encrypted (waypost.security.unverified).
     """
@@ -51,6 +52,7 @@ class Settings:
     qualified_computer_name: str = ""
     addresses: frozenset[str] = field(default_factory=frozenset)
     quota: int | None = None
+    source_share: float = 1.0
     directory: DirectoryMode = DirectoryMode.WORKGROUP
     hardened_security: bool | None = None
     long_live_time: int | None = None
@@ -113,6 +115,7 @@ def recover(
     for identifier in unfinished:
         manager.transactions.transaction_abort(identifier)
         transaction_store.delete(messages.batch, identifier)
+    manager.positions.sources.share = settings.source_share
     directory.start(manager, settings.quota)
     manager.queue_manager_started(now)
     return manager

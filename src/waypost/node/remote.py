@@ -225,11 +225,14 @@ class RemoteReading:
 
     def take_output(self, token: int, durable: int) -> list[tuple[Effect, int]]:
         """What is to be written, and which batch has to be durable before; `token` is that of the operation."""
+        made = self._rpc.take_output()
+        if self._rpc.cut_off:
+            self._tell_cut_off()
         output: list[tuple[Effect, int]] = [
             (HoldReading(connection, is_held), 0) for connection, is_held in self._rpc.take_holds()
         ]
         connections = self._connections
-        for connection, data in self._rpc.take_output():
+        for connection, data in made:
             before = connections.get(connection)
             if before is None:
                 continue
@@ -245,6 +248,13 @@ class RemoteReading:
                 else:
                     self._waiting.setdefault(wait, []).append((connection, len(data)))
         return output
+
+    def _tell_cut_off(self) -> None:
+        for connection, size in self._rpc.cut_off:
+            address = self._addresses.get(connection, "")
+            reason = "all readers together take too few of their answers, and this one takes fewest"
+            self._node.do(Notice("remote reader cut off", {"address": address, "bytes": size, "reason": reason}))
+        self._rpc.cut_off.clear()
 
     # RemoteHost.
 

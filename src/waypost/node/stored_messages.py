@@ -67,6 +67,10 @@ class StoredMessages:
         # The queues that have or had PositionRecords.
         self._positions: set[int] = set()
 
+    @property
+    def in_memory(self) -> int:
+        return len(self._volatile)
+
     def put(self, queue: int, message: Message) -> None:
         if message.delivery_guarantee is not _RECOVERABLE:
             self._volatile[queue, message.lookup_identifier] = message

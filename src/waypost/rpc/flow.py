@@ -6,14 +6,19 @@ from typing import Final
 
 from waypost.limits import MAX_RPC_ANSWERED_AT_ONCE, MAX_RPC_UNREAD, MAX_RPC_UNSENT
 from waypost.rpc.pdu import Fragment
+from waypost.rpc.server_binding import Unfinished
 
 
 class Flow:
-    """Fragments that were not looked at, answers that were not handed to the transport, and those it cannot send."""
+    """Fragments that were not looked at, answers that were not handed to the transport, and those it cannot send.
 
-    __slots__ = ("_buffered", "_fragments", "_is_paused", "_made", "_unread")
+    `everything` is what all connections have together.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_buffered", "_everything", "_fragments", "_is_paused", "_made", "_unread")
+
+    def __init__(self, everything: Unfinished) -> None:
+        self._everything: Final = everything
         self._fragments: Final[deque[Fragment]] = deque()
         self._unread = 0
         self._made = 0
@@ -36,12 +41,15 @@ class Flow:
     def made(self, size: int) -> None:
         """So many bytes of answers are to be sent."""
         self._made += size
+        self._everything.unsent += size
 
     def sent(self, size: int) -> None:
         """So many of them are with the transport, which says when the client takes none."""
         self._made -= size
         if self._is_paused:
             self._buffered += size
+        else:
+            self._everything.unsent -= size
 
     def pause(self) -> None:
         """The client does not take its answers."""
@@ -49,7 +57,18 @@ class Flow:
 
     def resume(self) -> None:
         self._is_paused = False
+        self._everything.unsent -= self._buffered
         self._buffered = 0
+
+    def end(self) -> None:
+        """The connection has gone, and what it had made with it."""
+        self._everything.unsent -= self.unsent
+        self._made = self._buffered = 0
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that the client has not taken."""
+        return self._made + self._buffered
 
     @property
     def waits(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from waypost.clock import Now
-from waypost.limits import MAX_TURN_PACKETS
+from waypost.limits import MAX_RPC_UNSENT_OF_ALL, MAX_TURN_PACKETS
 from waypost.rpc.associations import Associations
 from waypost.rpc.authentication import Acceptors, AuthLevel
 from waypost.rpc.server_binding import Endpoint, Unfinished
@@ -35,6 +35,10 @@ class RpcServer:
         settings: RpcSettings,
     ) -> None:
         associations, unfinished = Associations(new_guid), Unfinished()
+        self._unfinished: Final = unfinished
+        # Clients that had to go because of the answers that they did not take, and how many bytes of them. The owner
+        # clears it.
+        self.cut_off: Final[list[tuple[int, int]]] = []
         self.statistics: Final = RpcStatistics()
         self._endpoints: Final = {
             port: Endpoint(port, services, acceptors, associations, settings, unfinished, self.statistics)
@@ -71,13 +75,14 @@ class RpcServer:
         return done, 0 if served.is_ended else served.flow.waits
 
     def go_on(self, now: Now) -> None:
-        """Look again at connections of which not everything was looked at, or which have ended by themselves."""
-        touched, self._touched = self._touched, {}
-        for connection, served in touched.items():
+        """Look again at a connection that had to wait for its client, or has ended by itself. The others come next."""
+        for connection, served in self._touched.items():
+            del self._touched[connection]
             served.go_on(now, MAX_TURN_PACKETS)
             if served.flow.can_go_on:
                 self._touched[connection] = served
             self._look_at(connection, served, now)
+            return
 
     @property
     def can_go_on(self) -> bool:
@@ -97,15 +102,19 @@ class RpcServer:
         served = self._connections.get(connection)
         if served is not None:
             served.flow.resume()
-            self._touched[connection] = served
+            self._touch(connection, served)
 
     def sent(self, connection: int, size: int) -> None:
         """So many bytes of what `take_output` gave are with the transport."""
         served = self._connections.get(connection)
         if served is not None:
             served.flow.sent(size)
-            if served.flow.waits or served.is_ended:
-                self._touched[connection] = served
+            self._touch(connection, served)
+
+    def _touch(self, connection: int, served: ServerConnection) -> None:
+        """What waits for its turn, and not for the client, is not looked at here."""
+        if served.is_ended or (connection in self._held and served.flow.can_go_on):
+            self._touched[connection] = served
 
     def take_holds(self) -> list[tuple[int, bool]]:
         """Connections of which nothing more is to be read, or which are to be read again."""
@@ -131,5 +140,16 @@ class RpcServer:
 
     def take_output(self) -> list[tuple[int, bytes | None]]:
         """What to write on which connection, in order; None is to close it."""
+        if self._unfinished.unsent > MAX_RPC_UNSENT_OF_ALL:
+            self._cut_off_the_slowest()
         output, self._output = self._output, []
         return output
+
+    def _cut_off_the_slowest(self) -> None:
+        """Of all clients, the one with the most answers that it does not take. It ends with the next tick."""
+        if any(served.is_ended for served in self._touched.values()):
+            return
+        connection, served = max(self._connections.items(), key=lambda each: each[1].flow.unsent)
+        served.is_ended = True
+        self._touched[connection] = served
+        self.cut_off.append((connection, served.flow.unsent))

@@ -24,9 +24,13 @@ from waypost.rpc.statistics import RpcStatistics
 
 @dataclass(slots=True)
 class Unfinished:
-    """Bytes of stub data of requests whose last fragment has not come, of all connections together."""
+    """Bytes of stub data of requests whose last fragment has not come, of all connections together.
+
+    `unsent` are the bytes of answers that clients have not taken.
+    """
 
     size: int = 0
+    unsent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ class ServerConnection:
     def __init__(self, endpoint: Endpoint, number: int, address: str, write: Callable[[bytes], None]) -> None:
         self._endpoint: Final = endpoint
         self._write: Final = write
-        self.flow: Final = Flow()
+        self.flow: Final = Flow(endpoint.unfinished)
         self._reader: Final = FragmentReader()
         self._binding: Final = ServerBinding(endpoint, number, address)
         self._assembly = Assembly(Request, MAX_RPC_REQUEST)
@@ -135,6 +135,7 @@ class ServerConnection:
     def lost(self, now: Now) -> None:
         """The connection has gone: no call on it is deliverable, and the association may end with it."""
         self.is_ended = True
+        self.flow.end()
         self._forget_incoming()
         calls = [self._closed(call_id) for call_id in tuple(self._calls)]
         for call in calls:

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
+from waypost.core.position_events import KILOBYTE
+from waypost.core.queues import UNLIMITED
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_REFUSED_SEQUENCES
+from waypost.node.incoming import SOURCE_BYTES
 from waypost.peers import peer_of
 from waypost.transfer.incoming import IncomingSequences, Verdict
 from waypost.transfer.order_acks import SequenceKey
@@ -121,7 +124,19 @@ class Admission:
         if self._network.judging.is_relay(session, now):
             # It brings the messages of many others.
             return True
-        return self._begun.take(peer_of(session.remote_qm_address), now.monotonic)
+        address = peer_of(session.remote_qm_address)
+        if not self._fits_share(address):
+            return False
+        return self._begun.take(address, now.monotonic)
+
+    def _fits_share(self, address: str) -> bool:
+        """Whether the records of one more source are within the share of the quota that one address has."""
+        manager = self._node.manager
+        positions = manager.positions
+        if positions.quota == UNLIMITED or positions.sources.share >= 1:
+            return True
+        kept = self._incoming.bytes_of(address, iter(manager.collection.by_number.values()))
+        return positions.sources.fits(address, positions.quota * KILOBYTE, kept + SOURCE_BYTES)
 
     def _refuse(
         self, key: SequenceKey, session: Session, header: TransactionHeader, verdict: Verdict, *, now: Now

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from waypost.clock import Now
 from waypost.core.delivery import STATUS_CLASSES
 from waypost.core.message import Message
+from waypost.core.position_events import KILOBYTE
 from waypost.core.queues import Queue
 from waypost.core.serialization import deserialize_message_from_buffer
 from waypost.core.stored_message import quiet_message, stored_message
@@ -71,6 +72,14 @@ class Arrivals:
             # MS-MQQB 3.1.5.8.2: what cannot be stored is not taken. It comes again.
             session.close(f"nothing can be stored now: {self._node.trouble}")
             return
+        sources = self._node.manager.positions.sources
+        sources.current = peer_of(session.remote_qm_address)
+        try:
+            self._take(session, messages, now)
+        finally:
+            sources.current = ""
+
+    def _take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         numbers = []
         run: Run | None = None
         for incoming in messages:
@@ -207,9 +216,16 @@ class Arrivals:
             return False
         if not self._put(session, packet, message, data, now=now):
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
-            session.close("there is no room for its messages")
+            session.close(self._no_room(len(data)))
             return False
         return True
+
+    def _no_room(self, size: int) -> str:
+        positions = self._node.manager.positions
+        sources = positions.sources
+        if sources.fits(sources.current, positions.quota * KILOBYTE, size):
+            return "there is no room for its messages"
+        return f"messages from {sources.current} take the whole share of one address (quotas.source_share)"
 
     def _is_for_us(self, packet: UserMessage) -> bool:
         return packet.user.queue_manager_address in self._local

@@ -25,12 +25,14 @@ from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
+from waypost.node.turns import Turns
 from waypost.sim.patches import Patch, patched
 from waypost.sim.planting import Mutant, instead, nothing
 from waypost.transfer import believing
 from waypost.transfer.believing import APPLY, Verdict, Written
 from waypost.transfer.duplicates import MessageHistory
 from waypost.transfer.in_flight import InFlight, Sent
+from waypost.transfer.inlet import ALL, Inlet
 from waypost.transfer.links import Link
 from waypost.transfer.order_acks import OrderAcks
 from waypost.transfer.outbox import Outbox
@@ -131,6 +133,18 @@ def _taken_for_received(final_ack: Any) -> Callable[[Departures, FinalAck, Now],
 
 def _window_ignored(_can_send: Any) -> property:
     return property(lambda session: session.state.name == "OPEN")
+
+
+def _all_of_it(take: Any) -> Callable[[Inlet, int], Any]:
+    return lambda inlet, _most: take(inlet, ALL)
+
+
+def _newest_first(take: Any) -> Callable[[Turns[int]], Any]:
+    def unfair(turns: Turns[int]) -> Any:
+        turns._waiting = dict(reversed(turns._waiting.items()))
+        return take(turns)
+
+    return unfair
 
 
 def _dead_session_kept(forget: Any) -> Callable[[Network, Session, Now], None]:
@@ -327,6 +341,9 @@ NET_MUTANTS: Final = (
     ),
     _mutant("lost-idle-timer", "never closes a session", instead(SessionTimers, "start_cleanup", nothing)),
     _mutant("window-ignored", "sends beyond the window", instead(Session, "can_send", _window_ignored)),
+    _mutant("budget-ignored", "looks at all that a connection has sent", instead(Inlet, "take", _all_of_it)),
+    _mutant("newest-first", "gives the next turn to the one that came last", instead(Turns, "take", _newest_first)),
+    _slow("held-for-ever", "reads nothing more from a peer beyond the window", instead(Session, "go_on", _never)),
     _mutant("dead-session-used", "sends on sessions that are closed", instead(Network, "_forget", _dead_session_kept)),
     _slow(
         "not-sent-again",

@@ -1,0 +1,59 @@
+"""HTTP clients that have not shown the token: how many there may be, and when it is their turn.
+
+Where a token is demanded, a client without one is a stranger: it gets no more than refusals and the health of the
+daemon. Such connections are counted by address and take turns with those of other hosts (waypost.daemon.pump); one that
+has shown the token is not counted and does not wait. Where no token is demanded, only programs of this computer reach
+the port, and nobody is a stranger.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from waypost.daemon.guard import Guard
+from waypost.daemon.logs import Log
+from waypost.daemon.pump import Pump
+from waypost.daemon.seats import Guest, Seats
+
+# So many bytes of a stranger are a turn: some ten small requests.
+PIECE: Final = 0x1000
+
+# What a load balancer asks is answered at once.
+_HEALTH: Final = (b"GET /health/live ", b"GET /health/ready ")
+_END: Final = b"\r\n\r\n"
+_MAX_HEALTH: Final = 0x1000
+
+# Refusals are not counted: a program without the token must not lock out one that has it, at the same address.
+_UNCOUNTED: Final = 1 << 31
+
+
+class Entrance:
+    """`recognizes` says of the head of a request whether it shows the token, or whether none is demanded."""
+
+    def __init__(
+        self, pump: Pump, log: Log, recognizes: Callable[[bytes], bool], *, max_strangers: int, max_per_peer: int
+    ) -> None:
+        self.pump: Final = pump
+        self._log: Final = log
+        self._recognizes: Final = recognizes
+        self._seats: Final = Seats(Guard(max_strangers, max_per_peer, _UNCOUNTED))
+
+    def arrive(self, guest: Guest, address: str) -> bool:
+        """Whether a connection may stay. It is a stranger until it is recognized."""
+        refusal = self._seats.take(guest, address, asyncio.get_running_loop().time())
+        if refusal is not None:
+            self._log.warning("connection refused", address=address, reason=refusal, listener="http")
+        return refusal is None
+
+    def leave(self, guest: Guest) -> None:
+        self._seats.leave(guest)
+
+    def recognizes(self, data: bytes) -> bool:
+        """Whether data that begin a request show the token."""
+        head, end, _ = data.partition(_END)
+        return bool(end) and self._recognizes(head)
+
+    @staticmethod
+    def asks_for_health(data: bytes) -> bool:
+        """Whether this is one request for the health of the daemon, and nothing else."""
+        return len(data) <= _MAX_HEALTH and data.startswith(_HEALTH) and data.find(_END) == len(data) - len(_END)
