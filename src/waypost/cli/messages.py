@@ -49,7 +49,7 @@ def properties_to_send(message: "Message") -> dict[str, Any]:
         "body_type": message.body_type,
         "time_to_reach_queue": message.time_to_reach_queue,
         "time_to_be_received": message.time_to_be_received,
-        "response_queue": message.response_queue,
+        "response_queue": message.response_queues or None,
         "journal": message.journal,
         "dead_letter": message.dead_letter,
         "correlation_id": message.correlation_id,
@@ -57,7 +57,7 @@ def properties_to_send(message: "Message") -> dict[str, Any]:
         "extension": message.extension or None,
     }
     if message.admin_queue is not None and message.acknowledge != "none":
-        properties |= {"acknowledge": message.acknowledge, "admin_queue": message.admin_queue}
+        properties |= {"acknowledge": message.acknowledge, "admin_queue": message.admin_queues}
     if message.trace:
         properties["trace"] = message.trace
     if is_valid_custom_class(message.message_class) and not message.class_name:

@@ -298,7 +298,13 @@ class Oracle:
             self._check_store()
         source, destination = self.readers.handle(number), self.readers.handle(target)
         box, target_box = self.readers.open_box(source), self.readers.open_box(destination)
+        if box is target_box or (box.parent or box) is not (target_box.parent or target_box):
+            raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
+        if transaction is not None and not target_box.plan.transactional:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         letter = box.letters.get(lookup_id)
+        if letter is not None and self.works.takes(letter):
+            raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
         if letter is None or letter.state is not State.AVAILABLE:
             raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
         if transaction is None:
