@@ -44,7 +44,6 @@ def test_a_queue_has_the_properties_it_was_created_with(manager: waypost.Manager
         journal_quota_kb=50,
         authenticate=True,
         privacy="body",
-        base_priority=-3,
         type_id="{12345678-9abc-def0-1234-56789abcdef0}",
         multicast="234.1.1.1:8001",
     )
@@ -53,7 +52,7 @@ def test_a_queue_has_the_properties_it_was_created_with(manager: waypost.Manager
     assert info.transactional
     assert info.journal
     assert info.authenticate
-    assert (info.quota_kb, info.journal_quota_kb, info.privacy, info.base_priority) == (100, 50, "body", -3)
+    assert (info.quota_kb, info.journal_quota_kb, info.privacy) == (100, 50, "body")
     assert (info.type_id, info.multicast) == ("12345678-9abc-def0-1234-56789abcdef0", "234.1.1.1:8001")
     assert info.created == info.modified
 
@@ -479,3 +478,15 @@ def test_what_is_too_large_for_the_other_queue_stays(manager: waypost.Manager) -
     with pytest.raises(InsufficientResources):
         ledger.resend(booked, "small")
     assert ledger.receive(0).id == booked.id
+
+
+def test_the_base_priority_of_a_private_queue_stays_0_and_setting_it_says_so(manager: waypost.Manager) -> None:
+    """MS-MQMQ 2.3.1.6."""
+    sentence = "base_priority changes nothing: it is always 0 for a private queue"
+    with pytest.warns(UserWarning, match=sentence):
+        orders = manager.create_queue("orders", label="incoming", base_priority=-3)
+    assert (orders.info().label, orders.info().base_priority) == ("incoming", 0)
+    with pytest.warns(UserWarning, match=sentence):
+        orders.set(label="changed", base_priority=7)
+    assert (orders.info().label, orders.info().base_priority) == ("changed", 0)
+    orders.set(base_priority=0)

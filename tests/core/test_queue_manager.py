@@ -135,7 +135,6 @@ def test_a_new_queue_has_the_attributes_that_were_given(rig: Rig) -> None:
         transactional=True,
         multicast_address="234.1.1.1:8001",
         security=b"descriptor",
-        base_priority=-3,
     )
     queue = rig.manager.create_queue(given, rig.now)
     assert queue.attributes == given
@@ -143,6 +142,16 @@ def test_a_new_queue_has_the_attributes_that_were_given(rig: Rig) -> None:
     assert queue.attributes.label == "label"
     assert queue.journal is not None
     assert queue.journal.attributes.quota == 6
+
+
+@pytest.mark.parametrize(("name", "kept"), [("private$\\p", 0), ("public", -3)])
+def test_only_a_public_queue_has_a_base_priority(rig: Rig, name: str, kept: int) -> None:
+    """MS-MQMQ 2.3.1.6: to set that of a private queue is ignored and changes nothing."""
+    attributes = QueueAttributes(PathName.parse(f"host\\{name}"), base_priority=-3)
+    queue = rig.manager.create_queue(attributes, rig.now, skip_directory=True)
+    assert queue.attributes.base_priority == kept
+    rig.manager.modify_queue(queue, replace(queue.attributes, label="x", base_priority=5), rig.now)
+    assert (queue.attributes.label, queue.attributes.base_priority) == ("x", 5 if kept else 0)
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.3-06", "MQDMPR-3.1.1.2-04")

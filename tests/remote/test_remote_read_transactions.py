@@ -246,8 +246,10 @@ def test_without_a_transaction_it_is_r_start_receive(host: Host, reader: Reader,
             given = lookup_id if action.is_lookup else 0
             plain = reader.read(handle, action, given, at)
             reader.end(handle, NACK)
+            host.forget_aborts(queue)
             same = reader.read(handle, action, given, at, tx=NO_UOW)
             ended = reader.end_tx(handle, NACK)
+            host.forget_aborts(queue)
             if at == 0 or action is PEEK_CURRENT:
                 assert plain.record == same.record
                 assert ended == (OK if not action.is_peek and plain.status == OK else INVALID_HANDLE)

@@ -13,7 +13,7 @@ from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.looping import Looping
 from waypost.client.message import Message, sent_message
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
+from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
@@ -159,6 +159,7 @@ class Queue(BaseQueue):
 
     async def set(self, **properties: Unpack[QueueProperties]) -> None:
         attributes = queue_attributes(properties)
+        warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             await self._shell.do(self._calls.set_queue, self._name, attributes)
 

@@ -11,7 +11,7 @@ from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
+from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
@@ -241,6 +241,7 @@ class Queue(BaseQueue):
     def set(self, **properties: Unpack[QueueProperties]) -> None:
         """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
         attributes = queue_attributes(properties)
+        warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             self._shell.do(self._calls.set_queue, self._name, attributes)
 

@@ -11,7 +11,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.ports import Directory
 from waypost.core.queue_collection import QueueCollection
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes
+from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes, base_priority
 from waypost.core.reading import Reading
 from waypost.core.writing import Writing
 from waypost.errors import (
@@ -74,7 +74,12 @@ class Creating:
             return self.create_subqueue(path, now)
         if path in self._queues.by_path:
             raise QueueExists(f"there is already a queue {path}")
-        attributes = replace(attributes, pathname=path, security=self._default_security(attributes))
+        attributes = replace(
+            attributes,
+            pathname=path,
+            security=self._default_security(attributes),
+            base_priority=base_priority(path, attributes.base_priority),
+        )
         queue = self._queues.new_queue(attributes, now)
         if path.kind is QueueKind.PUBLIC and not skip_directory:
             self._publish(queue)
@@ -115,7 +120,11 @@ class Creating:
         _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
             raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
-        queue.attributes = replace(attributes, security=self._default_security(attributes))
+        queue.attributes = replace(
+            attributes,
+            security=self._default_security(attributes),
+            base_priority=base_priority(queue.pathname, attributes.base_priority),
+        )
         queue.modify_time = int(now.wall)
         self._queues.changed(queue)
         if queue.journal is not None and queue.journal.attributes.quota != attributes.journal_quota:

@@ -75,6 +75,11 @@ class RemoteReadState(Enum):
     READY_FOR_READ = auto()
 
 
+def base_priority(path: PathName, given: int) -> int:
+    """MS-MQMQ 2.3.1.6: that of a public queue. A private queue has 0, and to set another changes nothing."""
+    return given if path.kind is QueueKind.PUBLIC else 0
+
+
 @dataclass(slots=True)
 class QueueAttributes:
     """What a caller gives to Create Queue, with the defaults of MS-MQDMPR 3.1.7.1.33. Quotas are in kilobytes."""

@@ -127,6 +127,12 @@ class Books:
         parts = [part for part in self.boxes.values() if part.parent is box]
         return sorted(parts, key=lambda part: part.is_journal)
 
+    def attempt_failed(self, letter: Letter) -> None:
+        """A reader that had it did not get it, or said nothing."""
+        letter.abort_count += 1
+        if not letter.is_volatile:
+            self.save(letter)
+
     def remove_box(self, box: Box) -> None:
         for letter in list(box.following(BEFORE_ALL)):
             self.deleted(letter, DELETED)
