@@ -184,7 +184,8 @@ MAX_RPC_UNREAD: Final = 0x0010_0000
 # Cursors that a remote reader may have on one handle: some 16 MB.
 MAX_REMOTE_CURSORS: Final = 100_000
 
-# Subqueues of one queue: whoever may look into the queue makes them by opening them, and they are kept.
+# Subqueues of one queue: opening them to receive or to move makes them, and they are kept; those that are only looked
+# into count as long as they are open. Who opens one more is told so, and nobody loses a message.
 MAX_SUBQUEUES: Final = 10_000
 
 # MS-MQRR 3.1.4.12: transactions of remote readers that have no outcome yet.

@@ -490,3 +490,17 @@ def test_the_base_priority_of_a_private_queue_stays_0_and_setting_it_says_so(man
         orders.set(label="changed", base_priority=7)
     assert (orders.info().label, orders.info().base_priority) == ("changed", 0)
     orders.set(base_priority=0)
+
+
+def test_to_look_into_a_subqueue_does_not_make_it(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    retry = orders.subqueue("retry")
+    with pytest.raises(Timeout):
+        retry.peek(0)
+    assert list(retry.browse()) == []
+    assert orders.info().subqueues == ()
+    retry.close()
+    with pytest.raises(QueueNotFound):
+        retry.info()
+    orders.move(orders.send("x"), retry)
+    assert orders.info().subqueues == ("retry",)
+    assert retry.peek(0).text == "x"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.engine import ME, Rig
 from waypost.core.cursors import CursorState
-from waypost.core.ports import MessagePositionDeleted, QueueDeleted, ReadEnded
+from waypost.core.ports import MessagePositionDeleted, QueueChanged, QueueDeleted, ReadEnded
 from waypost.core.positions import START, PositionState
 from waypost.core.queues import UNLIMITED, AccessType, QueueAttributes, ReadRequest, RemoteReadState, ShareMode
 from waypost.errors import (
@@ -442,3 +442,42 @@ def test_closing_a_handle_cancels_its_waits_and_closes_its_cursors(rig: Rig) -> 
     assert list(other.waiting) == [kept]
     rig.send("a")
     assert rig.ended() == [(kept, "a")]
+
+
+def test_a_subqueue_that_is_only_looked_into_is_not_kept(rig: Rig) -> None:
+    """readings MQDMPR 3.AA."""
+    name = f"{ORDERS};late"
+    rig.manager.take_events()
+    number = rig.manager.last_number
+    one, other = rig.open(AccessType.PEEK, name=name), rig.open(AccessType.PEEK, name=name)
+    assert one.queue is other.queue is rig.orders.subqueues["late"]
+    rig.manager.close_queue(one)
+    assert "late" in rig.orders.subqueues
+    rig.manager.close_queue(other)
+    assert not rig.orders.subqueues
+    assert (rig.manager.take_events(), rig.manager.last_number) == ([], number)
+
+
+@pytest.mark.parametrize("access", [AccessType.RECEIVE, AccessType.MOVE])
+def test_a_subqueue_that_is_looked_into_is_kept_when_it_is_wanted_for_more(rig: Rig, access: AccessType) -> None:
+    name = f"{ORDERS};late"
+    looking = rig.open(AccessType.PEEK, name=name)
+    rig.peek(looking, ReadRequest())
+    wanted = rig.open(access, name=name)
+    late = rig.orders.subqueues["late"]
+    assert wanted.queue is looking.queue is late is rig.manager.collection.by_number[late.number]
+    assert QueueChanged(late) in rig.manager.take_events()
+    if access is AccessType.MOVE:
+        moved = rig.send("a")
+        assert rig.manager.move_to_open_queue(rig.open(), moved, wanted, None, now=rig.now) == HResult.MQ_OK
+        assert [type(event) for event in rig.manager.take_events()].count(ReadEnded) == 1, "who looks sees it"
+    for handle in (looking, wanted):
+        rig.manager.close_queue(handle)
+    assert rig.orders.subqueues == {"late": late}
+
+
+def test_a_queue_is_deleted_while_its_subqueue_is_looked_into(rig: Rig) -> None:
+    looking = rig.open(AccessType.PEEK, name=f"{ORDERS};late")
+    rig.manager.delete_queue(rig.orders)
+    assert looking.queue is None
+    rig.manager.close_queue(looking)

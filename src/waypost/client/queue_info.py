@@ -134,7 +134,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInf
         base_priority=attributes.base_priority,
         type_id=guid_text(attributes.type_guid),
         multicast=attributes.multicast_address,
-        subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values())),
+        subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values() if not each.is_provisional)),
         created=datetime.fromtimestamp(queue.create_time, UTC),
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),

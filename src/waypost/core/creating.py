@@ -89,8 +89,8 @@ class Creating:
         self._queues.add(journal)
         return queue
 
-    def create_subqueue(self, path: PathName, now: Now) -> Queue:
-        """The subqueue with this path.
+    def create_subqueue(self, path: PathName, now: Now, *, is_provisional: bool = False) -> Queue:
+        """The subqueue with this path. A provisional one is kept when it is opened for more than to look into it.
 
         Raises QueueNotFound without its queue, QueueExists, AccessDenied if the queue is the queue manager's own, and
         LimitReached if it has too many.
@@ -105,6 +105,8 @@ class Creating:
         if len(parent.subqueues) >= MAX_SUBQUEUES:
             raise LimitReached(f"{parent} has {MAX_SUBQUEUES} subqueues already")
         attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
+        if is_provisional:
+            return self._queues.add_provisional(attributes, parent, now)
         queue = self._queues.new_queue(attributes, now)
         queue.parent = parent
         self._queues.add(queue)

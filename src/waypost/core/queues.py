@@ -173,6 +173,8 @@ class Queue:
     parent: "Queue | None" = None
     is_deleted: bool = False
     subqueues: "dict[str, Queue]" = field(default_factory=dict)
+    # A subqueue that somebody looks into, and that nothing was ever put into: it is kept nowhere, and has no number.
+    is_provisional: bool = False
     descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
     waiting: OrderedDict[int, OpenQueueDescriptor] = field(default_factory=OrderedDict)
     positions: PositionList = field(default_factory=PositionList)

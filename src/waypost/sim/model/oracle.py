@@ -185,12 +185,16 @@ class Oracle:
     def _find(self, key: str, access: AccessType) -> Box:
         box = self.books.boxes.get(key)
         if box is not None:
-            return box
+            return box if access is AccessType.PEEK else self.books.keep(box)
         queue, _, subqueue = key.partition(";")
         parent = self.books.boxes.get(queue)
         if parent is None or access is AccessType.SEND or subqueue in ("", "journal"):
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
-        return self.books.new_box(key, Plan(key, transactional=parent.plan.transactional), parent)
+        plan = Plan(key, transactional=parent.plan.transactional)
+        if access is AccessType.PEEK:
+            self.marks.sometimes("a subqueue that is only looked into")
+            return self.books.new_provisional_box(key, plan, parent)
+        return self.books.new_box(key, plan, parent)
 
     def _openable(self, key: str, access: AccessType) -> Box:
         """The box, if it may be opened with this access, while others have it open as they do."""
