@@ -68,6 +68,11 @@ MAX_REMOTE_PACKET_SIZE: Final = 0x0042_0000
 # MS-MQMQ 2.2.20.2: names in one address list, more than a format name of MAX_FORMAT_NAME_TEXT characters can have.
 MAX_MQF_ELEMENTS: Final = 0x2000
 
+# Response queues, and administration queues, that one message names. A program that gives more is told so, and nothing
+# is sent. Of a message from another computer all are shown, and the first administration queues get acknowledgments:
+# the others get none, so that a small message of a stranger does not make this computer connect to thousands.
+MAX_ANSWER_QUEUES: Final = 16
+
 # Bytes of the values that one scan of the store returns, so that a page of the largest messages stays small in memory.
 MAX_SCAN_BYTES: Final = 0x0010_0000
 
@@ -209,7 +214,8 @@ MAX_RPC_UNREAD: Final = 0x0010_0000
 # Cursors that a remote reader may have on one handle: some 16 MB.
 MAX_REMOTE_CURSORS: Final = 100_000
 
-# Subqueues of one queue: whoever may look into the queue makes them by opening them, and they are kept.
+# Subqueues of one queue: opening them to receive or to move makes them, and they are kept; those that are only looked
+# into count as long as they are open. Who opens one more is told so, and nobody loses a message.
 MAX_SUBQUEUES: Final = 10_000
 
 # MS-MQRR 3.1.4.12: transactions of remote readers that have no outcome yet.

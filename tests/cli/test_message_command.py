@@ -139,10 +139,42 @@ def test_a_dead_letter_that_cannot_be_sent_stays(desk: Desk, orders: waypost.Que
 
 def test_a_dead_letter_goes_somewhere_else(desk: Desk, orders: waypost.Queue) -> None:
     letter = expired(desk, orders)
-    others = desk.manager.create_queue("others", transactional=True)
-    desk.do("message", "resend", DEAD, letter.id, "--to", "others")
+    others = desk.manager.create_queue("others")
+    (identifier,) = desk.do("message", "resend", DEAD, letter.id, "--to", "others").split()
     assert bodies(others) == ["late"]
+    assert others.peek(0).id == identifier
     assert bodies(desk.manager.queue(DEAD)) == []
+
+
+def test_a_message_is_not_sent_again_to_a_queue_of_the_other_kind(desk: Desk, orders: waypost.Queue) -> None:
+    orders.send("plain")
+    ledger = desk.manager.create_queue("ledger", transactional=True)
+    with desk.manager.transaction() as transaction:
+        ledger.send("booked", transaction=transaction)
+    for source, target, sentence in (
+        ("orders", "ledger", "ledger is transactional, and the message was not sent in a transaction."),
+        ("ledger", "orders", "orders is not transactional, and the message was sent in a transaction."),
+    ):
+        result = desk.run("message", "resend", source, "--to", target)
+        assert result.exit_code == 1
+        assert sentence in result.stderr
+        assert "hint: receive the message and send it" in result.stderr
+    assert (bodies(orders), bodies(ledger)) == (["plain"], ["booked"])
+
+
+def test_a_message_is_not_moved_to_a_queue_that_is_not_related(desk: Desk, orders: waypost.Queue) -> None:
+    """MS-MQRR 3.1.4.10."""
+    desk.manager.create_queue("others")
+    desk.manager.create_queue("ledger", transactional=True)
+    sent = orders.send("a")
+    for target in ("others", "others;retry", "ledger", "orders"):
+        result = desk.run("message", "move", "orders", sent.id, target)
+        assert result.exit_code == 1, target
+        assert "are not a queue and its subqueue" in result.stderr
+        assert "hint: `waypost message resend NAME MESSAGE --to QUEUE` takes it" in result.stderr
+    assert bodies(orders) == ["a"]
+    desk.do("message", "resend", "orders", sent.id, "--to", "others")
+    assert (bodies(orders), bodies(desk.manager.queue("others"))) == ([], ["a"])
 
 
 def test_a_transactional_dead_letter_is_sent_in_a_transaction(desk: Desk) -> None:

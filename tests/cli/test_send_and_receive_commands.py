@@ -262,3 +262,27 @@ def test_what_waits_for_another_computer_can_be_seen_and_taken(desk: Desk) -> No
     desk.do("send", far, "--body", "a")
     assert desk.do("peek", far, "--outgoing") == "a\n"
     assert desk.do("receive", far, "--timeout", "0", "--outgoing") == "a\n"
+
+
+def test_a_send_to_several_queues_is_told_with_its_copies(desk: Desk) -> None:
+    queues = [desk.manager.queue("orders"), desk.manager.create_queue("others")]
+    both = ",".join(queue.format_name for queue in queues)
+    (told,) = desk.json("send", both, "--body", "both")
+    assert [copy["destination_queue"] for copy in told["copies"]] == both.split(",")
+    for queue, copy in zip(queues, told["copies"], strict=True):
+        assert queue.receive(lookup_id=int(copy["lookup_id"])).id == told["id"]
+    (identifier,) = desk.do("send", both, "--body", "both").split()
+    assert [queue.receive(0).id for queue in queues] == [identifier] * 2
+
+
+def test_several_queues_for_answers_and_acknowledgments_are_given(desk: Desk) -> None:
+    for name in ("acks", "more"):
+        desk.manager.create_queue(name)
+    options = "--response-queue a --response-queue b --ack pos-arrival --admin-queue acks --admin-queue more"
+    (told,) = desk.json("send", "orders", "--body", "x", *options.split())
+    assert [name.rpartition("\\")[2] for name in told["response_queues"]] == ["a", "b"]
+    found = desk.manager.queue("orders").peek(0)
+    assert found.response_queues == tuple(told["response_queues"])
+    assert [desk.manager.queue(name).receive(0).correlation_id for name in ("acks", "more")] == [found.id] * 2
+    desk.do("message", "resend", "orders")
+    assert desk.manager.queue("orders").receive(0).response_queues == found.response_queues

@@ -13,6 +13,7 @@ from waypost.errors import (
     AccessDenied,
     DirectoryNotConnected,
     IllegalCursorAction,
+    InsufficientResources,
     InvalidParameter,
     MessageAlreadyReceived,
     MessageNotFound,
@@ -43,7 +44,6 @@ def test_a_queue_has_the_properties_it_was_created_with(manager: waypost.Manager
         journal_quota_kb=50,
         authenticate=True,
         privacy="body",
-        base_priority=-3,
         type_id="{12345678-9abc-def0-1234-56789abcdef0}",
         multicast="",
     )
@@ -52,7 +52,7 @@ def test_a_queue_has_the_properties_it_was_created_with(manager: waypost.Manager
     assert info.transactional
     assert info.journal
     assert info.authenticate
-    assert (info.quota_kb, info.journal_quota_kb, info.privacy, info.base_priority) == (100, 50, "body", -3)
+    assert (info.quota_kb, info.journal_quota_kb, info.privacy) == (100, 50, "body")
     assert (info.type_id, info.multicast) == ("12345678-9abc-def0-1234-56789abcdef0", "")
     assert info.created == info.modified
 
@@ -411,3 +411,105 @@ def test_things_say_what_they_are(manager: waypost.Manager, orders: waypost.Queu
     assert repr(transaction) == f"<Transaction {transaction.id}, open>"
     transaction.abort()
     assert "aborted" in repr(transaction)
+
+
+def test_a_message_moves_within_its_queue_only(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    """MS-MQRR 3.1.4.10."""
+    manager.create_queue("others")
+    manager.create_queue("ledger", transactional=True)
+    message = orders.send("x")
+    for target in ("others", "others;retry", "ledger", "orders"):
+        with pytest.raises(InvalidParameter, match="are not a queue and its subqueue") as refused:
+            orders.move(message, target)
+        assert "`waypost message resend NAME MESSAGE --to QUEUE`" in refused.value.__notes__[0]
+    assert orders.peek(0).id == message.id
+    orders.move(message, "orders;one")
+    orders.subqueue("one").move(message, "orders;two")
+    assert orders.subqueue("two").peek(0).id == message.id
+
+
+def test_a_message_is_taken_and_sent_to_another_queue(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    others = manager.create_queue("others")
+    properties = {"label": "order", "priority": 6, "app_tag": 7, "extension": b"e", "time_to_be_received": 900}
+    message = orders.send("x", response_queue=["a", "b"], acknowledge="neg-receive", admin_queue="c", **properties)  # type: ignore[arg-type]
+    sent = orders.resend(message, "others")
+    assert orders.info().message_count == 0
+    found = others.peek(0)
+    assert found.id == sent.id != message.id
+    assert found.to_dict() == sent.to_dict()
+    for name in ("body", "body_type", *properties, "response_queues", "admin_queues", "acknowledge", "delivery"):
+        assert getattr(found, name) == getattr(message, name), name
+    assert (found.destination_queue, found.transactional) == (others.format_name, False)
+    again = others.resend(found.lookup_id)
+    assert again.destination_queue == others.format_name
+    with pytest.raises(MessageNotFound):
+        others.resend(found, "orders")
+    with pytest.raises(QueueNotFound):
+        others.resend(again, "nowhere")
+    with pytest.raises(InvalidParameter, match="a message to resend is a Message or its lookup_id"):
+        others.resend("x")  # type: ignore[arg-type]
+    assert [each.id for each in others.browse()] == [again.id]
+
+
+def test_a_message_is_taken_and_sent_to_several_queues(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    others = [manager.create_queue(name) for name in ("one", "two")]
+    sent = orders.resend(orders.send("x"), ",".join(queue.format_name for queue in others))
+    assert [copy.destination_queue for copy in sent.copies] == [queue.format_name for queue in others]
+    for queue, copy in zip(others, sent.copies, strict=True):
+        assert queue.receive(lookup_id=copy.lookup_id).id == sent.id
+    assert orders.info().message_count == 0
+
+
+def test_a_message_is_sent_again_as_the_kind_that_it_is(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    ledger, books = (manager.create_queue(name, transactional=True) for name in ("ledger", "books"))
+    plain = orders.send("plain")
+    with manager.transaction() as transaction:
+        booked = ledger.send("booked", transaction=transaction)
+    with pytest.raises(TransactionUsage, match="ledger is transactional, and the message was not sent"):
+        orders.resend(plain, "ledger")
+    with pytest.raises(TransactionUsage, match="orders is not transactional, and the message was sent"):
+        ledger.resend(booked, "orders")
+    assert [queue.info().message_count for queue in (orders, ledger, books)] == [1, 1, 0]
+    sent = ledger.resend(booked, "books")
+    found = books.receive(0)
+    assert (found.id, found.transactional, found.first_in_transaction, found.last_in_transaction) == (
+        sent.id,
+        *[True] * 3,
+    )
+    assert ledger.info().message_count == 0
+
+
+def test_what_is_too_large_for_the_other_queue_stays(manager: waypost.Manager) -> None:
+    ledger = manager.create_queue("ledger", transactional=True)
+    manager.create_queue("small", transactional=True, quota_kb=1)
+    with manager.transaction() as transaction:
+        booked = ledger.send(b"x" * 2000, transaction=transaction)
+    with pytest.raises(InsufficientResources):
+        ledger.resend(booked, "small")
+    assert ledger.receive(0).id == booked.id
+
+
+def test_the_base_priority_of_a_private_queue_stays_0_and_setting_it_says_so(manager: waypost.Manager) -> None:
+    """MS-MQMQ 2.3.1.6."""
+    sentence = "base_priority changes nothing: it is always 0 for a private queue"
+    with pytest.warns(UserWarning, match=sentence):
+        orders = manager.create_queue("orders", label="incoming", base_priority=-3)
+    assert (orders.info().label, orders.info().base_priority) == ("incoming", 0)
+    with pytest.warns(UserWarning, match=sentence):
+        orders.set(label="changed", base_priority=7)
+    assert (orders.info().label, orders.info().base_priority) == ("changed", 0)
+    orders.set(base_priority=0)
+
+
+def test_to_look_into_a_subqueue_does_not_make_it(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    retry = orders.subqueue("retry")
+    with pytest.raises(Timeout):
+        retry.peek(0)
+    assert list(retry.browse()) == []
+    assert orders.info().subqueues == ()
+    retry.close()
+    with pytest.raises(QueueNotFound):
+        retry.info()
+    orders.move(orders.send("x"), retry)
+    assert orders.info().subqueues == ("retry",)
+    assert retry.peek(0).text == "x"

@@ -397,3 +397,90 @@ def test_several_queues_get_a_message_at_once(manager: waypost.Manager, orders: 
     copies = manager.create_queue("copies")
     sent = manager.send(f"{orders.format_name},{copies.format_name}", "both")
     assert orders.receive(0).id == copies.receive(0).id == sent.id
+
+
+def test_what_comes_back_from_a_send_to_several_queues_names_the_copy_in_each(
+    manager: waypost.Manager, orders: waypost.Queue
+) -> None:
+    copies = manager.create_queue("copies")
+    far = "DIRECT=OS:far\\PRIVATE$\\orders"
+    names = sorted((orders.format_name, copies.format_name, far), key=str.lower)
+    sent = manager.send(f"{orders.format_name},{copies.format_name},{far}", "both", label="x")
+    outgoing, second, first = sent.copies
+    assert (sent.lookup_id, sent.destination_queue) == (0, ",".join(names))
+    assert {copy.id for copy in sent.copies} == {sent.id}
+    assert [copy.destination_queue for copy in sent.copies] == names
+    for queue, copy in ((orders, first), (copies, second)):
+        found = queue.receive(lookup_id=copy.lookup_id)
+        assert (found.id, found.text, found.size, found.copies) == (sent.id, "both", copy.size, ())
+        assert found.packet == copy.packet
+    told = sent.to_dict()
+    assert (told["id"], told["lookup_id"], told["label"]) == (sent.id, "0", "x")
+    assert told["copies"] == [
+        {"destination_queue": copy.destination_queue, "lookup_id": str(copy.lookup_id), "size": copy.size}
+        for copy in (outgoing, second, first)
+    ]
+
+
+def test_a_send_to_several_queues_in_a_transaction_names_its_copies(manager: waypost.Manager) -> None:
+    one, other = (manager.create_queue(name, transactional=True) for name in ("one", "other"))
+    with manager.transaction() as transaction:
+        sent = manager.send(f"{one.format_name},{other.format_name}", "both", transaction=transaction)
+    for queue, copy in zip((one, other), sent.copies, strict=True):
+        assert queue.receive(lookup_id=copy.lookup_id).id == sent.id
+
+
+def test_a_send_to_several_queues_reaches_all_of_them_or_none(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    """So that to send it again after a refusal does not double it."""
+    full = manager.create_queue("full", quota_kb=1)
+    same = full.info().private_format_name
+    for other, size in ((orders.format_name, 2000), (same, 600)):
+        name = f"{full.format_name},{other}"
+        with pytest.raises(InsufficientResources, match="has reached its quota"):
+            manager.send(name, b"x" * size)
+    with pytest.raises(UnsupportedFormatName):
+        manager.send(f"{orders.format_name},MULTICAST=234.1.1.1:8001", "x")
+    assert (orders.info().message_count, full.info().message_count) == (0, 0)
+    assert manager.send(f"{orders.format_name},{full.format_name}", b"x").copies
+    assert (orders.info().message_count, full.info().message_count) == (1, 1)
+
+
+def test_several_queues_get_the_answers_and_the_acknowledgments(
+    manager: waypost.Manager, orders: waypost.Queue
+) -> None:
+    """MS-MQMQ 2.2.20.1: the UserHeader has the first of them, and the MultiQueueFormatHeader all."""
+    acks = [manager.create_queue(name) for name in ("acks", "more-acks")]
+    names = [queue.format_name for queue in acks]
+    answers = ["DIRECT=OS:far\\PRIVATE$\\one", "DIRECT=OS:far\\PRIVATE$\\two"]
+    orders.send("x", response_queue=answers, admin_queue=acks, acknowledge="pos-arrival,pos-receive")
+    found = orders.receive(0)
+    assert (found.response_queue, found.response_queues) == (answers[0], tuple(answers))
+    assert (found.admin_queue, found.admin_queues) == (names[0], tuple(names))
+    told = found.to_dict()
+    assert (told["response_queues"], told["admin_queues"]) == (answers, names)
+    for queue in acks:
+        assert [(each.class_name, each.correlation_id) for each in queue.browse()] == [
+            ("MQMSG_CLASS_ACK_REACH_QUEUE", found.id),
+            ("MQMSG_CLASS_ACK_RECEIVE", found.id),
+        ]
+        assert {each.destination_queue for each in queue.browse()} == {queue.format_name}
+
+
+@pytest.mark.parametrize("names", ["one", ["one"], ["one", "one"], "DIRECT=OS:HOST\\PRIVATE$\\one"])
+def test_one_queue_for_answers_is_named_in_any_way(orders: waypost.Queue, names: str | list[str]) -> None:
+    orders.send("x", response_queue=names)
+    found = orders.receive(0)
+    assert found.response_queues == (found.response_queue,) == ("DIRECT=OS:HOST\\PRIVATE$\\one",)
+    assert "response_queues" not in found.to_dict()
+
+
+@pytest.mark.parametrize("names", [[], ["q"] * 3 + [f"q{number}" for number in range(16)], [1]])
+def test_queues_for_answers_that_cannot_be_named(orders: waypost.Queue, names: list[str]) -> None:
+    with pytest.raises(InvalidParameter):
+        orders.send("x", response_queue=names)
+    assert orders.info().message_count == 0
+
+
+def test_names_joined_with_commas_are_several_queues_for_answers(orders: waypost.Queue) -> None:
+    orders.send("x", response_queue="DIRECT=OS:far\\PRIVATE$\\one,DIRECT=OS:far\\PRIVATE$\\two")
+    assert len(orders.receive(0).response_queues) == 2

@@ -7,7 +7,7 @@ import pytest
 import waypost
 from tests.client import managers
 from tests.client.managers import opened
-from waypost.errors import InvalidParameter, MessageNotFound, Timeout, TransactionSequence, TransactionUsage
+from waypost.errors import InvalidParameter, MessageLocked, Timeout, TransactionSequence, TransactionUsage
 
 manager, orders, ledger = managers.manager, managers.orders, managers.ledger
 
@@ -70,14 +70,23 @@ def test_a_cursor_receives_in_a_transaction(manager: waypost.Manager, orders: wa
     assert [message.text for message in orders.browse()] == ["a"]
 
 
-def test_a_move_in_a_transaction_happens_with_its_commit(manager: waypost.Manager, orders: waypost.Queue) -> None:
+def test_a_move_in_a_transaction_happens_with_its_commit(manager: waypost.Manager, ledger: waypost.Queue) -> None:
+    with manager.transaction() as transaction:
+        message = ledger.send("x", transaction=transaction)
+    with manager.transaction() as transaction:
+        ledger.move(message, "ledger;retry", transaction=transaction)
+        assert ledger.subqueue("retry").info().message_count == 0
+        with pytest.raises(MessageLocked):
+            ledger.move(message, "ledger;other")
+    assert ledger.subqueue("retry").receive(0).text == "x"
+
+
+def test_a_move_in_a_transaction_needs_a_transactional_queue(manager: waypost.Manager, orders: waypost.Queue) -> None:
     message = orders.send("x")
     with manager.transaction() as transaction:
-        orders.move(message, "orders;retry", transaction=transaction)
-        assert orders.subqueue("retry").info().message_count == 0
-        with pytest.raises(MessageNotFound):
-            orders.move(message, "orders;other")
-    assert orders.subqueue("retry").receive(0).text == "x"
+        with pytest.raises(TransactionUsage, match="is not transactional: move without a transaction"):
+            orders.move(message, "orders;retry", transaction=transaction)
+        assert orders.receive(0).text == "x"
 
 
 def test_a_transactional_queue_takes_no_other_messages(manager: waypost.Manager, ledger: waypost.Queue) -> None:

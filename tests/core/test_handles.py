@@ -4,7 +4,7 @@ import pytest
 
 from tests.core.engine import OTHER_TX, TX, Rig
 from waypost.core.message import Message
-from waypost.core.queues import AccessType, OpenQueueDescriptor, RemoteReadState, ShareMode
+from waypost.core.queues import AccessType, OpenQueueDescriptor, ReadRequest, RemoteReadState, ShareMode
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, QueueNotAvailable, SharingViolation
 from waypost.hresult import HResult
@@ -99,9 +99,10 @@ def test_nothing_is_sent_through_the_handle_of_a_queue_that_is_gone(rig: Rig) ->
 def test_a_handle_can_do_what_it_was_opened_for_and_nothing_else(
     rig: Rig, access: AccessType, allowed: set[str]
 ) -> None:
-    other = rig.create("other")
-    source, handle = rig.open(AccessType.RECEIVE, name="DIRECT=OS:host\\private$\\other"), rig.open(access)
-    held = rig.message("in the other queue")
+    rig.open(AccessType.MOVE, name=f"{ORDERS};other")
+    other = rig.orders.subqueues["other"]
+    source, handle = rig.open(AccessType.RECEIVE, name=f"{ORDERS};other"), rig.open(access)
+    held = rig.message("in the subqueue")
     rig.enqueue(held, other)
     for label in ("first", "second"):
         rig.send(label)
@@ -127,6 +128,7 @@ def test_a_handle_can_do_what_it_was_opened_for_and_nothing_else(
 
 
 def test_a_message_is_moved_in_a_transaction_or_not_at_all(rig: Rig) -> None:
+    rig.orders.attributes.transactional = True
     source, target = rig.open(), rig.open(AccessType.MOVE, name=f"{ORDERS};late")
     lookup_id = rig.send("a")
     move = rig.manager.move_to_open_queue
@@ -169,3 +171,28 @@ def test_a_handle_for_remote_reading_becomes_known_to_one_side_and_then_to_the_o
         states.append(handle.remote_read_state)
     assert states == [RemoteReadState.NONE, RemoteReadState.OPENED, RemoteReadState.READY_FOR_READ]
     assert local.remote_read_state is RemoteReadState.NONE
+
+
+def test_a_message_is_moved_within_one_queue_only(rig: Rig) -> None:
+    """MS-MQRR 3.1.4.10, in its order, for every path alike."""
+    names = {
+        name: f"DIRECT=OS:host\\private$\\{name}" for name in ("orders", "orders;a", "orders;b", "other", "other;a")
+    }
+    rig.create("other")
+    targets = {name: rig.open(AccessType.MOVE, name=text) for name, text in names.items()}
+    sources = {name: rig.open(AccessType.RECEIVE, name=text) for name, text in names.items()}
+    check, lookup_id = rig.manager.check_move, rig.send("a")
+    for name, target in targets.items():
+        is_related = name in ("orders;a", "orders;b")
+        expected = HResult.MQ_OK if is_related else HResult.STATUS_INVALID_PARAMETER
+        assert check(sources["orders"], lookup_id, target, None) == expected, name
+        if not is_related:
+            move = rig.manager.move_to_open_queue
+            assert move(sources["orders"], lookup_id, target, None, now=rig.now) == expected
+    assert check(sources["orders"], lookup_id, targets["other"], TX) == HResult.STATUS_INVALID_PARAMETER
+    assert check(sources["orders;a"], 4711, targets["orders;b"], None) == HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+    assert check(sources["orders;a"], 4711, targets["orders"], TX) == HResult.MQ_ERROR_TRANSACTION_USAGE
+    rig.receive(sources["orders"], ReadRequest(transaction=rig.start()))
+    locked = HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
+    assert check(sources["orders"], lookup_id, targets["orders;a"], None) == locked
+    assert rig.labels() == ["a"]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.engine import ME, Rig
 from waypost.core.cursors import CursorState
-from waypost.core.ports import MessagePositionDeleted, QueueDeleted, ReadEnded
+from waypost.core.ports import MessagePositionDeleted, QueueChanged, QueueDeleted, ReadEnded
 from waypost.core.positions import START, PositionState
 from waypost.core.queues import UNLIMITED, AccessType, QueueAttributes, ReadRequest, RemoteReadState, ShareMode
 from waypost.errors import (
@@ -135,7 +135,6 @@ def test_a_new_queue_has_the_attributes_that_were_given(rig: Rig) -> None:
         transactional=True,
         multicast_address="234.1.1.1:8001",
         security=b"descriptor",
-        base_priority=-3,
     )
     queue = rig.manager.create_queue(given, rig.now)
     assert queue.attributes == given
@@ -143,6 +142,16 @@ def test_a_new_queue_has_the_attributes_that_were_given(rig: Rig) -> None:
     assert queue.attributes.label == "label"
     assert queue.journal is not None
     assert queue.journal.attributes.quota == 6
+
+
+@pytest.mark.parametrize(("name", "kept"), [("private$\\p", 0), ("public", -3)])
+def test_only_a_public_queue_has_a_base_priority(rig: Rig, name: str, kept: int) -> None:
+    """MS-MQMQ 2.3.1.6: to set that of a private queue is ignored and changes nothing."""
+    attributes = QueueAttributes(PathName.parse(f"host\\{name}"), base_priority=-3)
+    queue = rig.manager.create_queue(attributes, rig.now, skip_directory=True)
+    assert queue.attributes.base_priority == kept
+    rig.manager.modify_queue(queue, replace(queue.attributes, label="x", base_priority=5), rig.now)
+    assert (queue.attributes.label, queue.attributes.base_priority) == ("x", 5 if kept else 0)
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.3-06", "MQDMPR-3.1.1.2-04")
@@ -433,3 +442,42 @@ def test_closing_a_handle_cancels_its_waits_and_closes_its_cursors(rig: Rig) -> 
     assert list(other.waiting) == [kept]
     rig.send("a")
     assert rig.ended() == [(kept, "a")]
+
+
+def test_a_subqueue_that_is_only_looked_into_is_not_kept(rig: Rig) -> None:
+    """readings MQDMPR 3.AA."""
+    name = f"{ORDERS};late"
+    rig.manager.take_events()
+    number = rig.manager.last_number
+    one, other = rig.open(AccessType.PEEK, name=name), rig.open(AccessType.PEEK, name=name)
+    assert one.queue is other.queue is rig.orders.subqueues["late"]
+    rig.manager.close_queue(one)
+    assert "late" in rig.orders.subqueues
+    rig.manager.close_queue(other)
+    assert not rig.orders.subqueues
+    assert (rig.manager.take_events(), rig.manager.last_number) == ([], number)
+
+
+@pytest.mark.parametrize("access", [AccessType.RECEIVE, AccessType.MOVE])
+def test_a_subqueue_that_is_looked_into_is_kept_when_it_is_wanted_for_more(rig: Rig, access: AccessType) -> None:
+    name = f"{ORDERS};late"
+    looking = rig.open(AccessType.PEEK, name=name)
+    rig.peek(looking, ReadRequest())
+    wanted = rig.open(access, name=name)
+    late = rig.orders.subqueues["late"]
+    assert wanted.queue is looking.queue is late is rig.manager.collection.by_number[late.number]
+    assert QueueChanged(late) in rig.manager.take_events()
+    if access is AccessType.MOVE:
+        moved = rig.send("a")
+        assert rig.manager.move_to_open_queue(rig.open(), moved, wanted, None, now=rig.now) == HResult.MQ_OK
+        assert [type(event) for event in rig.manager.take_events()].count(ReadEnded) == 1, "who looks sees it"
+    for handle in (looking, wanted):
+        rig.manager.close_queue(handle)
+    assert rig.orders.subqueues == {"late": late}
+
+
+def test_a_queue_is_deleted_while_its_subqueue_is_looked_into(rig: Rig) -> None:
+    looking = rig.open(AccessType.PEEK, name=f"{ORDERS};late")
+    rig.manager.delete_queue(rig.orders)
+    assert looking.queue is None
+    rig.manager.close_queue(looking)

@@ -12,7 +12,7 @@ from waypost.daemon import names as module
 from waypost.daemon import udp
 from waypost.daemon.addresses import own_addresses
 from waypost.daemon.names import Names
-from waypost.daemon.sockets import CannotListen, allow_files, datagram_sockets, endpoint, listening_sockets
+from waypost.daemon.sockets import CannotListen, allow_files, datagram_sockets, endpoint, listen, stream_sockets
 from waypost.daemon.udp import Pings
 from waypost.node.effects import Resolve, SendDatagram
 
@@ -135,7 +135,7 @@ def test_a_flood_of_pings_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_addresses_have_the_same_free_port() -> None:
-    bound = listening_sockets("", 0)
+    bound = stream_sockets("", 0)
     assert len({each.getsockname()[1] for each in bound}) == 1
     assert endpoint(bound[0]).startswith("0.0.0.0:")
     for each in bound:
@@ -145,22 +145,27 @@ def test_all_addresses_have_the_same_free_port() -> None:
 def test_an_endpoint_of_ipv6_has_brackets() -> None:
     if not socket.has_ipv6 or "::1" not in own_addresses():
         pytest.skip("no IPv6 here")
-    (bound,) = listening_sockets("::1", 0)
+    (bound,) = stream_sockets("::1", 0)
     assert endpoint(bound) == f"[::1]:{bound.getsockname()[1]}"
     bound.close()
 
 
 def test_a_port_that_is_taken_is_said_so() -> None:
-    (bound,) = listening_sockets("127.0.0.1", 0)
+    (bound,) = stream_sockets("127.0.0.1", 0)
+    (other,) = stream_sockets("127.0.0.1", bound.getsockname()[1])
+    listen([bound])
     with pytest.raises(CannotListen, match="is taken by another program"):
-        listening_sockets("127.0.0.1", bound.getsockname()[1])
-    bound.close()
+        stream_sockets("127.0.0.1", bound.getsockname()[1])
+    with pytest.raises(CannotListen, match="is taken by another program"):
+        listen([other])
+    for each in (bound, other):
+        each.close()
 
 
 @pytest.mark.parametrize(("address", "sentence"), [("192.0.2.77", "no address of this"), ("x", "cannot be used")])
 def test_an_address_of_another_computer_cannot_be_used(address: str, sentence: str) -> None:
     with pytest.raises(CannotListen, match=sentence):
-        listening_sockets(address, 0)
+        stream_sockets(address, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import hello, loopback, running
+from waypost.client.looping import Looping
 from waypost.client.remote.packing import info_of, queue_object
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.sockets import CannotListen
@@ -46,6 +47,37 @@ def test_a_daemon_says_where_it_is_and_stops(loop: Any, tmp_path: Path) -> None:
                 await alpha.manager.queues()
 
     run(loop, work)
+
+
+@each_loop
+def test_nobody_can_connect_before_the_queue_manager_has_recovered(
+    loop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = loopback(2)
+    with socket.socket() as free:
+        free.bind((here, 0))
+        ports = (1801, 2103, 2105, free.getsockname()[1])
+    refused: list[bool] = []
+
+    class Recovering(Looping):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            refused.extend(not is_open(here, port) for port in ports)
+            super().__init__(*arguments, **options)
+            refused.extend(not is_open(here, port) for port in ports)
+
+    async def work() -> None:
+        async with running(tmp_path / "alpha", here, f"http.port={ports[-1]}") as alpha:
+            assert alpha.ready["transfer"] == f"{here}:1801"
+            assert [is_open(here, port) for port in ports] == [True] * 4
+
+    monkeypatch.setattr("waypost.daemon.service.Looping", Recovering)
+    run(loop, work)
+    assert refused == [True] * 8
+
+
+def is_open(address: str, port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((address, port)) == 0
 
 
 @each_loop

@@ -14,7 +14,7 @@ from tests.daemon.recording import Recorder, facts, loops, run, soon, until
 from waypost.daemon import tcp as module
 from waypost.daemon.guard import Guard
 from waypost.daemon.pump import Pump
-from waypost.daemon.sockets import listening_sockets
+from waypost.daemon.sockets import stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_UNWRITTEN_BYTES
 from waypost.node.effects import Close, Connect, HoldReading, Write
@@ -80,7 +80,7 @@ async def rig(*, per_peer: int = 9, refusals: int = 60, source: str = "", timeou
         log=recorder.log,
         pump=pump,
     )
-    (bound,) = listening_sockets("127.0.0.1", 0)
+    (bound,) = stream_sockets("127.0.0.1", 0)
     server = await asyncio.get_running_loop().create_server(partial(tcp.accepting, told), sock=bound)
     try:
         here = Rig(recorder, tcp, pump, bound.getsockname()[1], unwritten, [])

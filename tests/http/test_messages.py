@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64encode
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -191,6 +192,61 @@ async def test_a_message_is_moved_to_a_subqueue(api: Api) -> None:
     moved = await api.post(f"{ORDERS}/move", {"lookup_id": str(sent.lookup_id), "to": "orders;retry"})
     assert moved.status_code == 204, moved.text
     assert await api.bodies("/api/queues/orders;retry/receive", {}) == ["42 bolts"]
+
+
+@served()
+async def test_a_message_is_not_moved_to_a_queue_that_is_not_related(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    await api.manager.create_queue("ledger", transactional=True)
+    sent = await queue.send("42 bolts")
+    moved = await api.post(f"{ORDERS}/move", {"lookup_id": str(sent.lookup_id), "to": "ledger"})
+    assert moved.status_code == 400
+    assert "are not a queue and its subqueue" in moved.json()["message"]
+    assert "waypost message resend" in moved.json()["hint"]
+    assert await api.bodies(f"{ORDERS}/receive", {}) == ["42 bolts"]
+
+
+@served()
+async def test_a_message_is_taken_and_sent_once_more(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    for name in ("one", "two"):
+        await api.manager.create_queue(name)
+    await api.manager.create_queue("ledger", transactional=True)
+    lookup_id = str((await queue.send("42 bolts")).lookup_id)
+    refused = await api.post(f"{ORDERS}/resend", {"lookup_id": lookup_id, "to": "ledger"})
+    assert refused.status_code == 409
+    assert "ledger is transactional, and the message was not sent in a transaction" in refused.json()["message"]
+    sent = await api.post(f"{ORDERS}/resend", {"lookup_id": lookup_id})
+    assert sent.status_code == 200, sent.text
+    (message,) = sent.json()["messages"]
+    both = "DIRECT=OS:HOST\\PRIVATE$\\one,DIRECT=OS:HOST\\PRIVATE$\\two"
+    several = await api.post(f"{ORDERS}/resend", {"lookup_id": message["lookup_id"], "to": both})
+    (told,) = several.json()["messages"]
+    assert [copy["destination_queue"] for copy in told["copies"]] == both.split(",")
+    assert [await api.bodies(f"/api/queues/{name}/receive", {}) for name in ("one", "two")] == [["42 bolts"]] * 2
+    assert await api.bodies(f"{ORDERS}/receive", {}) == []
+
+
+@served()
+async def test_a_send_to_several_queues_is_answered_with_its_copies(api: Api) -> None:
+    queues = [await api.manager.create_queue(name) for name in ("one", "two")]
+    both = ",".join(queue.format_name for queue in queues)
+    path = f"/api/queues/{quote(both, safe='')}/messages"
+    named = {"response_queue": ["a", "b"], "admin_queue": ["acks", "more"], "acknowledge": "neg-receive"}
+    sent = await api.post(path, {"messages": [{"body_text": "both"} | named]})
+    assert sent.status_code == 200, sent.text
+    (message,) = sent.json()["messages"]
+    assert (message["lookup_id"], message["destination_queue"]) == ("0", both)
+    for queue, copy in zip(queues, message["copies"], strict=True):
+        found = await queue.receive(lookup_id=int(copy["lookup_id"]))
+        assert (found.id, found.destination_queue) == (message["id"], copy["destination_queue"])
+        assert message["response_queues"] == list(found.response_queues)
+        assert message["admin_queues"] == list(found.admin_queues)
+        assert len(found.admin_queues) == 2
+    ids = await api.pack(path, {"like": {"body_type": 0x1011}, "bodies": [b"x"], "answer": "ids"})
+    assert (ids["lookup_ids"], len(ids["copies"])) == ([0], 2)
+    refused = await api.post(path, {"messages": [{"body_text": "x", "response_queue": []}]})
+    assert refused.status_code == 400
 
 
 @served(HttpSettings(max_batch=2))

@@ -107,3 +107,16 @@ async def test_messages_of_an_outgoing_queue_are_read_by_an_administrator(api: A
     assert (await api.post(f"/api/queues/{name}/purge?outgoing=true")).status_code == 204
     assert (await api.get(f"/api/queues/{name}")).json()["message_count"] == 0
     assert (await api.post("/api/queues/nowhere/peek?outgoing=true", {})).status_code == 404
+
+
+@served()
+async def test_what_changes_nothing_is_said_in_the_answer(api: Api) -> None:
+    """MS-MQMQ 2.3.1.6."""
+    created = await api.post("/api/queues", {"name": "orders", "base_priority": 5})
+    assert (created.status_code, created.json()["base_priority"]) == (201, 0)
+    assert created.json()["notes"] == [
+        "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+    ]
+    changed = await api.client.patch("/api/queues/orders", json={"base_priority": 5, "label": "x"})
+    assert (changed.json()["label"], len(changed.json()["notes"])) == ("x", 1)
+    assert "notes" not in (await api.get("/api/queues/orders")).json()

@@ -123,8 +123,13 @@ class Workshop(Rig):
 
     def move_first(self, tx: bytes | None) -> None:
         first = self.queue().positions.first_available(1)
-        if first:
-            self.move(first[0], PART, tx)
+        if first and tx is None:
+            self.move(first[0], PART)
+        elif first:
+            # An application moves in no transaction here: the event itself (MS-MQDMPR 3.1.7.1.16).
+            with self.node.operation(self.now):
+                move = self.node.manager.writing.move_message
+                move(self.queue(), first[0], self.queue().subqueues["part"], tx, self.now)
 
     def end(self, tx: bytes, *, commits: bool) -> None:
         with patch("waypost.core.transactions._simple_type", _never_together):

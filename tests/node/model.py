@@ -1,4 +1,4 @@
-"""What a queue manager with three queues and a journal holds, as plain lists: the oracle of the crash tests."""
+"""What a queue manager with four queues and a journal holds, as plain lists: the oracle of the crash tests."""
 
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -6,8 +6,10 @@ from itertools import count
 ORDERS = "orders"  # journaled
 LEDGER = "ledger"  # transactional
 DONE = "DIRECT=OS:host\\private$\\orders;done"
+PAID = "DIRECT=OS:host\\private$\\ledger;paid"
 JOURNAL = "DIRECT=OS:host\\private$\\orders;journal"
-QUEUES = (ORDERS, LEDGER, DONE, JOURNAL)
+QUEUES = (ORDERS, LEDGER, DONE, PAID, JOURNAL)
+_SUBQUEUES = {ORDERS: DONE, LEDGER: PAID}
 
 
 @dataclass
@@ -89,8 +91,10 @@ class Model:
             self.receive(ORDERS, entry)
 
     def move(self, entry: Entry) -> None:
-        self.queues[ORDERS].remove(entry)
-        self._put(DONE, replace(entry, holder=None, is_purged=False, aborts=0, moves=entry.moves + 1))
+        """To the subqueue of its queue."""
+        queue = self._queue_of(entry)
+        self.queues[queue].remove(entry)
+        self._put(_SUBQUEUES[queue], replace(entry, holder=None, is_purged=False, aborts=0, moves=entry.moves + 1))
 
     def purge(self, name: str) -> None:
         for entry in tuple(self.queues[name]):
@@ -114,9 +118,10 @@ class Model:
             entry.holder = None
             if operation == "send" or entry.is_purged:
                 self.queues[self._queue_of(entry)].remove(entry)
-            elif operation == "receive":
+            else:
                 entry.aborts += 1
-                entry.written = self.batch
+                if entry.is_recoverable:
+                    entry.written = self.batch
 
     def _put(self, name: str, entry: Entry) -> Entry:
         entry.written = self.batch if entry.is_recoverable else 0

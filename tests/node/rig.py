@@ -215,8 +215,8 @@ class Rig:
         self.application.purge(call, handle)
         return call.request
 
-    def move(self, lookup_id: int, target: str, tx: bytes | None = None) -> int:
-        handle, to = self.open(), self.open(target, AccessType.MOVE)
+    def move(self, lookup_id: int, target: str, tx: bytes | None = None, source: str = "orders") -> int:
+        handle, to = self.open(source), self.open(target, AccessType.MOVE)
         call = self.call()
         self.application.move(call, handle, lookup_id, to, transaction=tx)
         return call.request

@@ -9,7 +9,7 @@ from tests.wire.strategies import guids, texts, u32, u64
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.outgoing import destination_path
-from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
+from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes, base_priority
 from waypost.core.system import Identity, QueueManagerAttributes
 from waypost.core.transaction_records import OperationType, Transaction, TransactionalOperation
 from waypost.wire.format_names import FormatName
@@ -76,6 +76,7 @@ def queues(draw: st.DrawFn, parent: Queue | None = None) -> Queue:
     given = draw(attributes)
     if parent is not None:
         given.pathname = replace(parent.pathname, subqueue=draw(path_parts | st.just("")))
+    given.base_priority = base_priority(given.pathname, given.base_priority)
     qualified = replace(given.pathname, computer=ME.qualified_computer_name)
     return _dated(draw, Queue(draw(numbers), draw(guids), given, qualified, parent=parent))
 

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from tests.node.model import DONE, LEDGER, ORDERS, QUEUES, Entry, Model, View
+from tests.node.model import DONE, LEDGER, ORDERS, PAID, QUEUES, Entry, Model, View
 from tests.node.rig import EXPRESS, OTHER_TX, RECOVERABLE, SEND, SETTINGS, TX, Rig, contents, direct, letter
 from waypost.core.message import Message
 from waypost.core.positions import START
@@ -43,7 +43,8 @@ class Crashes(RuleBasedStateMachine):
             self.rig.open(name, SEND)
         for name in QUEUES:
             self.rig.open(name)
-        self.rig.open(DONE, AccessType.MOVE)
+        for name in (DONE, PAID):
+            self.rig.open(name, AccessType.MOVE)
         self.rig.hold_disk()
         self.two_phase: Entry | None = None
         self.read_id = 0
@@ -137,19 +138,22 @@ class Crashes(RuleBasedStateMachine):
             self.note(request, self.model.view(), entry)
             self.model.lock(entry, tx, "receive")
 
-    @rule(tx=st.none() | TRANSACTIONS)
-    def move(self, tx: bytes | None) -> None:
+    @rule()
+    def move(self) -> None:
         entry, before = self.model.first(ORDERS), self.model.view()
-        if entry is None:
-            return
-        if tx is not None:
-            self.begin(tx)
-        request = self.rig.move(self.rig.queue(ORDERS).positions.next_available(START), DONE, tx)
-        if tx is None:
+        if entry is not None:
+            request = self.rig.move(self.rig.queue(ORDERS).positions.next_available(START), DONE)
             self.model.move(entry)
-        else:
+            self.note(request, before)
+
+    @rule(tx=TRANSACTIONS)
+    def move_in(self, tx: bytes) -> None:
+        entry, before = self.model.first(LEDGER), self.model.view()
+        if entry is not None:
+            self.begin(tx)
+            request = self.rig.move(self.rig.queue(LEDGER).positions.next_available(START), PAID, tx, LEDGER)
             self.model.lock(entry, tx, "move")
-        self.note(request, before)
+            self.note(request, before)
 
     @precondition(lambda self: self.two_phase is None)
     @rule()

@@ -28,6 +28,7 @@ from waypost.wire.format_names import Suffix
 from waypost.wire.message_class import MessageClass
 
 DONE = "DIRECT=OS:host\\private$\\orders;done"
+PAID = "DIRECT=OS:host\\private$\\books;paid"
 ADMIN = "DIRECT=OS:host\\private$\\admin"
 
 
@@ -36,14 +37,19 @@ def rig() -> Rig:
     """With a message in `orders` that is locked for end_receive, one behind it, and a transaction that has sent one."""
     rig = Rig()
     rig.create("ledger", transactional=True)
+    rig.create("books", transactional=True)
     rig.create("old")
-    for name in ("orders", "ledger"):
+    for name in ("orders", "ledger", "books"):
         rig.open(name, SEND)
         rig.open(name)
     rig.open(DONE, AccessType.MOVE)
+    rig.open(PAID, AccessType.MOVE)
     rig.done(rig.send("first"))
     rig.done(rig.send("second"))
     rig.done(rig.begin_receive())
+    rig.done(rig.begin())
+    rig.done(rig.send("booked", "books", TX))
+    rig.done(rig.commit())
     rig.done(rig.begin())
     rig.done(rig.send("third", "ledger", TX))
     rig.hold_disk()
@@ -122,7 +128,7 @@ AT_ONCE: dict[str, Callable[[Rig], int]] = {
     "send express": lambda rig: rig.send(letter("express", delivery_guarantee=EXPRESS)),
     "send in a transaction": lambda rig: rig.send("fourth", "ledger", TX),
     "receive in a transaction": lambda rig: rig.receive(options=IN_TX),
-    "move in a transaction": lambda rig: rig.move(ids(rig)[1], DONE, TX),
+    "move in a transaction": lambda rig: rig.move(next(iter(rig.queue("books").positions)), PAID, TX, "books"),
     "begin_receive": Rig.begin_receive,
     "end_receive without deletion": lambda rig: rig.end_receive(ids(rig)[0], delete=False),
     "peek": Rig.peek,

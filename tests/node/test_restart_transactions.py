@@ -16,9 +16,10 @@ from waypost.core.external_transactions import (
 )
 from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import PositionState
+from waypost.core.queues import AccessType
 from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType
-from waypost.errors import MessageNotFound, ServiceNotAvailable, Timeout, TransactionSequence
+from waypost.errors import MessageLocked, ServiceNotAvailable, Timeout, TransactionSequence
 from waypost.node.effects import ToCoordinator
 from waypost.store import records
 from waypost.store.port import Batch, Table
@@ -40,7 +41,10 @@ def rig() -> Rig:
         rig.done(rig.send(label))
     rig.enlist()
     rig.done(rig.receive(options=IN_TX))
-    rig.done(rig.move(next(iter(rig.queue().positions)) + 1, PART, TX))
+    rig.open(PART, AccessType.MOVE)
+    with rig.node.operation(rig.now):
+        move = rig.node.manager.writing.move_message
+        move(rig.queue(), next(iter(rig.queue().positions)) + 1, rig.queue().subqueues["part"], TX, rig.now)
     rig.done(rig.send("sent", "ledger", TX))
     return rig
 
@@ -175,7 +179,7 @@ def test_nobody_reads_what_is_in_doubt_and_nobody_adds_to_it(rig: Rig, restart: 
     assert rig.message(rig.peek()).label == "left"
     with pytest.raises(Timeout):
         rig.receive("ledger")
-    with pytest.raises(MessageNotFound):
+    with pytest.raises(MessageLocked):
         rig.move(first, PART)
     with pytest.raises(TransactionSequence):
         rig.send("more", "ledger", TX)

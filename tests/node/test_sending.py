@@ -158,3 +158,29 @@ def test_a_message_that_has_no_time_can_still_reach_a_queue_of_this_computer() -
     rig.now = Now(rig.now.monotonic, 1_000_000.75)
     rig.done(rig.send(letter("at once", time_to_reach_queue=0)))
     assert rig.labels() == ["at once"]
+
+
+@pytest.mark.parametrize("written", [0, 1])
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_message_is_taken_and_sent_again_in_one_batch(written: int, *, is_transactional: bool) -> None:
+    rig = Rig()
+    for name in ("from", "to"):
+        rig.create(name, transactional=is_transactional)
+    tx = TX if is_transactional else None
+    if tx:
+        rig.done(rig.begin())
+    sent = rig.send("order", "from", tx)
+    if tx:
+        rig.done(rig.commit())
+    lookup_id = rig.message(sent).lookup_identifier
+    handle = rig.open("from")
+    rig.hold_disk()
+    call = rig.call()
+    rig.application.resend(call, handle, lookup_id, direct("to"), OTHER_TX)
+    rig.turn()
+    assert not rig.is_answered(call.request)
+    assert rig.pending == 1
+    rig.crash(written=written)
+    contents = [rig.labels(rig.queue(name)) for name in ("from", "to")]
+    assert contents == ([[], ["order"]] if written else [["order"], []])
+    assert not rig.node.manager.transactions.collection

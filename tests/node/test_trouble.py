@@ -11,6 +11,7 @@ from waypost.errors import StoreFull
 from waypost.node.application import ReadOptions
 
 PART = "DIRECT=OS:host\\private$\\orders;part"
+PAID = "DIRECT=OS:host\\private$\\books;paid"
 
 
 @pytest.fixture
@@ -18,13 +19,18 @@ def rig() -> Rig:
     """With two messages in `orders`, of which the first is locked for end_receive, and a transaction that has sent."""
     rig = Rig()
     rig.create("ledger", transactional=True)
-    for name in ("orders", "ledger"):
+    rig.create("books", transactional=True)
+    for name in ("orders", "ledger", "books"):
         rig.open(name, SEND)
         rig.open(name)
     rig.open(PART, AccessType.MOVE)
+    rig.open(PAID, AccessType.MOVE)
     rig.done(rig.send("first"))
     rig.done(rig.send("second"))
     rig.done(rig.begin_receive())
+    rig.done(rig.begin())
+    rig.done(rig.send("booked", "books", TX))
+    rig.done(rig.commit())
     rig.done(rig.begin())
     rig.done(rig.send("third", "ledger", TX))
     # The disk is full, and a batch waits: so the shell learns of it.
@@ -72,7 +78,7 @@ GOES_ON: dict[str, Callable[[Rig], int]] = {
     "send express": lambda rig: rig.send(letter("x", delivery_guarantee=EXPRESS)),
     "send in a transaction": lambda rig: rig.send("x", "ledger", TX),
     "receive in a transaction": lambda rig: rig.receive(options=IN_TX),
-    "move in a transaction": lambda rig: rig.move(last(rig), PART, TX),
+    "move in a transaction": lambda rig: rig.move(next(iter(rig.queue("books").positions)), PAID, TX, "books"),
     "begin_receive": Rig.begin_receive,
     "peek": Rig.peek,
     "begin": lambda rig: rig.begin(OTHER_TX),

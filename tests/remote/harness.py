@@ -6,6 +6,7 @@ what the servers need of a node. Events are handed on after every call, as a nod
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from tests.core.engine import Rig
@@ -114,6 +115,12 @@ class Host(Rig):
         for timed in self.timed:
             timed.tick(self.now)
         self.pump()
+
+    def forget_aborts(self, queue: Queue) -> None:
+        """As if nobody had tried to read what is in the queue."""
+        for lookup_id in queue.positions:
+            message = self.messages.get(queue.number, lookup_id)
+            self.messages.update(queue.number, replace(message, abort_count=0))
 
     def create_with(self, name: str, /, **attributes: Any) -> Queue:
         path = PathName.parse(f"host\\private$\\{name}")

@@ -85,6 +85,7 @@ def test_a_receive_by_lookup_identifier_has_two_phases(host: ReadHost, reader: R
         assert reader.end(read, ack) == qm2qm.EndReceiveReply(NULL, OK)
         assert host.contents(host.orders) == [(name, AVAILABLE) for name in left]
         if ack == NACK:
+            assert host.messages.get(host.orders.number, ids[1]).abort_count == 1
             assert label(reader.look_up(handle, LOOKUP_PEEKS[0], ids[1])) == "b"
 
 

@@ -253,8 +253,9 @@ def test_who_may_look_into_a_queue_does_not_make_any_number_of_subqueues(
     host: Host, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waypost.core.creating.MAX_SUBQUEUES", 2)
+    reader.close(reader.open("orders;gone", PEEK))
     for name in ("orders;a", "orders;b"):
-        reader.close(reader.open(name, PEEK))
+        reader.open(name, PEEK)
     for answer in (reader.try_open("orders;c", PEEK), reader.try_open_for_move("orders;c")):
         assert answer.raised == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
     assert list(host.orders.subqueues) == ["a", "b"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.remote.harness import Host
-from tests.remote.reader import ACK, PEEK_CURRENT, TAKE, UOW, Reader, label, message_of, packet_of, serve
+from tests.remote.reader import ACK, NACK, PEEK_CURRENT, TAKE, UOW, Reader, label, message_of, packet_of, serve
 from waypost.core.queues import Queue
 from waypost.core.serialization import packet_of as core_packet_of
 from waypost.core.stored_message import stored_message
@@ -100,9 +100,11 @@ def test_both_start_calls_answer_alike(host: Host, reader: Reader) -> None:
     host.tick(30)
     for limit in (0, 3, 100):
         plain = reader.read(handle, limit=limit)
-        reader.end(handle, 1)
+        reader.end(handle, NACK)
+        host.forget_aborts(host.ledger)
         transactional = reader.read(handle, limit=limit, tx=UOW)
-        reader.end_tx(handle, 1)
+        reader.end_tx(handle, NACK)
+        host.forget_aborts(host.ledger)
         assert plain.record == transactional.record
         assert plain.record.sequence_id == lookup_id & 0xFF_FFFF_FFFF_FFFF
         assert plain.record.arrive_time == sent
@@ -162,7 +164,10 @@ def test_no_dead_letter_queue_is_told_of_most_messages(host: Host, reader: Reade
 
 @pytest.mark.spec("MQRR-2.2.5.3-04")
 def test_the_abort_counter_counts_attempts_that_failed(host: Host, reader: Reader) -> None:
-    """readings MQRR 3.28: receives and moves that were aborted; a move that succeeds begins anew."""
+    """readings MQRR 3.28: receives and moves that were aborted, NACKs, and readers that said nothing in time.
+
+    A move that succeeds begins anew.
+    """
     handle, target = reader.open("ledger"), reader.open_for_move("ledger;late")
     lookup_id = host.put("a", host.ledger)
     assert subqueue_header(reader, handle, lookup_id).abort_counter == 0
@@ -177,8 +182,22 @@ def test_the_abort_counter_counts_attempts_that_failed(host: Host, reader: Reade
     host.decide_abort(UOW)
     assert subqueue_header(reader, handle, lookup_id).abort_counter == 3
     reader.read(handle)
-    reader.end(handle, 1)
-    assert subqueue_header(reader, handle, lookup_id).abort_counter == 3, "a reader that says so has not failed"
+    reader.end(handle, NACK)
+    assert subqueue_header(reader, handle, lookup_id).abort_counter == 4
+    reader.enlist(local_token(UOW))
+    reader.read(handle, tx=UOW)
+    reader.end_tx(handle, NACK)
+    assert subqueue_header(reader, handle, lookup_id).abort_counter == 5
+    host.decide_abort(UOW)
+    reader.read(handle)
+    host.tick(host.settings.pending_request_timeout_s)
+    assert subqueue_header(reader, handle, lookup_id).abort_counter == 6
+    reader.read(handle)
+    reader.close(handle)
+    handle = reader.open("ledger")
+    assert subqueue_header(reader, handle, lookup_id).abort_counter == 6, (
+        "a reader that closes its queue has not failed"
+    )
     assert reader.move(handle, target.move_context, lookup_id) == HResult.MQ_OK
     late = reader.open("ledger;late")
     assert subqueue_header(reader, late, lookup_id).abort_counter == 0

@@ -22,7 +22,7 @@ from waypost.core.transaction_records import OperationType, Transaction
 from waypost.hresult import HResult
 from waypost.remote.context import RemoteSettings
 from waypost.remote.interfaces.remote_read import ReceiveAction
-from waypost.remote.remote_read.coordinator import local_token
+from waypost.remote.remote_read.coordinator import NoCoordinator, local_token
 from waypost.wire.message_class import MessageClass
 from waypost.wire.ndr import ContextHandle
 
@@ -34,6 +34,7 @@ INVALID_PARAMETER = HResult.MQ_ERROR_INVALID_PARAMETER
 NOT_FOUND = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 IMPORT = HResult.MQ_ERROR_TRANSACTION_IMPORT
 ENLIST = HResult.MQ_ERROR_TRANSACTION_ENLIST
+DTC_CONNECT = HResult.MQ_ERROR_DTC_CONNECT
 AVAILABLE, LOCKED = PositionState.AVAILABLE, PositionState.LOCKED
 OTHER_UOW = b"\x66" * 16
 RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
@@ -245,8 +246,10 @@ def test_without_a_transaction_it_is_r_start_receive(host: Host, reader: Reader,
             given = lookup_id if action.is_lookup else 0
             plain = reader.read(handle, action, given, at)
             reader.end(handle, NACK)
+            host.forget_aborts(queue)
             same = reader.read(handle, action, given, at, tx=NO_UOW)
             ended = reader.end_tx(handle, NACK)
+            host.forget_aborts(queue)
             if at == 0 or action is PEEK_CURRENT:
                 assert plain.record == same.record
                 assert ended == (OK if not action.is_peek and plain.status == OK else INVALID_HANDLE)
@@ -444,3 +447,25 @@ def test_nothing_more_is_received_in_a_transaction_that_was_given_up() -> None:
     assert reader.enlist(local_token(UOW)) == ENLIST
     assert host.contents(host.ledger) == [("a", AVAILABLE)]
     assert label(reader.read(handle, tx=OTHER_UOW)) == "a", "one that nobody ever knew is for this message alone"
+
+
+@pytest.mark.parametrize("ack", [ACK, NACK])
+def test_without_a_coordinator_nothing_is_received_in_a_transaction(host: Host, ack: int) -> None:
+    """Nobody could tell how it ends: its message would be away until its time is over, or gone though it is aborted."""
+    host.coordinator = NoCoordinator()  # type: ignore[assignment]
+    reader = Reader(serve(host), host)
+    handle = reader.open("ledger")
+    lookup_id = host.put("a", host.ledger)
+    for token in (local_token(UOW), b"", b"\0" * 96):
+        assert reader.enlist(token) == DTC_CONNECT
+    assert under_way(host) == set()
+    own = host.start(OTHER_UOW)
+    for tx in (UOW, own):
+        assert reader.read(handle, tx=tx).status == SEQUENCE
+        for action in LOOKUP_TAKES:
+            assert reader.read(handle, action, lookup_id, tx=tx).status == SEQUENCE
+        assert reader.end_tx(handle, ack) == INVALID_HANDLE
+        assert reader.move(handle, reader.open_for_move("ledger;late").move_context, lookup_id, tx) == SEQUENCE
+    assert host.contents(host.ledger) == [("a", AVAILABLE)]
+    assert label(reader.read(handle)) == "a", "outside a transaction it is read"
+    assert host.coordinator.next_deadline() is None

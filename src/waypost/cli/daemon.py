@@ -151,12 +151,12 @@ def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """What an error of the queue manager is at the command line."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
     if isinstance(error, ServiceNotAvailable):
-        return Unreachable(_sentence(error), hint)
+        return Unreachable(sentence_of(error), hint)
     if isinstance(error, _USAGE):
-        return WrongUsage(_sentence(error), hint)
+        return WrongUsage(sentence_of(error), hint)
     if isinstance(error, Timeout):
-        return TimedOut(_sentence(error), hint)
-    return Failure(_sentence(error), hint)
+        return TimedOut(sentence_of(error), hint)
+    return Failure(sentence_of(error), hint)
 
 
 def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
@@ -176,7 +176,7 @@ def request(manager: "Manager", method: str, path: str, body: object = None) -> 
     return manager.request(method, path, body)  # type: ignore[attr-defined]  # only a remote manager has it
 
 
-def _sentence(error: WaypostError) -> str:
+def sentence_of(error: WaypostError) -> str:
     text = str(error) or type(error).__doc__ or type(error).__name__
     if text.partition(" ")[0].isalpha():
         # Another first word is the name of something, and stays as it is.

@@ -1,19 +1,21 @@
 """`waypost message ...`: move, export, import, resend and delete single messages."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from waypost.cli.daemon import Outgoing, queue_of, session
+from waypost.cli.daemon import Outgoing, queue_of, sentence_of, session
 from waypost.cli.messages import find_messages, properties_to_send
 from waypost.cli.program import Failure, Output
 from waypost.cli.queue import Name
 from waypost.cli.send import read_file
 from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
-from waypost.errors import DecodeError, QueueNotFound
+from waypost.errors import DecodeError, InvalidParameter, QueueNotFound, TransactionUsage
 from waypost.wire.framing import Splitter
 from waypost.wire.user_message import UserMessage
 
@@ -40,7 +42,9 @@ def move(
     message: Identifier,
     to: Annotated[str, typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.")],
 ) -> None:
-    """Move a message between a queue and its subqueues.
+    """Move a message between a queue and its subqueues, with all that belongs to it.
+
+    `waypost message resend --to` takes a message and sends it to any other queue.
 
     \b
     waypost message move orders 72057594037927937 'orders;retry'
@@ -48,7 +52,8 @@ def move(
     with session(context) as manager:
         queue = manager.queue(name)
         for each in find_messages(queue, [message]):
-            queue.move(each, to)
+            with _own_hint():
+                queue.move(each, to)
             typer.echo(f"{each.id} is in {to}.", err=True)
 
 
@@ -108,20 +113,23 @@ def resend(
     ] = None,
     outgoing: Outgoing = False,
 ) -> None:
-    """Send dead letters again, to where they were sent to, and take each out of its queue when that is done.
+    """Send messages again, to where they were sent to or to another queue, and take each out of its queue.
 
-    A transactional message is sent and taken out in one transaction. Another one is taken out when the queue manager
-    has accepted the new one.
+    Each is taken and sent in one transaction: both are done, or neither. The new message has another id. A message that
+    was sent in a transaction goes to a transactional queue only, and another one to a queue that is not.
 
     \b
     waypost message resend 'system$;deadletter'
+    waypost message resend orders 72057594037927937 --to 'orders-of-tomorrow'
     waypost message resend 'system$;deadxact' 72057594037927937 --to 'DIRECT=OS:other\\private$\\orders'
     """
     out = Output()
     with session(context) as manager:
         queue = queue_of(manager, name, outgoing=outgoing)
         for message in _chosen(queue, messages):
-            out.write(f"{_resend(manager, queue, message, to).id}\n")
+            with _own_hint():
+                out.write(f"{queue.resend(message, to).id}\n")
+            out.flush()
     out.flush()
 
 
@@ -149,21 +157,16 @@ def _chosen(queue: "Queue", names: list[str] | None) -> list[Message]:
     return list(find_messages(queue, names) if names else queue.browse())
 
 
-def _resend(manager: "Manager", queue: "Queue", message: Message, to: str | None) -> Message:
-    target = to or message.destination_queue
-    if target is None:
-        raise Failure(
-            f"Message {message.id} was sent to several queues at once.", "say with --to where it shall go now."
-        )
-    properties = properties_to_send(message)
-    if not _is_transactional(manager, target, message):
-        sent = manager.send(target, message.body, **properties)
-        queue.receive(lookup_id=message.lookup_id)
-        return sent
-    with manager.transaction() as transaction:
-        sent = manager.send(target, message.body, transaction=transaction, **properties)
-        queue.receive(lookup_id=message.lookup_id, transaction=transaction)
-    return sent
+@contextmanager
+def _own_hint() -> Iterator[None]:
+    """What the queue manager says to do, where it is more than the class of the error tells."""
+    try:
+        yield
+    except (InvalidParameter, TransactionUsage) as error:
+        notes = getattr(error, "__notes__", ())
+        if not notes:
+            raise
+        raise Failure(sentence_of(error), f"{notes[0]}.") from None
 
 
 def _is_transactional(manager: "Manager", target: str, message: Message) -> bool:

@@ -51,23 +51,23 @@ def properties_to_send(message: "Message") -> dict[str, Any]:
         "body_type": message.body_type,
         "time_to_reach_queue": message.time_to_reach_queue,
         "time_to_be_received": message.time_to_be_received,
-        "response_queue": _understood(message.response_queue),
+        "response_queue": _understood(message.response_queues) or None,
         "journal": message.journal,
         "dead_letter": message.dead_letter,
         "correlation_id": message.correlation_id,
         "app_tag": message.app_tag,
         "extension": message.extension or None,
     }
-    admin_queue = _understood(message.admin_queue)
-    if admin_queue is not None and message.acknowledge != "none":
-        properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queue}
+    admin_queues = _understood(message.admin_queues)
+    if admin_queues and message.acknowledge != "none":
+        properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queues}
     if is_valid_custom_class(message.message_class) and not message.class_name:
         properties["message_class"] = message.message_class
     return properties
 
 
-def _understood(name: str | None) -> str | None:
-    return None if name is not None and name.startswith(UNKNOWN) else name
+def _understood(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if not name.startswith(UNKNOWN))
 
 
 def _find(queue: "Queue", name: str) -> "Message":

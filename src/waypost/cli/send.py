@@ -54,8 +54,13 @@ def send(
             "nack-receive, or some of pos-arrival, pos-receive, neg-arrival, neg-receive, joined with commas.",
         ),
     ] = None,
-    admin_queue: Annotated[str | None, typer.Option(metavar="FN", help="The queue for acknowledgments.")] = None,
-    response_queue: Annotated[str | None, typer.Option(metavar="FN", help="The queue for an answer.")] = None,
+    admin_queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FN", help="The queue for acknowledgments; each of several gets them. Repeatable."),
+    ] = None,
+    response_queue: Annotated[
+        list[str] | None, typer.Option(metavar="FN", help="The queue for an answer. Repeatable.")
+    ] = None,
     journal: Annotated[bool, typer.Option("--journal", help="Keep a copy in system$;journal.")] = False,
     dead_letter: Annotated[
         bool, typer.Option("--dead-letter", help="Keep it as a dead letter if it cannot be delivered.")
@@ -74,6 +79,9 @@ def send(
     as_json: Json = False,
 ) -> None:
     """Send a message, and print its id when it is safe.
+
+    To several queues, whose names are joined with commas, a copy goes to each, all with this id: to all or to none.
+    --json shows the copies.
 
     \b
     waypost send orders --body "42 bolts" --label order
@@ -94,8 +102,8 @@ def send(
         "time_to_reach_queue": ttrq,
         "time_to_be_received": ttbr,
         "acknowledge": ack,
-        "admin_queue": admin_queue,
-        "response_queue": response_queue,
+        "admin_queue": admin_queue or None,
+        "response_queue": response_queue or None,
         "trace": trace,
         "correlation_id": correlation_id,
         "app_tag": app_tag,

@@ -14,7 +14,7 @@ from waypost.client.looping import Looping
 from waypost.client.message import Message
 from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
-from waypost.client.queue_info import QueueProperties
+from waypost.client.queue_info import QueueProperties, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.sequence_info import (
     DIRECTIONS,
@@ -106,9 +106,9 @@ class Manager:
     async def create_queue(
         self, name: Name, *, transactional: bool = False, **properties: Unpack[QueueProperties]
     ) -> Queue:  # fmt: skip
-        await self._shell.do(
-            self._calls.application.create_queue, self._calls.attributes(name, transactional, properties)
-        )
+        attributes = self._calls.attributes(name, transactional, properties)
+        warn_of_ignored(self._calls.name(name), properties)
+        await self._shell.do(self._calls.application.create_queue, attributes)
         return self.queue(name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:

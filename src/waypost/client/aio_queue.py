@@ -11,9 +11,9 @@ from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.looping import Looping
-from waypost.client.message import Message
+from waypost.client.message import Message, sent_message
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
+from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
@@ -62,7 +62,7 @@ class Queue(BaseQueue):
     ) -> Message:
         message = self._message(body, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
-        return Message(
+        return sent_message(
             await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)
         )
 
@@ -81,7 +81,7 @@ class Queue(BaseQueue):
         if not encoded:
             return []
         sent = await self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
-        return [Message(message) for message in sent]
+        return [sent_message(message) for message in sent]
 
     async def receive(
         self,
@@ -137,6 +137,12 @@ class Queue(BaseQueue):
         finally:
             self._close(target)
 
+    async def resend(self, message: Message | int, to: Name | None = None) -> Message:
+        request = self._resend_request(message, to)
+        return sent_message(
+            await self._ask(self._shell.do, self._receive_access, self._calls.application.resend, *request)
+        )
+
     async def purge(self) -> None:
         await self._ask(self._shell.do, self._receive_access, self._calls.application.purge)
 
@@ -153,6 +159,7 @@ class Queue(BaseQueue):
 
     async def set(self, **properties: Unpack[QueueProperties]) -> None:
         attributes = queue_attributes(properties)
+        warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             await self._shell.do(self._calls.set_queue, self._name, attributes)
 

@@ -9,6 +9,7 @@ from waypost.client.calls import Calls, Seek, milliseconds, sought
 from waypost.client.excerpt import excerpt
 from waypost.client.message import Message
 from waypost.client.names import Name, check_can_be_sent_to, short_name
+from waypost.client.new_guid import new_guid
 from waypost.core.message import Message as CoreMessage
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidParameter, QueueNotFound, TransactionSequence
@@ -147,10 +148,20 @@ class BaseQueue:
     def _move_request(
         self, message: Message | int, to: Name, transaction: BaseTransaction | None
     ) -> tuple[int, FormatName, bytes | None]:
-        lookup_id = message.lookup_id if isinstance(message, Message) else message
-        if not isinstance(lookup_id, int):
-            raise InvalidParameter(f"a message to move is a Message or its lookup_id, not {excerpt(message)}")
-        return lookup_id, self._calls.name(to), identify(transaction, self._calls)
+        return _lookup_id(message, "move"), self._calls.name(to), identify(transaction, self._calls)
+
+    def _resend_request(self, message: Message | int, to: Name | None) -> tuple[int, FormatName | None, bytes]:
+        name = None if to is None else self._calls.name(to)
+        if name is not None:
+            check_can_be_sent_to(name)
+        return _lookup_id(message, "resend"), name, new_guid()
+
+
+def _lookup_id(message: Message | int, verb: str) -> int:
+    lookup_id = message.lookup_id if isinstance(message, Message) else message
+    if not isinstance(lookup_id, int):
+        raise InvalidParameter(f"a message to {verb} is a Message or its lookup_id, not {excerpt(message)}")
+    return lookup_id
 
 
 def identify(transaction: BaseTransaction | None, calls: Calls) -> bytes | None:

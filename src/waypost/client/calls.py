@@ -123,7 +123,7 @@ class Calls:
 
     def _queue(self, name: FormatName) -> Queue:
         queue = self._manager.find_queue(name) or self._manager.collection.outgoing.get(name)
-        if queue is None:
+        if queue is None or queue.is_provisional:
             raise QueueNotFound(f"{name} is no queue of this computer")
         return queue
 

@@ -11,7 +11,7 @@ from waypost.client.message import Message
 from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
 from waypost.client.queue import Queue
-from waypost.client.queue_info import QueueProperties
+from waypost.client.queue_info import QueueProperties, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.sequence_info import (
     DIRECTIONS,
@@ -77,11 +77,14 @@ class Manager:
         journal_quota_kb  the same for its journal
         authenticate      True to accept only messages that are signed
         privacy           which messages to accept: "none" only clear ones, "body" only encrypted ones, or "optional"
-        base_priority     what its messages have ahead of those for other queues when they are transferred
+        base_priority     what messages for a public queue have ahead of others when they are transferred; that of a
+                          private queue stays 0, and a warning says so
         type_id           a GUID of your own that says what kind of queue it is
         multicast         not offered yet: only ""
         """
-        self._shell.do(self._calls.application.create_queue, self._calls.attributes(name, transactional, properties))
+        attributes = self._calls.attributes(name, transactional, properties)
+        warn_of_ignored(self._calls.name(name), properties)
+        self._shell.do(self._calls.application.create_queue, attributes)
         return self.queue(name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:

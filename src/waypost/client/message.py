@@ -13,6 +13,7 @@ from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, 
 from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
+from waypost.node.sending import Copies
 from waypost.wire import base_header, user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName, PublicFormatName
@@ -51,9 +52,17 @@ class Message:
     def lookup_id(self) -> int:
         """Its place in this queue, for `receive(lookup_id=...)`, `peek(lookup_id=...)` and `move`.
 
-        0 in what comes back from a send to several queues at once.
+        0 in what comes back from a send to several queues at once, where each of `copies` has its own.
         """
         return self._core.lookup_identifier
+
+    @property
+    def copies(self) -> "tuple[Message, ...]":
+        """In what comes back from a send to several queues at once, the message in each of them.
+
+        All have the same `id`, and each its own `destination_queue`, `lookup_id` and `packet`. Empty for others.
+        """
+        return ()
 
     @property
     def label(self) -> str:
@@ -170,17 +179,33 @@ class Message:
 
     @property
     def admin_queue(self) -> str | None:
-        """Where acknowledgments go; UNKNOWN= and what the packet has if that is not understood: then none are sent."""
+        """Where acknowledgments go; the first queue if there are several.
+
+        UNKNOWN= and what the packet has if that is not understood: then none are sent.
+        """
         return _text(self._core.administration_queue_format_name)
 
     @property
+    def admin_queues(self) -> tuple[str, ...]:
+        """All queues that acknowledgments go to."""
+        return tuple(map(str, self._core.administration_queues))
+
+    @property
     def response_queue(self) -> str | None:
-        """Where the sender waits for an answer; UNKNOWN= and what the packet has if that is not understood."""
+        """Where the sender waits for an answer; the first queue if there are several.
+
+        UNKNOWN= and what the packet has if that is not understood.
+        """
         return _text(self._core.response_queue_format_name)
 
     @property
+    def response_queues(self) -> tuple[str, ...]:
+        """All queues where the sender waits for an answer."""
+        return tuple(map(str, self._core.response_queues))
+
+    @property
     def destination_queue(self) -> str | None:
-        """Where it was sent to."""
+        """Where it was sent to; format names joined with commas in what comes back from a send to several queues."""
         return _text(self._core.destination_queue_format_name)
 
     @property
@@ -241,12 +266,15 @@ class Message:
         return packet_of(self._core)
 
     def to_dict(self) -> dict[str, object]:
-        """The message object of the command line and HTTP, ready for json."""
+        """The message object of the command line and HTTP, ready for json.
+
+        It has `admin_queues` and `response_queues` if there are several, and `copies` if it was sent to several queues.
+        """
         try:
             body_text = self.text
         except DecodeError:
             body_text = None
-        return {
+        found: dict[str, object] = {
             "id": self.id,
             "lookup_id": str(self.lookup_id),
             "label": self.label,
@@ -276,6 +304,42 @@ class Message:
             "move_count": self.move_count,
             "size": self.size,
         }
+        for key, names in (("admin_queues", self.admin_queues), ("response_queues", self.response_queues)):
+            if len(names) > 1:
+                found[key] = list(names)
+        if self.copies:
+            found["copies"] = [
+                {"destination_queue": copy.destination_queue, "lookup_id": str(copy.lookup_id), "size": copy.size}
+                for copy in self.copies
+            ]
+        return found
+
+
+class SentToSeveral(Message):
+    """A message that was sent to several queues at once. What the copies do not share is that of the first."""
+
+    __slots__ = ("_several",)
+
+    def __init__(self, several: Copies) -> None:
+        super().__init__(several.messages[0])
+        self._several: Final = several
+
+    @property
+    def lookup_id(self) -> int:
+        return 0
+
+    @property
+    def copies(self) -> tuple[Message, ...]:
+        return tuple(map(Message, self._several.messages))
+
+    @property
+    def destination_queue(self) -> str:
+        return str(self._several.name)
+
+
+def sent_message(sent: CoreMessage | Copies) -> Message:
+    """What a sender gets back."""
+    return SentToSeveral(sent) if isinstance(sent, Copies) else Message(sent)
 
 
 def iso_8601(time: datetime) -> str:

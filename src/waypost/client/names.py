@@ -9,11 +9,13 @@ DIRECT=..., PUBLIC=...  any format name
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
 from waypost.client.excerpt import excerpt
 from waypost.errors import IllegalFormatName, InvalidParameter, UnsupportedFormatName
+from waypost.limits import MAX_ANSWER_QUEUES
 from waypost.wire.direct_names import DEFAULT_PORTS
 from waypost.wire.format_names import (
     DirectFormatName,
@@ -36,6 +38,8 @@ class HasFormatName(Protocol):
 
 
 Name: TypeAlias = str | HasFormatName
+# Where several queues can be named.
+Names: TypeAlias = Name | Sequence[Name]
 
 
 def format_name(name: Name, computer: str) -> FormatName:
@@ -44,6 +48,21 @@ def format_name(name: Name, computer: str) -> FormatName:
     if not isinstance(text, str):
         raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
     return _parsed(text, computer)
+
+
+def format_names(names: Names, computer: str) -> tuple[FormatName, ...]:
+    """The queues that are meant where several can be named: by one name, by names joined with commas, or by a list.
+
+    Each is there once. Raises what `format_name` does, and InvalidParameter if there are none or too many.
+    """
+    given = names if isinstance(names, Sequence) and not isinstance(names, str) else (names,)
+    found: dict[FormatName, None] = {}
+    for name in given:
+        parsed = format_name(name, computer)
+        found.update(dict.fromkeys(parsed.elements if isinstance(parsed, MultipleElementFormatName) else (parsed,)))
+    if not 0 < len(found) <= MAX_ANSWER_QUEUES:
+        raise InvalidParameter(f"1 to {MAX_ANSWER_QUEUES} queues can be named here, not {len(found)}")
+    return tuple(found)
 
 
 def path_name(name: Name, computer: str) -> PathName:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
-from waypost.client.message import Message
+from waypost.client.message import Message, sent_message
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes
+from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
@@ -99,7 +99,9 @@ class Queue(BaseQueue):
         """
         message = self._message(body, label, priority, recoverable, properties)
         identifier = identify(transaction, self._calls)
-        return Message(self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier))
+        return sent_message(
+            self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)
+        )
 
     def send_many(
         self,
@@ -120,7 +122,7 @@ class Queue(BaseQueue):
         if not encoded:
             return []
         sent = self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
-        return [Message(message) for message in sent]
+        return [sent_message(message) for message in sent]
 
     def receive(
         self,
@@ -208,6 +210,16 @@ class Queue(BaseQueue):
         finally:
             self._close(target)
 
+    def resend(self, message: Message | int, to: Name | None = None) -> Message:
+        """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
+
+        It goes to the queue `to`, or to where it was sent to. The new message, which is returned, has another `id` and
+        says the same; one that was sent in a transaction is sent in one again. TransactionUsage says that a queue is of
+        the other kind: transactional, or not.
+        """
+        request = self._resend_request(message, to)
+        return sent_message(self._ask(self._shell.do, self._receive_access, self._calls.application.resend, *request))
+
     def purge(self) -> None:
         """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
         self._ask(self._shell.do, self._receive_access, self._calls.application.purge)
@@ -229,6 +241,7 @@ class Queue(BaseQueue):
     def set(self, **properties: Unpack[QueueProperties]) -> None:
         """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
         attributes = queue_attributes(properties)
+        warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             self._shell.do(self._calls.set_queue, self._name, attributes)
 

@@ -1,5 +1,6 @@
 """QueueInfo: what is told of a queue; QueueProperties: what can be said of one."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_QUEUE_LABEL
-from waypost.wire.format_names import FormatName, PrivateFormatName
+from waypost.wire.format_names import FormatName, PrivateFormatName, PublicFormatName
 from waypost.wire.management import ConnectionEvent
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_checks import is_queue_label
@@ -133,7 +134,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInf
         base_priority=attributes.base_priority,
         type_id=guid_text(attributes.type_guid),
         multicast=attributes.multicast_address,
-        subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values())),
+        subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values() if not each.is_provisional)),
         created=datetime.fromtimestamp(queue.create_time, UTC),
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
@@ -165,6 +166,21 @@ def queue_attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of the core's queue that were given. InvalidParameter for a value that cannot be."""
     refuse_unknown(properties, QueueProperties.__annotations__)
     return dict(_attribute(name, value) for name, value in properties.items())
+
+
+def ignored(name: FormatName, properties: Mapping[str, Any]) -> str:
+    """What is given for a queue and changes nothing, as a sentence, or ""."""
+    is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
+    if is_public or not properties.get("base_priority"):
+        return ""
+    return "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+
+
+def warn_of_ignored(name: FormatName, properties: Mapping[str, Any]) -> None:
+    """Tell the program that called the API."""
+    sentence = ignored(name, properties)
+    if sentence:
+        warnings.warn(sentence, stacklevel=3)
 
 
 def _attribute(name: str, value: Any) -> tuple[str, Any]:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, Final, TypedDict
 
 from waypost.client.excerpt import excerpt
-from waypost.client.names import Name, format_name, path_name
+from waypost.client.names import Name, Names, format_names, path_name
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
@@ -29,8 +29,8 @@ class SendProperties(TypedDict, total=False):
     time_to_reach_queue: float | None
     time_to_be_received: float | None
     acknowledge: str
-    admin_queue: Name
-    response_queue: Name | None
+    admin_queue: Names
+    response_queue: Names | None
     journal: bool
     dead_letter: bool | Name
     correlation_id: str | bytes | None
@@ -82,7 +82,7 @@ def message_attributes(
             if value is None and name in _NONE_IS_NOT_GIVEN:
                 continue
             if name in _QUEUES:
-                attributes[_QUEUES[name]] = format_name(value, computer)
+                attributes.update(_queues(name, value, computer))
             elif name == "dead_letter":
                 attributes.update(_dead_letter(value, computer))
             else:
@@ -122,6 +122,13 @@ def _check_acknowledge(attributes: Mapping[str, Any]) -> None:
         raise InvalidParameter("acknowledge needs an admin_queue, the queue that gets the acknowledgments")
     if "administration_queue_format_name" in attributes and not asks:
         raise InvalidParameter("an admin_queue needs acknowledge, to say which acknowledgments it shall get")
+
+
+def _queues(name: str, value: Names, computer: str) -> dict[str, Any]:
+    """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
+    one, several = _QUEUES[name]
+    names = format_names(value, computer)
+    return {one: names[0]} if len(names) == 1 else {one: names[0], several: names}
 
 
 def _acknowledgements(_: str, value: object) -> int:
@@ -209,8 +216,8 @@ def _public_queue(name: str, value: object) -> bytes:
 
 
 _QUEUES: Final = {
-    "admin_queue": "administration_queue_format_name",
-    "response_queue": "response_queue_format_name",
+    "admin_queue": ("administration_queue_format_name", "administration_multi_queue_format_name"),
+    "response_queue": ("response_queue_format_name", "response_multi_queue_format_name"),
 }
 _CONVERSIONS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
     "body_type": ("body_type", _number),

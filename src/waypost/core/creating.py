@@ -11,7 +11,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.ports import Directory
 from waypost.core.queue_collection import QueueCollection
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes
+from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes, base_priority
 from waypost.core.reading import Reading
 from waypost.core.writing import Writing
 from waypost.errors import (
@@ -74,7 +74,12 @@ class Creating:
             return self.create_subqueue(path, now)
         if path in self._queues.by_path:
             raise QueueExists(f"there is already a queue {path}")
-        attributes = replace(attributes, pathname=path, security=self._default_security(attributes))
+        attributes = replace(
+            attributes,
+            pathname=path,
+            security=self._default_security(attributes),
+            base_priority=base_priority(path, attributes.base_priority),
+        )
         queue = self._queues.new_queue(attributes, now)
         if path.kind is QueueKind.PUBLIC and not skip_directory:
             self._publish(queue)
@@ -84,8 +89,8 @@ class Creating:
         self._queues.add(journal)
         return queue
 
-    def create_subqueue(self, path: PathName, now: Now) -> Queue:
-        """The subqueue with this path.
+    def create_subqueue(self, path: PathName, now: Now, *, is_provisional: bool = False) -> Queue:
+        """The subqueue with this path. A provisional one is kept when it is opened for more than to look into it.
 
         Raises QueueNotFound without its queue, QueueExists, AccessDenied if the queue is the queue manager's own, and
         LimitReached if it has too many.
@@ -100,6 +105,8 @@ class Creating:
         if len(parent.subqueues) >= MAX_SUBQUEUES:
             raise LimitReached(f"{parent} has {MAX_SUBQUEUES} subqueues already")
         attributes = replace(parent.attributes, pathname=path, journaling=False, quota=UNLIMITED)
+        if is_provisional:
+            return self._queues.add_provisional(attributes, parent, now)
         queue = self._queues.new_queue(attributes, now)
         queue.parent = parent
         self._queues.add(queue)
@@ -115,7 +122,11 @@ class Creating:
         _check_values(attributes)
         if (attributes.pathname, attributes.transactional) != (queue.pathname, queue.attributes.transactional):
             raise PropertyNotAllowed("the path of a queue, and whether it is transactional, are for life")
-        queue.attributes = replace(attributes, security=self._default_security(attributes))
+        queue.attributes = replace(
+            attributes,
+            security=self._default_security(attributes),
+            base_priority=base_priority(queue.pathname, attributes.base_priority),
+        )
         queue.modify_time = int(now.wall)
         self._queues.changed(queue)
         if queue.journal is not None and queue.journal.attributes.quota != attributes.journal_quota:

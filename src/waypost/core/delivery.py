@@ -26,7 +26,7 @@ from waypost.core.queues import AccessType, OutgoingQueue, Queue, ShareMode
 from waypost.core.source_journal import SourceJournal, is_of_the_system
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
-from waypost.limits import MAX_QUEUES_FOR_ACKS
+from waypost.limits import MAX_ANSWER_QUEUES, MAX_QUEUES_FOR_ACKS
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.expiry import has_expired
 from waypost.wire.format_names import FormatName
@@ -118,14 +118,15 @@ class Delivery:
 
     def _acknowledge(self, message: Message, message_class: MessageClass, now: Now) -> None:
         """MS-MQQB 3.1.7.15. What cannot be sent is discarded."""
-        name = message.administration_queue_format_name
-        if name is None or not is_requested(message, message_class):
+        if message.administration_queue_format_name is None or not is_requested(message, message_class):
             return
         if message_class in INSECURE_NACKS and not self.send_insecure_nacks:
             return
-        answer = acknowledgment(message, message_class, self._manager.message_identifier(), int(now.wall))
-        with suppress(WaypostError):
-            self._send(name, answer, now)
+        for name in message.administration_queues[:MAX_ANSWER_QUEUES]:
+            answer = acknowledgment(message, message_class, self._manager.message_identifier(), int(now.wall))
+            answer.destination_queue_format_name = name
+            with suppress(WaypostError):
+                self._send(name, answer, now)
 
     def _send(self, name: FormatName, answer: Message, now: Now) -> None:
         manager = self._manager

@@ -95,7 +95,7 @@ def queue_snapshot(
         journal_message_count=0 if journal is None else len(journal.positions),
         bytes_in_journal=0 if journal is None else journal.total_bytes,
         source_info=list(source_info),
-        subqueue_names=[subqueue.pathname.subqueue for subqueue in queue.subqueues.values()],
+        subqueue_names=[each.pathname.subqueue for each in queue.subqueues.values() if not each.is_provisional],
         open_handles=len(queue.descriptors),
     )
     if isinstance(queue, OutgoingQueue):

@@ -173,6 +173,15 @@ class Message:
         return self.destination_queue_manager_identifier
 
     @property
+    def administration_queues(self) -> tuple[FormatName, ...]:
+        """All queues for acknowledgments: that of the UserHeader, and those of the MultiQueueFormatHeader."""
+        return _all_of(self.administration_queue_format_name, self.administration_multi_queue_format_name)
+
+    @property
+    def response_queues(self) -> tuple[FormatName, ...]:
+        return _all_of(self.response_queue_format_name, self.response_multi_queue_format_name)
+
+    @property
     def destination_queue_type(self) -> QueueType:
         return destination_queue_type(self.destination_queue_format_name)
 
@@ -189,3 +198,10 @@ class Message:
             self.source_machine_identifier,
             self.queue_manager_address,
         )
+
+
+def _all_of(first: FormatName | None, others: tuple[FormatName, ...]) -> tuple[FormatName, ...]:
+    """Each once, as they are told."""
+    if not others:
+        return () if first is None else (first,)
+    return tuple(dict.fromkeys(others if first is None else (first, *others)))

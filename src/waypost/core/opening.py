@@ -83,6 +83,8 @@ class Opening:
         if descriptor.share_mode is ShareMode.DENY_RECEIVE:
             queue.deniers -= 1
         descriptor.queue = None
+        if queue.is_provisional and not queue.descriptors:
+            self._queues.remove(queue)
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
         """MS-MQDMPR 3.1.7.1.1."""
@@ -141,23 +143,26 @@ class Opening:
         if queue is None and access.is_for_outgoing:
             queue = self._queues.outgoing.get(name)
         if queue is not None:
+            if queue.is_provisional and access is not AccessType.PEEK:
+                self._queues.changed(queue)
             return queue
         if access is AccessType.SEND:
             return self._outgoing.create(name, now)
-        queue = self._subqueue_on_demand(name, now)
+        queue = self._subqueue_on_demand(name, access, now)
         if queue is None:
             raise QueueNotFound(f"{name} is no queue of this computer")
         return queue
 
-    def _subqueue_on_demand(self, name: FormatName, now: Now) -> Queue | None:
+    def _subqueue_on_demand(self, name: FormatName, access: AccessType, now: Now) -> Queue | None:
         """readings MQDMPR 3.AA, MQRR 3.29: a subqueue is there when somebody wants to look into it, to read from it or
-        to move messages to it.
+        to move messages to it. One that is only looked into goes with its last handle.
         """
         match name:
             case DirectFormatName(subqueue=subqueue, suffix=Suffix.SUBQUEUE):
                 path = self._queues.local_path(name)
                 if self._queues.identity.is_local(name.host) and path in self._queues.by_path:
-                    return self._creating.create_subqueue(replace(path, subqueue=subqueue), now)
+                    path = replace(path, subqueue=subqueue)
+                    return self._creating.create_subqueue(path, now, is_provisional=access is AccessType.PEEK)
         return None
 
 

@@ -80,8 +80,20 @@ class QueueCollection:
         self._enter(queue)
         self.changed(queue)
 
+    def add_provisional(self, attributes: QueueAttributes, parent: Queue, now: Now) -> Queue:
+        """A subqueue for those who look into it, until `changed` keeps it or `remove` takes it away."""
+        qualified = replace(attributes.pathname, computer=self.identity.qualified_computer_name)
+        queue = Queue(0, self._new_guid(), attributes, qualified, parent=parent, is_provisional=True)
+        queue.create_time = queue.modify_time = int(now.wall)
+        parent.subqueues[attributes.pathname.subqueue.casefold()] = queue
+        return queue
+
     def changed(self, queue: Queue) -> None:
         """What is persistent of the queue is different now."""
+        if queue.is_provisional:
+            queue.is_provisional = False
+            queue.number = self._new_number()
+            self._enter(queue)
         self._positions.events.append(QueueChanged(queue))
 
     def restore(self, queue: Queue) -> None:
@@ -92,6 +104,11 @@ class QueueCollection:
 
     def remove(self, queue: Queue) -> None:
         """Take out a queue whose messages are gone."""
+        if queue.is_provisional:
+            assert queue.parent is not None
+            del queue.parent.subqueues[queue.pathname.subqueue.casefold()]
+            queue.is_deleted = True
+            return
         del self.by_number[queue.number]
         if isinstance(queue, OutgoingQueue):
             del self.outgoing[queue.destination_format_name]

@@ -117,7 +117,7 @@ class QueueManager:
             hardened_security=lambda: self.attributes.hardened_security,
         )
         self._opening: Final = Opening(self.collection, creating, self.outgoing, self.reading, expand=expand)
-        handles = Handles(self.writing, self._host_of)
+        handles = Handles(self.writing, self.transactions, self._host_of)
         self._directory: Final = directory
 
         self.create_queue: Final = creating.create_queue
@@ -130,7 +130,11 @@ class QueueManager:
         self.open_cursor: Final = self._opening.open_cursor
         self.close_cursor: Final = self._opening.close_cursor
         self.enqueue_message_to_open_queue: Final = handles.enqueue_message_to_open_queue
+        self.copies: Final = handles.copies
+        self.enqueue_copies: Final = handles.enqueue_copies
+        self.refusing: Final = handles.refusing
         self.purge_open_queue: Final = handles.purge_open_queue
+        self.check_move: Final = handles.check_move
         self.move_to_open_queue: Final = handles.move_to_open_queue
         self.pause_queue: Final = self.outgoing.pause_queue
         self.resume_queue: Final = self.outgoing.resume_queue

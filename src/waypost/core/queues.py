@@ -75,6 +75,11 @@ class RemoteReadState(Enum):
     READY_FOR_READ = auto()
 
 
+def base_priority(path: PathName, given: int) -> int:
+    """MS-MQMQ 2.3.1.6: that of a public queue. A private queue has 0, and to set another changes nothing."""
+    return given if path.kind is QueueKind.PUBLIC else 0
+
+
 @dataclass(slots=True)
 class QueueAttributes:
     """What a caller gives to Create Queue, with the defaults of MS-MQDMPR 3.1.7.1.33. Quotas are in kilobytes."""
@@ -168,6 +173,8 @@ class Queue:
     parent: "Queue | None" = None
     is_deleted: bool = False
     subqueues: "dict[str, Queue]" = field(default_factory=dict)
+    # A subqueue that somebody looks into, and that nothing was ever put into: it is kept nowhere, and has no number.
+    is_provisional: bool = False
     descriptors: dict[int, OpenQueueDescriptor] = field(default_factory=dict)
     waiting: OrderedDict[int, OpenQueueDescriptor] = field(default_factory=OrderedDict)
     positions: PositionList = field(default_factory=PositionList)

@@ -69,7 +69,7 @@ class Writing:
 
     def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
         """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if there is no such transaction to send in."""
-        status = self._check(queue, message, size_in_bytes(message), transaction, now)
+        status = self.check(queue, message, size_in_bytes(message), transaction, now)
         if status is not EnqueueStatus.ACCEPTED:
             return status
         positions = self._positions
@@ -91,7 +91,7 @@ class Writing:
         identifiers and bodies.
         """
         size = sum([len(message.packet) for message in messages])
-        status = self._check(queue, like, size, transaction, now)
+        status = self.check(queue, like, size, transaction, now)
         if status is not EnqueueStatus.ACCEPTED:
             return status
         positions = self._positions
@@ -111,9 +111,10 @@ class Writing:
                 positions.arrived(queue, message)
         return EnqueueStatus.ACCEPTED
 
-    def _check(
+    def check(
         self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now
     ) -> EnqueueStatus:  # fmt: skip
+        """What Enqueue Message would answer for messages of this size together, of which all are like `message`."""
         if transaction is not None and not self._transactions.is_open(transaction):
             raise TransactionSequence(f"nothing can be sent in the transaction {guid_text(transaction)}")
         # readings MQDMPR 3.E: the text declares this status and has no step for it.

@@ -29,7 +29,7 @@ from waypost.daemon.names import Names
 from waypost.daemon.pump import Pump
 from waypost.daemon.routes import parse_relays, parse_routes
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
-from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets, stepping_sockets
+from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.web import App, Web
@@ -148,6 +148,8 @@ class Daemon:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
             world.begin(tcp, rpc, names, pings)
+            # The queue manager has recovered: from here on it can answer those who connect.
+            sockets.listen()
             accepting = partial(tcp.accepting, network)
             servers += [await loop.create_server(accepting, sock=each) for each in sockets.transfer]
             if remote is not None:
@@ -237,15 +239,13 @@ class Daemon:
 
 
 class _Sockets:
-    """All that are listened on. Leaving the context closes those that nobody else did."""
+    """All that are to be listened on, bound. Leaving the context closes those that nobody else did."""
 
     def __init__(self, config: Config, *, with_http: bool) -> None:
         transfer = config.transfer
         with ExitStack() as undo:
-            self.transfer: Final = _kept(undo, listening_sockets(transfer.bind, transfer.port))
-            self.http: Final = (
-                _kept(undo, listening_sockets(config.http.bind, config.http.port))[0] if with_http else None
-            )
+            self.transfer: Final = _kept(undo, stream_sockets(transfer.bind, transfer.port))
+            self.http: Final = _kept(undo, stream_sockets(config.http.bind, config.http.port))[0] if with_http else None
             self.ping: Final = (
                 _kept(undo, datagram_sockets(transfer.bind, transfer.ping_port)) if transfer.ping else []
             )  # fmt: skip
@@ -265,6 +265,12 @@ class _Sockets:
             if sockets
         }
 
+    def listen(self) -> None:
+        listen(self.transfer)
+        listen(each for _, each in self.rpc.by_port)
+        if self.http is not None:
+            listen((self.http,))
+
     def __enter__(self) -> Self:
         return self
 
@@ -283,7 +289,7 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
     return RpcSockets(
         _kept(undo, stepping_sockets(address, rpc.port, PORT_STEP)),
         _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
-        _kept(undo, listening_sockets(address, rpc.epm_port)) if rpc.epm else [],
+        _kept(undo, stream_sockets(address, rpc.epm_port)) if rpc.epm else [],
     )
 
 

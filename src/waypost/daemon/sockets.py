@@ -1,9 +1,13 @@
-"""Sockets to listen on, made before anything else so that a port that is taken is known at once."""
+"""Sockets to listen on, made before anything else so that a port that is taken is known at once.
+
+They are bound and do not listen: until `listen`, the system refuses those who connect.
+"""
 
 import errno
 import os
 import socket
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -25,7 +29,7 @@ class CannotListen(InvalidParameter):
     is_taken = False
 
 
-def listening_sockets(address: str, port: int) -> list[socket.socket]:
+def stream_sockets(address: str, port: int) -> list[socket.socket]:
     """TCP sockets, on all addresses of both families for an empty address. Port 0 is the same free port for all."""
     if address:
         return [_bound(address, port, socket.SOCK_STREAM)]
@@ -41,7 +45,7 @@ def stepping_sockets(address: str, port: int, step: int) -> list[socket.socket]:
     """The same; if the port is taken, the one that is a step higher, and so on."""
     for each in range(port, 0x1_0000, step):
         try:
-            return listening_sockets(address, each)
+            return stream_sockets(address, each)
         except CannotListen as error:
             if not error.is_taken or each >= port + step * _MAX_STEPS:
                 raise
@@ -111,8 +115,6 @@ def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(place)
-        if kind is socket.SOCK_STREAM:
-            bound.listen(_BACKLOG)
         bound.setblocking(False)
     except OSError as error:
         bound.close()
@@ -120,6 +122,16 @@ def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
         refused.is_taken = error.errno == errno.EADDRINUSE
         raise refused from None
     return bound
+
+
+def listen(bound: Iterable[socket.socket]) -> None:
+    """Let others connect. Raises CannotListen: two programs may bind a port as long as neither listens there."""
+    for each in bound:
+        address, port, *_ = each.getsockname()
+        try:
+            each.listen(_BACKLOG)
+        except OSError as error:
+            raise CannotListen(_sentence(address, port, socket.SOCK_STREAM, error)) from None
 
 
 def _sentence(address: str, port: int, kind: socket.SocketKind, error: OSError) -> str:

@@ -57,6 +57,7 @@ _ROUTES: Final = (
     reading.peek,
     reading.browse,
     reading.move,
+    reading.resend,
     reading.delete_message,
     events.events,
     handles.open_handle,

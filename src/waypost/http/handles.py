@@ -6,18 +6,17 @@ from litestar.params import FromPath, JSONBody
 from msgspec import UNSET
 
 from waypost.client.message import Message, iso_8601
-from waypost.client.remote.schema import (
+from waypost.client.remote.open_schema import (
     CursorRead,
     Handle,
-    Messages,
     NewCursor,
     NewHandle,
     NewTransaction,
     Outcomes,
-    Packets,
     Receipts,
     TransactionObject,
 )
+from waypost.client.remote.schema import Messages, Packets
 from waypost.errors import InvalidHandle, InvalidParameter, Timeout
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Served

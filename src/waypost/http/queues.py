@@ -1,17 +1,19 @@
 """/api/queues: to create, list, show, change, purge, pause, resume and delete queues."""
 
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 from litestar.params import FromQuery, JSONBody
 
 from waypost.client.aio_queue import Queue
+from waypost.client.queue_info import ignored
 from waypost.client.remote.packing import queue_object
 from waypost.client.remote.schema import NewQueue, QueueChange, QueueObject, Queues, given
 from waypost.errors import QueueNotFound
 from waypost.http.parameters import Name, Outgoing, Served, decoded
 from waypost.http.routing import delete, get, patch, post
 from waypost.http.service import Service
+from waypost.wire.format_names import FormatName
 
 Kind = Literal["", "local", "outgoing", "system", "all"]
 
@@ -37,8 +39,10 @@ async def list_queues(service: Served, kind: FromQuery[Kind] = "", pattern: From
 async def create_queue(data: JSONBody[NewQueue], service: Served) -> QueueObject:
     """Create a queue."""
     properties = given(data)
-    queue = await service.manager.create_queue(properties.pop("name"), **properties)
-    return queue_object(await queue.info())
+    name = properties.pop("name")
+    notes = _drop_ignored(service.name(name), properties)
+    queue = await service.manager.create_queue(name, **properties)
+    return _noted(queue_object(await queue.info()), notes)
 
 
 @get("/api/queues/{name:str}")
@@ -52,9 +56,11 @@ async def show_queue(name: Name, service: Served) -> QueueObject:
 async def change_queue(name: Name, data: JSONBody[QueueChange], service: Served) -> QueueObject:
     """Change properties; the others stay."""
     queue = _queue(service, name)
+    properties = given(data)
+    notes = _drop_ignored(service.name(decoded(name)), properties)
     with service.remote.explaining(decoded(name)):
-        await queue.set(**given(data))
-        return queue_object(await queue.info())
+        await queue.set(**properties)
+        return _noted(queue_object(await queue.info()), notes)
 
 
 @delete("/api/queues/{name:str}")
@@ -81,6 +87,21 @@ async def pause_queue(name: Name, service: Served) -> None:
 async def resume_queue(name: Name, service: Served) -> None:
     """Let messages leave an outgoing queue again."""
     await _queue(service, name).resume()
+
+
+def _drop_ignored(name: FormatName, properties: dict[str, Any]) -> list[str]:
+    """Leave out what changes nothing. A sentence for it, if something was."""
+    sentence = ignored(name, properties)
+    if not sentence:
+        return []
+    del properties["base_priority"]
+    return [sentence]
+
+
+def _noted(found: QueueObject, notes: list[str]) -> QueueObject:
+    if notes:
+        found.notes = notes
+    return found
 
 
 def _queue(service: Service, name: str) -> Queue:

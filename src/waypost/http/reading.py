@@ -1,4 +1,4 @@
-"""Receive, peek, browse, move and delete: what is read under /api/queues/NAME.
+"""Receive, peek, browse, move, resend and delete: what is read under /api/queues/NAME.
 
 A client that goes away while it waits loses nothing: the wait ends with it. Where its leaving is heard of too late for
 that, the message is taken in a transaction of the server, which is committed if the client is still there. One that
@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from waypost.client.aio_manager import Transaction
 from waypost.client.message import Message
-from waypost.client.remote.schema import Form, Messages, Move, Packets, Read
+from waypost.client.remote.schema import Form, Messages, Move, Packets, Read, Resend
 from waypost.errors import InvalidParameter, Timeout
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.operations import Browse, Page
@@ -105,6 +105,17 @@ async def move(name: Name, data: JSONBody[Move], service: Served) -> None:
     async with service.queue(decoded(name), outgoing=False) as queue:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
             await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
+
+
+@post("/api/queues/{name:str}/resend", status_code=200)
+async def resend(
+    name: Name, data: JSONBody[Resend], request: ApiRequest, service: Served, outgoing: Outgoing = False
+) -> Messages | Packets:
+    """Take a message and send it once more, to another queue or to where it was sent to: both are done or neither."""
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
+        sent = await queue.resend(lookup_id(data.lookup_id), None if data.to is UNSET else data.to)
+    copies = sent.copies if data.form == "packet" else ()
+    return answer(copies or [sent], data.form, packed=is_message_pack(request.scope, b"accept"))
 
 
 def _take(service: Service, queue: AnyQueue, data: Read) -> Take:

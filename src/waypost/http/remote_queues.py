@@ -283,6 +283,13 @@ class RemoteQueue:
         with _translating(self._name):
             await self._queue.move(message, to)
 
+    async def resend(self, _message: int, _to: str | None = None) -> Message:
+        error = TransactionUsage(
+            f"{self._name} is a queue of another computer: its messages cannot be taken and sent in one step from here"
+        )
+        error.add_note("receive the message and send it, or resend it at that computer")
+        raise error
+
     async def purge(self) -> None:
         with _translating(self._name):
             await self._queue.purge()

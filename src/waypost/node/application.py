@@ -17,8 +17,9 @@ from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
 from waypost.hresult import HResult
-from waypost.node.failures import failure, not_enqueued
-from waypost.node.sending import messages_like, new_message, prepare_message, queue_of
+from waypost.node.failures import failure, not_enqueued, not_moved
+from waypost.node.resending import resend
+from waypost.node.sending import enqueue, messages_like, new_message, prepare_message, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 
@@ -130,19 +131,15 @@ class Application:
             self._node.purge(purge, lambda: self._node.reply(call.request))
 
     def send(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> None:
-        """The answer is the message with its identifier. It belongs to the node from now on.
+        """The answer is the message with its identifier, or the Copies of one that was sent to several queues.
 
-        Sent to several queues, it may have reached some of them when another refuses it (MS-MQDMPR 3.1.7.1.27).
+        The message belongs to the node from now on.
         """
         node = self._node
         message = new_message(message)
         descriptor = self._prepare(call, handle, message, transaction)
-        message.identifier = node.manager.message_identifier()
         with node.operation(call.now):
-            status = node.manager.enqueue_message_to_open_queue(descriptor, message, transaction, call.now)
-            if status is not EnqueueStatus.ACCEPTED:
-                raise not_enqueued(descriptor, status)
-            node.reply(call.request, message)
+            node.reply(call.request, enqueue(node, descriptor, message, transaction, call.now))
 
     def send_many(
         self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], *, transaction: bytes | None = None
@@ -251,13 +248,32 @@ class Application:
             cancel(self._descriptor(handle), request, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def move(self, call: Call, handle: int, lookup_id: int, target: int, *, transaction: bytes | None = None) -> None:
-        """Move a message to the queue of the handle `target`, which was opened for that."""
+        """Move a message to the queue of the handle `target`, which was opened for that.
+
+        Raises InvalidParameter if they are not a queue and its subqueue, or two subqueues of one queue.
+        """
         if transaction is None:
             self._node.check_store()
         with self._node.operation(call.now):
             source, destination = self._descriptor(handle), self._descriptor(target)
             move = self._node.manager.move_to_open_queue
-            self._answer_status(call, move(source, lookup_id, destination, transaction, now=call.now))
+            status = move(source, lookup_id, destination, transaction, now=call.now)
+            if status is not HResult.MQ_OK:
+                raise not_moved(source, destination, status)
+            self._node.reply(call.request)
+
+    def resend(self, call: Call, handle: int, lookup_id: int, to: FormatName | None, transaction: bytes) -> None:
+        """Take a message and send it once more, to another queue or to where it was sent to, in one step.
+
+        The answer is that of `send`. `transaction` is a new GUID, for a message that was sent in one.
+        """
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            descriptor = self._descriptor(handle)
+            if not descriptor.access_type.can_receive:
+                raise AccessDenied("the queue was not opened for receiving")
+            node.reply(call.request, resend(node, descriptor, lookup_id, to, transaction, now=call.now))
 
     def open_cursor(self, call: Call, handle: int) -> None:
         """The answer is the number of the cursor."""

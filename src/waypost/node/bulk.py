@@ -262,6 +262,8 @@ def find_queue(node: Node, name: FormatName) -> Queue:
 def find_target(node: Node, target: Target) -> Queue:
     """Raises QueueNotFound, and QueueDeleted if there is another queue under the name now."""
     queue = find_queue(node, target.name)
+    if queue.is_provisional:
+        raise QueueNotFound(f"{target.name} is no queue of this computer")
     if target.is_outgoing and not isinstance(queue, OutgoingQueue):
         raise QueueNotFound(f"{target.name} is no outgoing queue of this computer")
     if target.epoch and target.epoch != epoch_of(queue):

@@ -107,5 +107,7 @@ class BulkWriting:
         """A queue of this computer, as for who opens it: a subqueue is there when it is wanted."""
         manager = self._node.manager
         descriptor = manager.open_queue(target.name, AccessType.PEEK, ShareMode.DENY_NONE, now)
+        if descriptor.queue is not None and descriptor.queue.is_provisional:
+            manager.collection.changed(descriptor.queue)
         manager.close_queue(descriptor)
         return find_target(self._node, target)

@@ -218,6 +218,8 @@ class Claims:
             return None
         found = parent.subqueues.get(POISON)
         if found is not None:
+            if found.is_provisional:
+                self._node.manager.collection.changed(found)
             return found
         try:
             path = replace(parent.pathname, subqueue=POISON)

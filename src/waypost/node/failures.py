@@ -15,6 +15,7 @@ _SENTENCES: Final = {
     HResult.MQ_ERROR_IO_TIMEOUT: "no message came in time",
     HResult.MQ_ERROR_MESSAGE_NOT_FOUND: "there is no such message",
     HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED: "the message that the cursor stands on was received by somebody else",
+    HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION: "a transaction holds the message until it ends",
     HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION: "the cursor waits, or has no current message to go on from",
     HResult.MQ_ERROR_TRANSACTION_USAGE: "the message is held by a transaction, or the queue takes none",
     HResult.MQ_ERROR_TRANSACTION_SEQUENCE: "the transaction is not under way",
@@ -42,6 +43,20 @@ def refused(descriptor: OpenQueueDescriptor, reason: MessageClass) -> WaypostErr
     if sentence is not None:
         return errors.TransactionUsage(f"{descriptor.format_name} {sentence}")
     return errors.AccessDenied(f"{descriptor.format_name} refuses the message: {meaning(reason)}")
+
+
+def not_moved(source: OpenQueueDescriptor, target: OpenQueueDescriptor, status: HResult) -> WaypostError:
+    """Why a message is not moved from one queue to the other (MS-MQRR 3.1.4.10)."""
+    if status is HResult.STATUS_INVALID_PARAMETER:
+        error = errors.InvalidParameter(
+            f"{source.format_name} and {target.format_name} are not a queue and its subqueue, "
+            "nor two subqueues of one queue"
+        )
+        error.add_note("`waypost message resend NAME MESSAGE --to QUEUE` takes it and sends it to another queue")
+        return error
+    if status is HResult.MQ_ERROR_TRANSACTION_USAGE:
+        return errors.TransactionUsage(f"{target.format_name} is not transactional: move without a transaction")
+    return failure(status)
 
 
 def not_enqueued(descriptor: OpenQueueDescriptor, status: EnqueueStatus) -> WaypostError:

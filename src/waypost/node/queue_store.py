@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from waypost.core.outgoing import destination_path
-from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
+from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes, base_priority
 from waypost.core.system import Identity
 from waypost.errors import DecodeError, StoreDamaged
 from waypost.store import keys, queue_records
@@ -79,7 +79,7 @@ def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mappi
             transactional=bool(record.flags & TRANSACTIONAL),
             multicast_address=record.multicast_address,
             security=record.security,
-            base_priority=record.base_priority,
+            base_priority=record.base_priority if is_outgoing else base_priority(path, record.base_priority),
         )
         queue: Queue
         if name is not None:

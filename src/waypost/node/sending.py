@@ -1,7 +1,7 @@
 """Messages that an application gives to be sent, as the queue manager takes them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from waypost.clock import Now
@@ -11,11 +11,12 @@ from waypost.core.plain_packets import plain_packets
 from waypost.core.queues import OpenQueueDescriptor, Queue
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
+from waypost.core.writing import EnqueueStatus
 from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
-from waypost.node.failures import failure, refused
-from waypost.wire.format_names import PublicFormatName
+from waypost.node.failures import failure, not_enqueued, refused
+from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
 if TYPE_CHECKING:
@@ -77,6 +78,37 @@ def prepare_message(
         refusal = node.delivery.refusal(queue_of(each), message)
         if refusal is not None:
             raise refused(each, refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What was sent to several queues at once: the copy in each. All have one identifier."""
+
+    name: FormatName
+    messages: tuple[Message, ...]
+
+
+def enqueue(
+    node: "Node", descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
+) -> Message | Copies:
+    """Put a message that is prepared into its queue, or a copy into each of several: into all of them or none.
+
+    Inside an operation. Raises what keeps a queue from taking it, and has changed nothing then.
+    """
+    manager = node.manager
+    message.identifier = manager.message_identifier()
+    if not descriptor.multiple:
+        status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
+        if status is not EnqueueStatus.ACCEPTED:
+            raise not_enqueued(descriptor, status)
+        return message
+    copies = manager.copies(descriptor, message)
+    refusing = manager.refusing(descriptor, copies, transaction, now)
+    if refusing is not None:
+        raise not_enqueued(*refusing)
+    status = manager.enqueue_copies(descriptor, copies, transaction, now)
+    assert status is EnqueueStatus.ACCEPTED, "all queues were asked before"
+    return Copies(descriptor.format_name, copies)
 
 
 def queue_of(descriptor: OpenQueueDescriptor) -> Queue:

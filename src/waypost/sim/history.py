@@ -230,7 +230,7 @@ class History:
     def _clear(self, ask: Ask) -> None:
         match ask.arguments:
             case (Existing(key), *_):
-                self._cleared[key] = None
+                self._cleared[key.partition(";")[0]] = None
             case (int(handle), *_):
                 self._cleared[self._handles.get(handle, "").partition(";")[0]] = None
 

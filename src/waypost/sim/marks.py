@@ -99,6 +99,7 @@ SOMETIMES: Final = (
     "a cursor that waits at the end",
     "a locked message shown to a peek",
     "a message moved in a transaction",
+    "a subqueue that is only looked into",
     "a move to a queue that was deleted",
     "a two-phase read taken back",
     "a wall clock that went back",

@@ -84,7 +84,9 @@ class Existing(Word):
     key: str
 
     def to_engine(self, node: Node) -> Queue:
-        return node.manager.queues[PathName(COMPUTER, QueueKind.PRIVATE, self.key)]
+        key, _, subqueue = self.key.partition(";")
+        queue = node.manager.queues[PathName(COMPUTER, QueueKind.PRIVATE, key)]
+        return queue.subqueues[subqueue] if subqueue else queue
 
     def __str__(self) -> str:
         return self.key

@@ -144,9 +144,14 @@ def seeker(client: Client[Machine]) -> Script:
 
 
 def mover(client: Client[Machine]) -> Script:
+    """Between a queue and its subqueue, and now and then to a queue that is not related, which is refused."""
     rng = _rng(client)
-    key, other = (rng.choice(client.machine.swarm.plans).key for _ in range(2))
-    here, there = rng.choice(((key, f"{key};late"), (f"{key};late", key), (key, other)))
+    plans = client.machine.swarm.plans
+    plan, other = rng.choice([each for each in plans if each.transactional] or plans), rng.choice(plans).key
+    if rng.random() < 0.4:
+        plan = rng.choice(plans)
+    key, late = plan.key, f"{plan.key};late"
+    here, there = rng.choice(((key, late), (key, late), (late, key), (late, key), (key, other)))
     source = yield from _open(here, AccessType.RECEIVE)
     target = yield from _open(there, AccessType.MOVE)
     if source is None or target is None:
@@ -156,14 +161,14 @@ def mover(client: Client[Machine]) -> Script:
         if not isinstance(shown.value, Message):
             break
         lookup_id = shown.value.lookup_identifier
-        if rng.random() < 0.5:
+        if rng.random() < (0.3 if plan.transactional else 0.9):
             yield Ask("move", (source, lookup_id, target))
             continue
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         yield Ask("move", (source, lookup_id, target), {"transaction": identifier})
-        if there == other and rng.random() < 0.5:
-            yield Ask("delete_queue", (Existing(other),))
+        if there == late and rng.random() < 0.2:
+            yield Ask("delete_queue", (Existing(late),))
         yield Ask(rng.choice(("commit", "commit", "abort")), (identifier,))
     yield Ask("close_queue", (source,))
     yield Ask("close_queue", (target,))

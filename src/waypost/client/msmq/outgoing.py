@@ -114,5 +114,7 @@ class Writer:
 
     def _named(self, name: str, value: Any) -> Any:
         """Queues are named as seen from the host."""
-        is_queue = name in ("admin_queue", "response_queue") and value is not None
-        return str(self.place.queue(value)) if is_queue else value
+        if name not in ("admin_queue", "response_queue") or value is None:
+            return value
+        several = value if isinstance(value, list | tuple) else [value]
+        return [str(self.place.queue(each)) for each in several]

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from waypost.client.calls import Seek
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes
 from waypost.client.remote.exchanges import (
@@ -28,15 +27,12 @@ from waypost.client.remote.exchanges import (
     read,
 )
 from waypost.client.remote.http11 import Response
+from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
-from waypost.client.remote.packing import info_of, message_of, sent_messages
-from waypost.client.remote.properties import Outgoing, message_properties, queue_change
+from waypost.client.remote.packing import info_of, message_of, sent_again, sent_messages
+from waypost.client.remote.properties import SEEK_WORDS, Outgoing, message_properties, queue_change
 from waypost.client.remote.schema import (
-    CursorRead,
-    Handle,
     Move,
-    NewCursor,
-    NewHandle,
     NewQueue,
     PacketRow,
     Packets,
@@ -44,6 +40,7 @@ from waypost.client.remote.schema import (
     QueueObject,
     Queues,
     Read,
+    Resend,
     Send,
     SentIds,
     Status,
@@ -59,18 +56,11 @@ from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
 from waypost.node.failures import failure
+from waypost.node.sending import Copies
 from waypost.wire.format_names import FormatName
 
 # How long a transaction may rest before the daemon aborts it, unless told otherwise.
 TRANSACTION_SECONDS: Final = 60.0
-
-_SEEK: Final[dict[MessageSeekAction, Seek]] = {
-    MessageSeekAction.SEEK_FIRST: "first",
-    MessageSeekAction.SEEK_PREVIOUS: "previous",
-    MessageSeekAction.SEEK_CURRENT: "current",
-    MessageSeekAction.SEEK_NEXT: "next",
-    MessageSeekAction.SEEK_LAST: "last",
-}
 
 _sent_ids: Final = Decoder(SentIds)
 _packets: Final = Decoder(Packets)
@@ -207,13 +197,13 @@ class RemoteCalls(SequenceCalls):
 
     # --- Sending
 
-    def send(self, handle: int, message: Outgoing, transaction: bytes | None) -> Conversation[Message]:
+    def send(self, handle: int, message: Outgoing, transaction: bytes | None) -> Conversation[Message | Copies]:
         (sent,) = yield from self.send_many(handle, message, (message.body,), transaction)
         return sent
 
     def send_many(
         self, handle: int, like: Outgoing, bodies: Sequence[bytes], transaction: bytes | None
-    ) -> Conversation[list[Message]]:
+    ) -> Conversation[list[Message | Copies]]:
         opened = self._opened(handle)
         properties = like.properties
         properties.body_type = like.body_type
@@ -272,6 +262,14 @@ class RemoteCalls(SequenceCalls):
         request = Move(lookup_id=lookup_id, to=str(self._opened(target).name))
         unit = self._join(request, transaction)
         self._accepted(opened, (yield post(opened.path("move"), request)), unit)
+
+    def resend(self, handle: int, lookup_id: int, to: FormatName | None, _: bytes) -> Conversation[Message | Copies]:
+        opened = self._opened(handle)
+        request = Resend(lookup_id=lookup_id, form="packet")
+        if to is not None:
+            request.to = str(to)
+        content = self._accepted(opened, (yield post(opened.path("resend"), request)))
+        return sent_again(_packets.of(content).rows)
 
     # --- Transactions
 
@@ -349,7 +347,7 @@ class RemoteCalls(SequenceCalls):
     def _read(self, opened: OpenQueue, found: tuple[int, MessageSeekAction] | None = None) -> Read:
         request = Read(form="packet", handle=opened.id)
         if found is not None:
-            request.lookup_id, request.seek = found[0], _SEEK[found[1]]
+            request.lookup_id, request.seek = found[0], SEEK_WORDS[found[1]]
         return request
 
     def _wait(

@@ -1,6 +1,7 @@
 """Messages, queues and errors as the structures of the schema, and back. The daemon and its clients share it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from types import SimpleNamespace
@@ -11,13 +12,22 @@ from msgspec import UNSET, convert, structs
 from waypost import errors
 from waypost.client.message import Message
 from waypost.client.queue_info import ConnectionInfo, QueueInfo
-from waypost.client.remote.schema import ConnectionObject, ErrorObject, MessageObject, PacketRow, QueueObject, SentIds
+from waypost.client.remote.schema import (
+    ConnectionObject,
+    CopyObject,
+    ErrorObject,
+    MessageObject,
+    PacketRow,
+    QueueObject,
+    SentIds,
+)
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
 from waypost.errors import DecodeError, EncodeError, WaypostError
 from waypost.guid import parse_guid
-from waypost.node.sending import messages_like
+from waypost.node.sending import Copies, messages_like
+from waypost.wire.format_names import FormatName, MultipleElementFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
 _core_of: Final = attrgetter("_core")
@@ -42,6 +52,8 @@ def message_object(message: Message) -> MessageObject:
     """For JSON. For MessagePack, `body` gets what `body_base64` has."""
     values = message.to_dict() | {"message_class": f"{message.message_class:#06x}", "body_base64": message.body}
     del values["class"]
+    if message.copies:
+        values["copies"] = _copy_objects(message)
     return MessageObject(**values)  # type: ignore[arg-type]  # to_dict has these types
 
 
@@ -55,10 +67,18 @@ def sent_ids(messages: Sequence[Message]) -> SentIds:
         time_to_reach_queue=first.time_to_reach_queue,
         first_ordinal=first.identifier.ordinal,
         lookup_ids=[message.lookup_id for message in messages],
+        copies=_copy_objects(messages[0]) if len(messages) == 1 else [],
     )
 
 
-def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> list[CoreMessage]:
+def _copy_objects(message: Message) -> list[CopyObject]:
+    return [
+        CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
+        for copy in message.copies
+    ]
+
+
+def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> list[CoreMessage | Copies]:
     """The messages that were sent with these bodies. `like` is used up."""
     if len(sent.lookup_ids) != len(bodies):
         raise DecodeError("HTTP", "lookup_ids", 0, f"{len(sent.lookup_ids)} messages were sent, not {len(bodies)}")
@@ -71,14 +91,41 @@ def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> 
         like.identifier = MessageIdentifier(source, sent.first_ordinal)
         like.body = bodies[0]
         like.lookup_identifier = sent.lookup_ids[0]
-        return [like]
+        return [_copies(like, sent.copies) if sent.copies else like]
     manager: Any = SimpleNamespace(
         first_ordinal=lambda _: sent.first_ordinal, identity=SimpleNamespace(identifier=source)
     )
     messages = messages_like(like, bodies, manager)
     for message, lookup_id in zip(messages, sent.lookup_ids, strict=True):
         message.lookup_identifier = lookup_id
-    return messages
+    return list(messages)
+
+
+def _copies(message: CoreMessage, found: Sequence[CopyObject]) -> Copies:
+    """What the daemon has made of a message to several queues, whose names it tells."""
+    names = tuple(FormatName.parse(copy.destination_queue) for copy in found)
+    several = MultipleElementFormatName(names)
+    return Copies(
+        several,
+        tuple(
+            replace(
+                message,
+                destination_queue_format_name=name,
+                destination_multi_queue_format_name=names,
+                lookup_identifier=int(copy.lookup_id),
+            )
+            for name, copy in zip(names, found, strict=True)
+        ),
+    )
+
+
+def sent_again(rows: Sequence[PacketRow]) -> CoreMessage | Copies:
+    """What a resend has sent: a message, or a copy for each of several queues."""
+    messages = tuple(map(message_of, rows))
+    if len(messages) == 1:
+        return messages[0]
+    names = tuple(message.destination_queue_format_name for message in messages)
+    return Copies(MultipleElementFormatName(names), messages)  # type: ignore[arg-type]  # each was sent to a queue
 
 
 def queue_object(info: QueueInfo) -> QueueObject:

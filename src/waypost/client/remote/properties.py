@@ -3,15 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from waypost.client.names import format_name
+from waypost.client.calls import Seek
+from waypost.client.names import format_name, format_names
 from waypost.client.remote.schema import MessageProperties
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED
+from waypost.core.reading import MessageSeekAction
 from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
 from waypost.wire.property_values import QueuePrivacy
 
+SEEK_WORDS: Final[dict[MessageSeekAction, Seek]] = {
+    MessageSeekAction.SEEK_FIRST: "first",
+    MessageSeekAction.SEEK_PREVIOUS: "previous",
+    MessageSeekAction.SEEK_CURRENT: "current",
+    MessageSeekAction.SEEK_NEXT: "next",
+    MessageSeekAction.SEEK_LAST: "last",
+}
 _PRIVACY: Final = {
     QueuePrivacy.MQ_PRIV_LEVEL_NONE: "none",
     QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL: "optional",
@@ -70,6 +79,11 @@ def _queue_name(value: Any, computer: str) -> str:
     return str(format_name(value, computer))
 
 
+def _queue_names(value: Any, computer: str) -> str | list[str]:
+    names = [str(name) for name in format_names(value, computer)]
+    return names[0] if len(names) == 1 else names
+
+
 def _dead_letter(value: Any, computer: str) -> bool | str:
     return value if isinstance(value, bool) else _queue_name(value, computer)
 
@@ -87,8 +101,8 @@ def _same(value: Any) -> Any:
 
 
 _PLAIN: Final[dict[str, Callable[[Any, str], Any]]] = {
-    "admin_queue": _queue_name,
-    "response_queue": _queue_name,
+    "admin_queue": _queue_names,
+    "response_queue": _queue_names,
     "dead_letter": _dead_letter,
     "correlation_id": _identifier,
     "extension": lambda value, _: bytes(value),

@@ -19,6 +19,7 @@ format name, and is possible wherever NAME is):
     GET    /api/queues/NAME/browse?after=&limit=&form=   -> the same; `next` is the `after` of the next page, or none
     DELETE /api/queues/NAME/messages/LOOKUP_ID   -> 204
     POST   /api/queues/NAME/move     Move        -> 204
+    POST   /api/queues/NAME/resend   Resend      -> Messages (form "full") or Packets (form "packet", one row a queue)
     POST   /api/handles              NewHandle   -> Handle;  DELETE /api/handles/ID -> 204
     POST   /api/cursors              NewCursor   -> Handle;  DELETE /api/cursors/ID -> 204
     POST   /api/cursors/ID/peek|next|receive CursorRead  -> Messages or Packets
@@ -161,6 +162,8 @@ class QueueObject(Struct, kw_only=True):
     unread: int | UnsetType = UNSET
     last_error: str | UnsetType = UNSET
     connections: list[ConnectionObject] | UnsetType = UNSET
+    # In the answer to a request that creates or changes it: what was given and changes nothing.
+    notes: list[str] | UnsetType = UNSET
 
 
 class Queues(Struct):
@@ -180,8 +183,8 @@ class MessageProperties(Request):
     time_to_reach_queue: float | UnsetType | None = UNSET
     time_to_be_received: float | UnsetType | None = UNSET
     acknowledge: str | UnsetType = UNSET
-    admin_queue: str | UnsetType = UNSET
-    response_queue: str | UnsetType | None = UNSET
+    admin_queue: str | list[str] | UnsetType = UNSET
+    response_queue: str | list[str] | UnsetType | None = UNSET
     journal: bool | UnsetType = UNSET
     dead_letter: bool | str | UnsetType = UNSET
     correlation_id: str | UnsetType | None = UNSET
@@ -216,10 +219,19 @@ class Send(Request):
     answer: Answer = "full"
 
 
-class SentIds(Struct, kw_only=True):
+class CopyObject(Struct, kw_only=True):
+    """A message that was sent to several queues, in one of them."""
+
+    destination_queue: str
+    lookup_id: str
+    size: int
+
+
+class SentIds(Struct, omit_defaults=True, kw_only=True):
     """What a client does not know of messages that it has sent: the id of the first is {source}\\first_ordinal.
 
-    The ordinals count up from there. waypost.client.remote.packing.sent_ids makes it.
+    The ordinals count up from there. A message that was sent to several queues has `copies`, and the lookup id 0.
+    waypost.client.remote.packing.sent_ids makes it.
     """
 
     source: str
@@ -229,6 +241,7 @@ class SentIds(Struct, kw_only=True):
     time_to_reach_queue: int
     first_ordinal: int
     lookup_ids: list[int]
+    copies: list[CopyObject] = []
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -281,6 +294,11 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     abort_count: int
     move_count: int
     size: int
+    # Only if there are several.
+    admin_queues: list[str] | UnsetType = UNSET
+    response_queues: list[str] | UnsetType = UNSET
+    # Only of a message that was sent to several queues at once.
+    copies: list[CopyObject] | UnsetType = UNSET
 
 
 class Sent(Struct):
@@ -338,61 +356,12 @@ class Admitted(Struct):
     believed: int
 
 
-# --- Handles, cursors, transactions -----------------------------------------------------------------------------------
+class Resend(Request):
+    """Take a message and send it to the queue `to`, or to where it was sent to."""
 
-
-class NewHandle(Request):
-    """An exclusive open, for its first receive on; SharingViolation if others are there."""
-
-    queue: str
-    exclusive: bool = True
-
-
-class NewCursor(Request):
-    """`handle` is that of an exclusive open of the same queue, whose cursor it shall be."""
-
-    queue: str
-    outgoing: bool = False
-    handle: str | UnsetType = UNSET
-
-
-class Handle(Struct):
-    """Closed when it was not used for `lease_s` seconds."""
-
-    id: str
-    lease_s: float
-
-
-class CursorRead(Request):
-    timeout_s: Seconds = 0
-    transaction: str | UnsetType = UNSET
-    begin_s: Seconds | UnsetType = UNSET
+    lookup_id: LookupId
+    to: str | UnsetType = UNSET
     form: Form = "full"
-
-
-class NewTransaction(Request):
-    """`id` is a GUID, made up by the server if not given."""
-
-    id: str | UnsetType = UNSET
-    timeout_s: Seconds | UnsetType = UNSET
-
-
-class TransactionObject(Struct):
-    """`expires` is when it will be aborted, in UTC, unless it is used before."""
-
-    id: str
-    expires: str
-
-
-class Receipts(Request):
-    ids: list[str]
-
-
-class Outcomes(Struct):
-    """`refused` are those that were over: nobody can tell here how they ended."""
-
-    committed: list[str]
-    refused: list[str] = []
 
 
 def given(properties: Struct) -> dict[str, Any]:

@@ -107,6 +107,13 @@ class Reads:
         reading = self._host.manager.reading
         return reading.dequeue_message_end(entry.remote.descriptor, entry.lookup_id, delete_message=delete_message)
 
+    def fail(self, entry: RemoteReadEntry) -> HResult:
+        """The message did not arrive, or its reader is lost: it is for others, and its reading has failed once more."""
+        descriptor = entry.remote.descriptor
+        if descriptor.queue is not None and entry.lookup_id in descriptor.two_phase_reads:
+            self._host.manager.positions.attempt_failed(descriptor.queue, entry.lookup_id)
+        return self.end(entry, delete_message=False)
+
     def cancel(self, call: Call, handle: int, request_id: int) -> HResult:
         """MS-MQQP 3.1.4.6, behind the checks of the parameters alone."""
         remote = self._queues.find(handle, call)
@@ -166,7 +173,7 @@ class Reads:
 
     def _run_down(self, entry: RemoteReadEntry, _now: Now) -> None:
         """MS-MQQP 3.1.6.2."""
-        self.end(entry, delete_message=False)
+        self.fail(entry)
 
 
 def _check(desc: RemoteReadDesc, remote: OpenedQueue | None) -> HResult:

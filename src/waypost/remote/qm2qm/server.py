@@ -98,8 +98,9 @@ class Qm2qmServer:
             return table.EndReceiveReply(hresult=INVALID_HANDLE)
         entry = call.handles.find(request.context, self._reads.kind)
         call.handles.close(request.context)
-        status = self._reads.end(entry, delete_message=request.ack == RemoteReadAck.RR_ACK)
-        return table.EndReceiveReply(hresult=status)
+        if request.ack == RemoteReadAck.RR_ACK:
+            return table.EndReceiveReply(hresult=self._reads.end(entry, delete_message=True))
+        return table.EndReceiveReply(hresult=self._reads.fail(entry))
 
     def _open_queue(self, call: Call, request: table.OpenQueueRequest, _now: Now) -> table.OpenQueueReply:
         """MS-MQQP 3.1.4.3. hQueue and dwMQS are not looked at. readings MQQP 3.17: a NULL pLicGuid is one of zeros.

@@ -3,7 +3,6 @@
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.queues import Queue
 from waypost.core.transaction_records import OperationType
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
@@ -42,7 +41,7 @@ class Moving:
         return None
 
     def move_message(self, call: Call, request: MoveMessageRequest, now: Now) -> ResultReply:
-        """3.1.4.10. The checks are in its order."""
+        """3.1.4.10. What the handles are is looked at here, and all else by the core, for every path alike."""
         manager = self._host.manager
         source = self._opening.find(call, request.context_from).descriptor
         if source.queue is None:
@@ -53,13 +52,12 @@ class Moving:
         target = self._opening.moves.get(request.context_to)
         if target is None or target.handles is not call.handles or target.descriptor.queue is None:
             return ResultReply(HResult.MQ_ERROR_INVALID_HANDLE)
-        if not _are_related(source.queue, target.queue):
-            return ResultReply(HResult.STATUS_INVALID_PARAMETER)
         transaction = None if request.transaction_id == NULL_GUID else request.transaction_id
-        if transaction is not None and not target.queue.attributes.transactional:
-            return ResultReply(HResult.MQ_ERROR_TRANSACTION_USAGE)
-        if self._is_in_transaction(source.queue, request.lookup_id):
-            return ResultReply(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
+        status = manager.check_move(source, request.lookup_id, target.descriptor, transaction)
+        if status is not HResult.MQ_OK:
+            return ResultReply(status)
+        if transaction is not None and not self._host.coordinator.admits(transaction):
+            return ResultReply(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         status = manager.move_to_open_queue(source, request.lookup_id, target.descriptor, transaction, now=now)
         return ResultReply(status)
 
@@ -80,17 +78,3 @@ class Moving:
         if request.user_class != _NO_CLASS:
             found[1].dequeue_reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
         return ResultReply(HResult.MQ_OK)
-
-    def _is_in_transaction(self, queue: Queue, lookup_id: int) -> bool:
-        """A message that a transaction sends is not there yet, so this is not said of it."""
-        if not queue.positions.is_held(lookup_id):
-            return False
-        found = self._host.manager.transactions.operation_on(queue, lookup_id)
-        return found is not None and found[1].operation_type is not OperationType.ENQUEUE
-
-
-def _are_related(source: Queue, target: Queue) -> bool:
-    """Whether both are of one queue: the queue and its subqueue, or two of its subqueues."""
-    if source is target or source.is_journal or target.is_journal:
-        return False
-    return (source.parent or source) is (target.parent or target)

@@ -110,6 +110,14 @@ class PendingRequestTable:
             descriptor, lookup_id, delete_message=delete_message, transaction=entry.transaction
         )
 
+    def fail(self, entry: PendingRequestEntry) -> HResult:
+        """2.2.5.3 AbortCounter: the message did not arrive, or nobody said in time that it has. It is for others."""
+        transaction = entry.transaction
+        # What is prepared stays as it was promised.
+        if transaction is None or self._manager.transactions.is_open(transaction):
+            self._note_failure(entry)
+        return self.end(entry, delete_message=False)
+
     def withdraw(self, entry: PendingRequestEntry, lookup_id: int) -> None:
         """A message came for a request whose client has gone."""
         entry.lookup_identifier = lookup_id
@@ -134,10 +142,13 @@ class PendingRequestTable:
 
     def note_lost_reader(self, queue: RemoteQueue) -> None:
         """2.2.5.3 AbortCounter: nobody knows whether what was given out reached the client, so its reading failed."""
-        held = queue.descriptor.queue
         for entry in queue.pending.values():
-            if held is not None and self._is_held(entry, held):
-                self._manager.positions.attempt_failed(held, entry.lookup_identifier)
+            self._note_failure(entry)
+
+    def _note_failure(self, entry: PendingRequestEntry) -> None:
+        held = entry.queue_context_handle.descriptor.queue
+        if held is not None and self._is_held(entry, held):
+            self._manager.positions.attempt_failed(held, entry.lookup_identifier)
 
     def _is_held(self, entry: PendingRequestEntry, queue: Queue) -> bool:
         """Whether the message is still locked for this request, and not for somebody else."""
@@ -149,7 +160,7 @@ class PendingRequestTable:
     def tick(self, now: Now) -> None:
         """3.1.5.1."""
         for number in self._timers.expired(now.monotonic):
-            self.end(self._timed[number], delete_message=False)
+            self.fail(self._timed[number])
 
     def next_deadline(self) -> float | None:
         return self._timers.next_deadline()

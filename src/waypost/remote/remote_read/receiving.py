@@ -204,7 +204,9 @@ class Receiving:
         # A request that waits has nothing to end, and one that was begun otherwise is not ended by this method.
         if entry is None or not entry.lookup_identifier or not entry.ending & ending:
             return ResultReply(HResult.MQ_ERROR_INVALID_PARAMETER)
-        return ResultReply(self._pending.end(entry, delete_message=request.ack == RemoteReadAck.RR_ACK))
+        if request.ack == RemoteReadAck.RR_ACK:
+            return ResultReply(self._pending.end(entry, delete_message=True))
+        return ResultReply(self._pending.fail(entry))
 
 
 def _is_valid(request: StartReceiveRequest) -> bool:

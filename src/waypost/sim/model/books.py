@@ -119,6 +119,20 @@ class Books:
         self.save_box(box)
         return box
 
+    def new_provisional_box(self, key: str, plan: Plan, parent: Box) -> Box:
+        """A subqueue that is only looked into."""
+        box = self.boxes[key] = Box(0, key, plan, parent, is_provisional=True)
+        return box
+
+    def keep(self, box: Box) -> Box:
+        """The box, from now on one that is saved."""
+        if box.is_provisional:
+            self.last_number += 1
+            box.number, box.is_provisional = self.last_number, False
+            self.add_box(box)
+            self.save_box(box)
+        return box
+
     def save_box(self, box: Box) -> None:
         self.disk.write(box.number, SavedBox(box.key, box.plan, box.parent.number if box.parent is not None else 0))
 
@@ -127,11 +141,19 @@ class Books:
         parts = [part for part in self.boxes.values() if part.parent is box]
         return sorted(parts, key=lambda part: part.is_journal)
 
+    def attempt_failed(self, letter: Letter) -> None:
+        """A reader that had it did not get it, or said nothing."""
+        letter.abort_count += 1
+        if not letter.is_volatile:
+            self.save(letter)
+
     def remove_box(self, box: Box) -> None:
         for letter in list(box.following(BEFORE_ALL)):
             self.deleted(letter, DELETED)
         box.is_deleted = True
         del self.boxes[box.key]
+        if box.is_provisional:
+            return
         del self.by_number[box.number]
         self.touched.pop(box.number, None)
         self.disk.write(box.number, None)

@@ -170,7 +170,7 @@ class Bulk:
 
     def claim(self, call: Call, at: At, wish: NewClaim) -> None:
         self._openings.check_store()
-        self._openings.box(at.key, AccessType.PEEK)
+        self._books.keep(self._openings.box(at.key, AccessType.PEEK))
         box = self._box(at)
         due = self.claims.claim(box, wish, call.now)
 
@@ -223,7 +223,7 @@ class Bulk:
 
     def _box(self, at: At) -> Box:
         box = self._books.boxes.get(at.key)
-        if box is None:
+        if box is None or box.is_provisional:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         if at.epoch and self._known.epochs[at.epoch] != box.number:
             self._books.marks.sometimes("a bulk reader whose queue was made anew")

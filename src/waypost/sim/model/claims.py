@@ -191,7 +191,8 @@ class Claims:
         parent = box.parent or box
         key = f"{parent.key};poison"
         plan = Plan(key, transactional=parent.plan.transactional)
-        return self._books.boxes.get(key) or self._books.new_box(key, plan, parent)
+        found = self._books.boxes.get(key)
+        return self._books.new_box(key, plan, parent) if found is None else self._books.keep(found)
 
     def _save(self, key: Key, claim: Claim) -> None:
         self._books.disk.write(BulkKey(*key), claim.saved())

@@ -108,6 +108,8 @@ class Box:
     letters: dict[int, Letter] = field(default_factory=dict)
     total_bytes: int = 0
     is_deleted: bool = False
+    # A subqueue that is only looked into: it has no number, and goes with its last handle.
+    is_provisional: bool = False
     handles: dict[int, "Handle"] = field(default_factory=dict)
     waiting: dict[int, "Handle"] = field(default_factory=dict)
 

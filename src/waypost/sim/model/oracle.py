@@ -185,12 +185,16 @@ class Oracle:
     def _find(self, key: str, access: AccessType) -> Box:
         box = self.books.boxes.get(key)
         if box is not None:
-            return box
+            return box if access is AccessType.PEEK else self.books.keep(box)
         queue, _, subqueue = key.partition(";")
         parent = self.books.boxes.get(queue)
         if parent is None or access is AccessType.SEND or subqueue in ("", "journal"):
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
-        return self.books.new_box(key, Plan(key, transactional=parent.plan.transactional), parent)
+        plan = Plan(key, transactional=parent.plan.transactional)
+        if access is AccessType.PEEK:
+            self.marks.sometimes("a subqueue that is only looked into")
+            return self.books.new_provisional_box(key, plan, parent)
+        return self.books.new_box(key, plan, parent)
 
     def _openable(self, key: str, access: AccessType) -> Box:
         """The box, if it may be opened with this access, while others have it open as they do."""
@@ -298,7 +302,13 @@ class Oracle:
             self._check_store()
         source, destination = self.readers.handle(number), self.readers.handle(target)
         box, target_box = self.readers.open_box(source), self.readers.open_box(destination)
+        if box is target_box or (box.parent or box) is not (target_box.parent or target_box):
+            raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
+        if transaction is not None and not target_box.plan.transactional:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         letter = box.letters.get(lookup_id)
+        if letter is not None and self.works.takes(letter):
+            raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
         if letter is None or letter.state is not State.AVAILABLE:
             raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
         if transaction is None:

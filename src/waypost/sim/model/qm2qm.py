@@ -40,7 +40,7 @@ class Reading:
     order: int = 0
 
     def run_down(self) -> None:
-        self.server.end(self, delete_message=False)
+        self.server.fail(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -178,6 +178,13 @@ class Qm2qmServer:
         self._parts.readers.end_two_phase(handle, letter, delete_message=delete_message)
         return HResult.MQ_OK
 
+    def fail(self, reading: Reading) -> HResult:
+        handle, letter = reading.queue.handle, reading.letter
+        assert letter is not None
+        if handle.box is not None and handle.two_phase.get(letter.lookup_id) is letter:
+            self._parts.books.attempt_failed(letter)
+        return self.end(reading, delete_message=False)
+
     def close(self, session: Session) -> None:
         queue = session.queue
         queue.sessions.pop(session, None)
@@ -308,7 +315,7 @@ class Qm2qmServer:
         delete_message = record.ack == RemoteReadAck.RR_ACK
         if delete_message:
             self._parts.marks.sometimes("a message that a reader of qm2qm ends")
-        return Answer(self.end(reading, delete_message=delete_message))
+        return Answer(self.end(reading, delete_message=True) if delete_message else self.fail(reading))
 
 
 def _port(_call: RemoteCall, _record: Any) -> Answer:

@@ -57,8 +57,11 @@ class Readers:
             self._books.marks.sometimes("a two-phase read taken back")
             self._works.release(letter, PURGED)
         handle.two_phase.clear()
-        del handle.box.handles[handle.opened_by]
+        box = handle.box
+        del box.handles[handle.opened_by]
         handle.box = None
+        if box.is_provisional and not box.handles:
+            self._books.remove_box(box)
         handle.pointers.clear()
 
     def end_two_phase(self, handle: Handle, letter: Letter, *, delete_message: bool) -> None:

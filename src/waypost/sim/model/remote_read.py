@@ -109,7 +109,7 @@ class RemoteReadServer:
             assert entry.deadline is not None
             if entry.deadline <= now.monotonic:
                 self._parts.marks.sometimes("a message that a remote reader did not end in time")
-                self._end_entry(entry, delete_message=False)
+                self._fail_entry(entry)
 
     @property
     def next_deadline(self) -> float | None:
@@ -120,9 +120,7 @@ class RemoteReadServer:
         for entry in queue.entries.values():
             if entry.letter is not None and self._holds(entry):
                 self._parts.marks.sometimes("a message whose remote reader is lost")
-                entry.letter.abort_count += 1
-                if not entry.letter.is_volatile:
-                    self._parts.books.save(entry.letter)
+                self._parts.books.attempt_failed(entry.letter)
         self._close(queue)
 
     def _find(self, call: RemoteCall, record: Any) -> ReaderQueue:
@@ -281,11 +279,19 @@ class RemoteReadServer:
         if entry is None or entry.letter is None or not entry.ending & ending:
             raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
         delete_message = record.ack == RemoteReadAck.RR_ACK
-        status = self._end_entry(entry, delete_message=delete_message)
+        status = self._end_entry(entry, delete_message=True) if delete_message else self._fail_entry(entry)
         if status is HResult.MQ_OK:
             kind = "ends" if delete_message else "gives back"
             self._parts.marks.sometimes(f"a message that a remote reader {kind}")
         return Answer(status)
+
+    def _fail_entry(self, entry: Entry) -> HResult:
+        """Reading it has failed once more, unless what is prepared keeps it."""
+        is_open = entry.transaction is None or self._parts.works.is_open(entry.transaction)
+        if entry.queue.handle.box is not None and is_open and self._holds(entry):
+            assert entry.letter is not None
+            self._parts.books.attempt_failed(entry.letter)
+        return self._end_entry(entry, delete_message=False)
 
     def _end_entry(self, entry: Entry, *, delete_message: bool) -> HResult:
         queue, letter, works = entry.queue, entry.letter, self._parts.works
