@@ -12,12 +12,11 @@ from waypost.core.queues import Queue, QueueAttributes
 from waypost.guid import NULL_GUID
 from waypost.node import queue_store, transfer_store
 from waypost.node.incoming import Incoming
-from waypost.node.stored_messages import StoredMessages
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import SequenceRecord
 from waypost.transfer.duplicates import MessageHistory
-from waypost.transfer.incoming import IncomingSequences, Verdict
+from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences, Place, Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
@@ -50,7 +49,7 @@ def identifier(ordinal: int) -> bytes:
 
 
 def read_incoming(engine: Engine) -> dict[SequenceKey, IncomingSequences]:
-    found, _ = Incoming(engine.store, StoredMessages(engine.store)).page(b"")
+    found, _ = Incoming(engine.store).page(b"")
     return dict(found)
 
 
@@ -104,7 +103,8 @@ def test_a_record_of_the_first_format_is_of_every_address(engine: Engine) -> Non
     batch.put(Table.SEQUENCES, keys.incoming_sequence_key(7, SOURCE), value)
     commit(engine, batch)
     sequence = IncomingSequence(TxSequenceId(3, 70).value, 5, 2, 1_700_000_000)
-    assert read_incoming(engine) == {(SOURCE, 7): IncomingSequences.of_every_address(sequence)}
+    of_every_address = {ANY_ADDRESS: Place(70, 1_700_000_000)}
+    assert read_incoming(engine) == {(SOURCE, 7): IncomingSequences({70: sequence}, of_every_address, went_on=True)}
 
 
 def test_the_sequences_of_a_queue_go_with_it(engine: Engine) -> None:

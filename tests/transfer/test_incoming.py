@@ -112,7 +112,7 @@ def test_the_last_sequences_that_an_address_has_left_are_refused_from_everywhere
 
 
 def kept_before(number: int = 5) -> IncomingSequences:
-    return IncomingSequences.of_every_address(IncomingSequence(100 << 32 | 1, number))
+    return IncomingSequences({100: IncomingSequence(100 << 32 | 1, number)}, {ANY_ADDRESS: Place(100)}, went_on=True)
 
 
 def test_a_record_without_an_address_goes_on_from_the_first_address_that_has_its_sequence() -> None:

@@ -12,7 +12,6 @@ from waypost.guid import NULL_GUID
 from waypost.limits import MAX_CACHED_SEQUENCES, MAX_SEQUENCE_PAGE
 from waypost.node import scans, transfer_store
 from waypost.node.kept import Kept
-from waypost.node.stored_messages import StoredMessages
 from waypost.store import keys
 from waypost.store.port import Batch, Reader, Table, after
 from waypost.store.sequence_records import AddressRecord
@@ -32,11 +31,10 @@ _AddressKey = tuple[int, str]
 class Incoming:
     """What was taken from each source, for each queue and each name that the source uses for it."""
 
-    __slots__ = ("_addresses", "_kept", "_messages", "_reader")
+    __slots__ = ("_addresses", "_kept", "_reader")
 
-    def __init__(self, reader: Reader, messages: StoredMessages) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader: Final = reader
-        self._messages: Final = messages
         self._kept: Final[Kept[SequenceKey, IncomingSequences]] = Kept(
             self._read,
             # Looked up when it is used: the simulator plants a mistake in its place.

@@ -58,7 +58,7 @@ class Sequences:
         self._manager: Final = manager
         self._messages: Final = messages
         self._now: Final = now
-        self.incoming: Final = Incoming(reader, messages)
+        self.incoming: Final = Incoming(reader)
         self._outgoing: Final = transfer_store.read_outgoing(reader)
         # The latest time of the clock that the store knows of.
         self._written_latest = stored_end(reader, Counter.LATEST_TIME)

@@ -69,13 +69,6 @@ class IncomingSequences:
     takes_any: bool = False
     went_on: bool = False
 
-    @classmethod
-    def of_every_address(cls, sequence: IncomingSequence) -> "IncomingSequences":
-        """What was kept before addresses were."""
-        time_stamp = sequence.sequence_id >> _SHIFT
-        place = Place(time_stamp, sequence.last_access_time)
-        return cls({time_stamp: sequence}, {ANY_ADDRESS: place}, went_on=True)
-
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
         return self.lines.get(header.tx_sequence_id >> _SHIFT)
 
