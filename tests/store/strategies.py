@@ -17,6 +17,7 @@ from waypost.store.records import (
     SequenceRecord,
     TransactionRecord,
 )
+from waypost.store.sequence_records import AddressRecord, IncomingRecord, PlaceRecord
 
 U8 = st.integers(0, 0xFF)
 U16 = st.integers(0, 0xFFFF)
@@ -68,6 +69,7 @@ TRANSACTIONS: SearchStrategy[TransactionRecord] = st.builds(
     TransactionRecord, st.booleans(), st.lists(OPERATIONS, max_size=4), DATA
 )
 SEQUENCES: SearchStrategy[SequenceRecord] = st.builds(SequenceRecord, U64, U32, U32, U32)
+ADDRESSES: SearchStrategy[AddressRecord] = st.builds(AddressRecord, U32, U32)
 TOTALS: SearchStrategy[TotalsRecord] = st.builds(TotalsRecord, U64, U64)
 IDENTIFIERS = st.lists(st.binary(min_size=28, max_size=28), max_size=3).map(b"".join)
 DUPLICATES: SearchStrategy[DuplicatesRecord] = st.builds(
@@ -107,3 +109,14 @@ def _commits(draw: st.DrawFn) -> CommitsRecord:
 
 
 COMMITS: SearchStrategy[CommitsRecord] = _commits()
+
+
+@st.composite
+def _incoming(draw: st.DrawFn) -> IncomingRecord:
+    lines = draw(st.lists(SEQUENCES, max_size=3))
+    address = st.binary(min_size=4, max_size=4) | st.binary(min_size=8, max_size=8) | st.just(b"")
+    place = st.builds(PlaceRecord, address, st.integers(0, len(lines) - 1), U32, st.lists(U32, max_size=16))
+    return IncomingRecord(draw(st.integers(0, 3)), lines, draw(st.lists(place, max_size=3)) if lines else [])
+
+
+INCOMING: SearchStrategy[IncomingRecord] = _incoming()

@@ -24,6 +24,7 @@ from waypost.store.records import (
     SequenceRecord,
     TransactionRecord,
 )
+from waypost.store.sequence_records import AddressRecord, IncomingRecord, PlaceRecord
 
 
 class Record(Protocol):
@@ -49,9 +50,11 @@ RECORDS: list[type[Record]] = [
     KeptAckRecord,
     AdmittedRecord,
     CommitsRecord,
+    IncomingRecord,
+    AddressRecord,
 ]
 # Of those that have another version than the first.
-NEWEST: dict[type[Record], int] = {DuplicatesRecord: 2, StageRecord: 2}
+NEWEST: dict[type[Record], int] = {DuplicatesRecord: 2, StageRecord: 2, IncomingRecord: 2}
 ANY_RECORD = st.one_of(
     strategies.MESSAGES,
     strategies.POSITIONS,
@@ -69,6 +72,8 @@ ANY_RECORD = st.one_of(
     strategies.KEPT_ACKS,
     strategies.ADMITTED,
     strategies.COMMITS,
+    strategies.INCOMING,
+    strategies.ADDRESSES,
 )
 
 
@@ -93,7 +98,7 @@ def test_any_bytes_give_a_record_with_these_bytes_or_an_error(cls: type[Record],
             record = cls.decode(value)
         except (StoreDamaged, StoreTooNew):
             continue
-        assert record.encode() == value
+        assert record.encode() == value or value[0] < NEWEST.get(cls, VERSION)
 
 
 @given(ANY_RECORD, st.data())
@@ -136,6 +141,8 @@ def test_an_empty_value_is_damage(cls: type[Record]) -> None:
         DuplicatesRecord(1, bytes(40)),
         DuplicatesRecord(1, bytes(56), "10.0.0.1"),
         SequenceRecord(1, 2),
+        AddressRecord(1, 2),
+        IncomingRecord(1, [SequenceRecord(1, 2)], [PlaceRecord(b"1234", 0, 5, [6, 7])]),
         ClaimRecord(1.0, spans=[range(1, 3)]),
         StageRecord(1.0, 0, "q", [RunRecord(1, is_quiet=True, spans=[range(1, 3)])]),
         BatchesRecord(1, [1, 2]),
