@@ -85,6 +85,19 @@ def test_a_sender_whose_time_stamps_are_ahead_of_its_clock_is_told(net: Net, b: 
     a.send_all(T, "1")
     assert wrong(a) == []
     net.now = Now(net.now.monotonic, START.wall)
-    ((check, _, sentence, hint),) = wrong(a)
+    check, _, sentence, hint = wrong(a)[-1]
     assert (check, "10 days ahead of the clock" in sentence) == ("sequence clock", True)
     assert "transfer.max_sequence_ahead_s" in hint
+
+
+def test_a_clock_that_is_behind_the_store_is_told(net: Net, b: Host) -> None:
+    peer = net.add_peer()
+    peer.connect(b)
+    peer.send(numbered(peer, "1", SECOND))
+    net.now = Now(net.now.monotonic, net.now.wall - 30)
+    assert wrong(b) == []
+    net.now = Now(net.now.monotonic, net.now.wall - 3 * DAY)
+    ((check, _, sentence, _),) = wrong(b)
+    assert (check, "transfer.max_sequence_ahead_s is not applied" in sentence) == ("sequence clock", True)
+    b.crash_and_start()
+    assert [found[0] for found in wrong(b)] == ["sequence clock"]

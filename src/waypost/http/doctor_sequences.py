@@ -15,6 +15,8 @@ Finding: TypeAlias = tuple[str, bool, str, str]
 _SHOWN: Final = 3
 # Sources of which one message was taken: a host has a few, unless it makes them up.
 _MANY_SINGLE: Final = 1000
+# Clocks are corrected by seconds.
+_CLOCK_TOLERANCE: Final = 60
 # Many outgoing queues that are made at once, each with a TimeStamp above the one before, are this far ahead.
 _AHEAD_SECONDS: Final = 3600
 
@@ -47,6 +49,13 @@ def _many(node: Node) -> Iterator[Finding]:
 
 
 def _clock(node: Node, now: Now) -> Iterator[Finding]:
+    behind = node.sequences.seconds_behind(now)
+    if behind > _CLOCK_TOLERANCE:
+        sentence = (
+            f"the clock is {span(behind)} before the latest record of the store, so transfer.max_sequence_ahead_s is "
+            "not applied to new sequences"
+        )
+        yield "sequence clock", False, sentence, "set the clock of this computer"
     ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > _AHEAD_SECONDS]
     if not ahead:
         return

@@ -168,7 +168,11 @@ class Sequences:
 
     def is_clock_behind(self, now: Now) -> bool:
         """Whether the clock is before the latest record of the store: then it says nothing about the time of others."""
-        return now.wall < self._latest
+        return self.seconds_behind(now) > 0
+
+    def seconds_behind(self, now: Now) -> float:
+        """How far the clock is before the latest record of the store."""
+        return max(self._latest - now.wall, 0.0)
 
     def _note_time(self, wall: int) -> None:
         self._latest = max(self._latest, wall)
