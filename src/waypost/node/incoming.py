@@ -160,7 +160,7 @@ class Incoming:
 
     def bytes_of(self, address: str, queues: Iterable[Queue]) -> int:
         """What the sources that were met at an address take in the store: their share of the quota."""
-        records = (self._addresses.get((queue.number, address)) for queue in queues)
+        records = (self._addresses.get((queue.number, address)) for queue in queues if queue.attributes.transactional)
         return sum(record.sources for record in records if record is not None) * SOURCE_BYTES
 
     def source_info(self, queue: Queue) -> list[SourceInfo]:
