@@ -427,6 +427,46 @@ def test_what_was_sent_before_a_crash_is_acknowledged_after_it(net: Net, a: Host
     assert refused(a) == 0
 
 
+def test_what_the_window_had_no_room_for_was_not_sent_before_and_after_a_crash(
+    net: Net, a: Host, peer: Peer
+) -> None:  # fmt: skip
+    peer.window = 1
+    a.send_all(P, journaled("1"), journaled("2"))
+    assert peer.bodies == ["1"]
+    two = UserMessage.decode(a.messages(P)[1].packet)
+    peer.send(of(two, peer.guid), of(two, peer.guid, None))
+    assert (a.bodies(P), refused(a), kept(a)) == (["1", "2"], 2, 0)
+    # The process that follows does not know whether it was sent, and cannot send it yet.
+    peer.name = "nowhere"
+    a.crash_and_start()
+    peer.connect(a)
+    peer.send(of(two, peer.guid, PURGED))
+    assert (a.bodies(P), kept(a)) == (["1", "2"], 1)
+    peer.name = "peer"
+    peer.window = 64
+    net.advance(20)
+    assert peer.bodies[1:] == ["1", "2"]
+    assert (a.bodies(";deadxact"), a.bodies(P), kept(a)) == (["2"], ["1"], 0)
+
+
+def test_a_final_ack_is_kept_on_disk_before_the_session_acknowledges_it(net: Net, a: Host, peer: Peer) -> None:
+    (sent,) = delivered(a, peer, "m")
+    net.advance(1)
+    a.hold_disk()
+    acknowledged = len(peer.of(SessionAck))
+    come_from(NAT, peer, a, of(sent, peer.guid))
+    net.advance(5)
+    assert (kept(a), len(peer.of(SessionAck))) == (1, acknowledged)
+    a.crash_and_start()
+    assert kept(a) == 0
+    # So it is brought again.
+    come_from(NAT, peer, a, of(sent, peer.guid))
+    net.advance(5)
+    assert len(peer.of(SessionAck)) > acknowledged
+    a.crash_and_start()
+    assert kept(a) == 1
+
+
 @pytest.mark.parametrize("message_class", [None, RECEIVED])
 def test_of_a_message_four_addresses_are_kept(
     net: Net, a: Host, peer: Peer, stranger: Peer, message_class: int | None

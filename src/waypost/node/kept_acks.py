@@ -64,17 +64,18 @@ class Acknowledgment:
 class KeptAcks:
     """See the module. A /64 network of IPv6 counts as one address."""
 
-    __slots__ = ("_by_key", "_by_network", "_messages")
+    __slots__ = ("_by_key", "_by_network", "_count", "_messages")
 
     def __init__(self, reader: Reader, messages: StoredMessages) -> None:
         self._messages: Final = messages
         self._by_key: dict[_Key, dict[str, Acknowledgment]] = {}
         self._by_network: dict[str, int] = {}
+        self._count = 0
         for _, value in scans.range_items(reader, Table.COUNTERS, *keys.kept_ack_range()):
             self._add(_ack_of(KeptAckRecord.decode(value)))
 
     def __len__(self) -> int:
-        return sum(self._by_network.values())
+        return self._count
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
@@ -116,6 +117,7 @@ class KeptAcks:
         if not acks:
             del self._by_key[ack.key]
         network = network_of(address)
+        self._count -= 1
         self._by_network[network] -= 1
         if not self._by_network[network]:
             del self._by_network[network]
@@ -132,6 +134,7 @@ class KeptAcks:
         network = network_of(ack.bringer.address)
         self._by_key.setdefault(ack.key, {})[ack.bringer.address] = ack
         self._by_network[network] = self._by_network.get(network, 0) + 1
+        self._count += 1
 
 
 def _key(ack: Acknowledgment) -> bytes:

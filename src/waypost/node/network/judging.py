@@ -141,8 +141,8 @@ class Judging:
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
         """A host name has these addresses now."""
-        self._ways.found(host, addresses, now)
-        self.judge_again(now)
+        found, is_new = self._ways.found(host, addresses, now)
+        self.judge_again(now, lambda ack: is_new or ack.bringer.address in found)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> bool:
         """Whether this is the answer to a question that was asked to judge something."""
@@ -230,7 +230,7 @@ class Judging:
     def _forget_unused(self, name: FormatName) -> None:
         """Nothing has to be known of a destination for which no message waits."""
         manager = self._node.manager
-        if name not in manager.collection.outgoing and not manager.final_acks.waiting_for(name):
+        if not manager.final_acks.waiting_for(name) and name not in manager.collection.outgoing:
             self._node.destinations.forget(name)
 
     def _is_of_us(self, packet: OrderAck | FinalAck) -> bool:

@@ -70,9 +70,12 @@ class Ways:
         self._ask_for(host, now)
         return False
 
-    def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
-        """A host name has these addresses now."""
-        _note(self._resolved, host, (now.monotonic, frozenset(map(plain_address, addresses))), MAX_RESOLVED_HOSTS)
+    def found(self, host: str, addresses: Iterable[str], now: Now) -> tuple[frozenset[str], bool]:
+        """A host name has these addresses now. Returns them, and whether that was not known."""
+        known = frozenset(_plain(addresses))
+        is_new = known != self._addresses_of(host, now)
+        _note(self._resolved, host, (now.monotonic, known), MAX_RESOLVED_HOSTS)
+        return known, is_new
 
     def take_request(self, request: int) -> str | None:
         """The host name that was to be resolved, if this class has asked for it under this number."""
@@ -139,6 +142,12 @@ class Ways:
             yield routing.host_of(destination.queue_manager)
             yield from (hop.host_name for hop in routing.next_hops(destination))
             yield from map(routing.host_of, self._relays.guids)
+
+
+def _plain(addresses: Iterable[str]) -> Iterator[str]:
+    for address in addresses:
+        with suppress(ValueError):
+            yield plain_address(address)
 
 
 def _note(known: dict[str, V], key: str, value: V, limit: int) -> None:
