@@ -132,6 +132,11 @@ class Attacker:
             for _ in range(_SEQUENCES)
         )
 
+    def repeat(self) -> bytes:
+        """One small message many times, so that nothing but time is lost with it."""
+        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
+        return message(self._user(self._guid), name, "one many times") * self._world.hostility.flood
+
     def flood(self) -> bytes:
         """Many small messages together, each with an identifier that is to be remembered."""
         rng = self._rng
@@ -169,5 +174,6 @@ _ATTACKS: Final[dict[Fault, Callable[[Attacker], bytes]]] = {
     Fault.NEAR_SEQUENCES: Attacker.jump_a_minute,
     Fault.NEW_SEQUENCES: Attacker.begin_sequences,
     Fault.IDENTIFIERS: Attacker.flood,
+    Fault.FLOODS: Attacker.repeat,
     Fault.ADMINISTRATION: Attacker.name_queues,
 }

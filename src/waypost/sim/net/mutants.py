@@ -230,6 +230,21 @@ def _unread(_read: Any) -> Callable[..., None]:
     return lambda *_: None
 
 
+def _whole_turns(take: Any) -> Callable[[Turns[Any]], Any]:
+    def generous(turns: Turns[Any]) -> Any:
+        turn = take(turns)
+        return None if turn is None else (turn[0], turns._whole)
+
+    return generous
+
+
+def _at_the_front(_wait: Any) -> Callable[[Turns[Any], Any], None]:
+    def pushy(turns: Turns[Any], key: Any) -> None:
+        turns._waiting = {key: None, **turns._waiting}
+
+    return pushy
+
+
 def _mutant(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
     return Mutant(name, mistake, patches, _NODES)
 
@@ -376,5 +391,7 @@ NET_MUTANTS: Final = (
         instead(admission, "peer_of", _of_one),
     ),
     _slow("sequences-years-ahead", "lets a sequence begin years ahead", instead(Admission, "_is_ahead", _never)),
+    _mutant("turns-too-long", "lets one connection do more than others wait for", instead(Turns, "take", _whole_turns)),
+    _mutant("turns-at-the-front", "goes on with whoever had its turn last", instead(Turns, "wait", _at_the_front)),
     _slow("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
 )
