@@ -38,7 +38,7 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.FAR_SEQUENCES: True,
     Fault.NEAR_SEQUENCES: True,
     Fault.NEW_SEQUENCES: True,
-    Fault.IDENTIFIERS: False,
+    Fault.IDENTIFIERS: True,
     Fault.FLOODS: True,
     Fault.ADMINISTRATION: False,
     Fault.THEFT: False,
