@@ -61,12 +61,13 @@ class Attacker:
             for letter in self._waiting(OUTGOING)
             if not letter.on_wire and letter.wants_final_ack and self._world.host(letter.plan.host).guid == self._guid
         ]
-        if not letters:
-            return b""
-        letter = self._rng.choice(letters)
-        letter.is_betrayed = True
-        assert letter.place is not None
-        return forged_final_ack(self._user(self._guid), self._host.guid, letter.place, self._rng.choice(_CLASSES))
+        written = b""
+        for letter in self._rng.sample(letters, min(len(letters), 3)):
+            letter.is_betrayed = True
+            assert letter.place is not None
+            liar, reason = self._user(self._guid), self._rng.choice(_CLASSES)
+            written += forged_final_ack(liar, self._host.guid, letter.place, reason)
+        return written
 
     def _waiting(self, *roles: str) -> list[Letter]:
         """The messages of transactions of the host that are in queues of these roles there."""
@@ -132,6 +133,11 @@ class Attacker:
             for _ in range(_SEQUENCES)
         )
 
+    def repeat(self) -> bytes:
+        """One small message many times, so that nothing but time is lost with it."""
+        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
+        return message(self._user(self._guid), name, "one many times") * self._world.hostility.flood
+
     def flood(self) -> bytes:
         """Many small messages together, each with an identifier that is to be remembered."""
         rng = self._rng
@@ -169,5 +175,6 @@ _ATTACKS: Final[dict[Fault, Callable[[Attacker], bytes]]] = {
     Fault.NEAR_SEQUENCES: Attacker.jump_a_minute,
     Fault.NEW_SEQUENCES: Attacker.begin_sequences,
     Fault.IDENTIFIERS: Attacker.flood,
+    Fault.FLOODS: Attacker.repeat,
     Fault.ADMINISTRATION: Attacker.name_queues,
 }

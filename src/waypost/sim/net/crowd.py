@@ -39,7 +39,12 @@ class Crowd:
         """What has come to the host will come again: the time for whoever wants it to be taken for new."""
         if Fault.IDENTIFIERS in self._world.hostility.faults and not self._world.is_healing:
             for stranger in self.strangers:
-                stranger.flood(host)
+                stranger.flood(host, Fault.IDENTIFIERS)
+
+    def flood(self, host: "Host") -> None:
+        """All of them at once."""
+        for stranger in self.strangers:
+            stranger.flood(host, Fault.FLOODS)
 
     def leave(self) -> None:
         for stranger in self.strangers:
@@ -58,8 +63,10 @@ class Crowd:
             mark = self._mark(host, packet)
             if mark:
                 self._world.marks.sometimes(mark)
-        if sum(_is_plain(packet) for packet in packets) > _MANY:
-            self._world.marks.sometimes("a flood of a stranger")
+        plain = [each.user.message_id for each in packets if isinstance(each, UserMessage) and _is_plain(each)]
+        if len(plain) > _MANY:
+            is_repeated = len(set(plain)) < len(plain) // 2
+            self._world.marks.sometimes("a flood of one message" if is_repeated else "a flood of many messages")
 
     def _mark(self, host: "Host", packet: Packet) -> str:
         match packet:
@@ -88,5 +95,5 @@ class Crowd:
         return "an acknowledgment of a stranger for no message"
 
 
-def _is_plain(packet: Packet) -> bool:
-    return isinstance(packet, UserMessage) and packet.transaction is None and packet.user.admin_queue is None
+def _is_plain(packet: UserMessage) -> bool:
+    return packet.transaction is None and packet.user.admin_queue is None

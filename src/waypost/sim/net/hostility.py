@@ -22,6 +22,7 @@ class Fault(Enum):
     NEAR_SEQUENCES = "sequences a minute ahead"
     NEW_SEQUENCES = "many new sequences"
     IDENTIFIERS = "many messages"
+    FLOODS = "floods of several at once"
     ADMINISTRATION = "many administration queues"
     THEFT = "acknowledgments that are taken away"
     FEW_WAITING_ACKS = "room for few acknowledgments"
@@ -37,7 +38,8 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.FAR_SEQUENCES: True,
     Fault.NEAR_SEQUENCES: True,
     Fault.NEW_SEQUENCES: True,
-    Fault.IDENTIFIERS: False,
+    Fault.IDENTIFIERS: True,
+    Fault.FLOODS: True,
     Fault.ADMINISTRATION: False,
     Fault.THEFT: False,
     Fault.FEW_WAITING_ACKS: False,
@@ -54,8 +56,11 @@ ATTACKS: Final = (
     Fault.NEAR_SEQUENCES,
     Fault.NEW_SEQUENCES,
     Fault.IDENTIFIERS,
+    Fault.FLOODS,
     Fault.ADMINISTRATION,
 )
+# Those for which nothing has to be there.
+ANYTIME: Final = (Fault.NEW_SEQUENCES, Fault.IDENTIFIERS, Fault.FLOODS, Fault.ADMINISTRATION)
 # What becomes of honest hosts. With these a source may send from an address that its receiver has not met, which
 # anybody a little ahead of it shuts out: so nobody is a little ahead there.
 CHANGES: Final = (Fault.TURNS, Fault.MOVES, Fault.REROUTES)
@@ -75,6 +80,11 @@ class Hostility:
     def attacks(self) -> tuple[Fault, ...]:
         return tuple(fault for fault in self.faults if fault in ATTACKS)
 
+    @property
+    def pace(self) -> float:
+        """How many seconds a turn of a connection takes. Others wait for theirs only if it takes some."""
+        return 0.002 if Fault.FLOODS in self.faults else 0.0
+
     def adapted(self, swarm: NetSwarm) -> NetSwarm:
         """What its settings bound is small enough to be reached.
 
@@ -87,7 +97,10 @@ class Hostility:
             transfer = replace(transfer, duplicate_history_size=size)
         if Fault.NEW_SEQUENCES in self.faults:
             transfer = replace(transfer, new_sequences_at_once=4, new_sequences_per_s=2.0)
-        return replace(swarm, faults=faults, transfer=transfer)
+        if Fault.FLOODS not in self.faults:
+            return replace(swarm, faults=faults, transfer=transfer)
+        # A flood comes in one piece, and takes several turns.
+        return replace(swarm, faults=replace(faults, segment=1 << 16), transfer=transfer, turn=min(swarm.turn, 4))
 
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
@@ -115,5 +128,5 @@ def draw(rng: Random, swarm: NetSwarm) -> Hostility:
     elif any(fault in CHANGES for fault in kinds):
         kinds = [fault for fault in kinds if fault is not Fault.NEAR_SEQUENCES]
     # Small pieces take an event each.
-    flood = 60 if swarm.faults.segment > 200 else 10
+    flood = 60 if swarm.faults.segment > 200 or Fault.FLOODS in kinds else 10
     return Hostility(tuple(kinds), strangers, visits, changes, flood)

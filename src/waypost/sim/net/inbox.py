@@ -69,7 +69,7 @@ class Inbox:
     def _go_on_later(self) -> None:
         if len(self._turns) and not self._is_due:
             self._is_due = True
-            self._host.later(0.0, self._go_on)
+            self._host.later(self._host.world.hostility.pace, self._go_on)
 
     def _stop(self, connection: int) -> None:
         self._turns.leave(connection)

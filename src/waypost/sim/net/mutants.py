@@ -15,7 +15,7 @@ from waypost.core.queues import OutgoingQueue
 from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
 from waypost.node.incoming import Incoming
-from waypost.node.network import admission
+from waypost.node.network import admission, arrivals, known_messages
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
@@ -230,6 +230,21 @@ def _unread(_read: Any) -> Callable[..., None]:
     return lambda *_: None
 
 
+def _whole_turns(take: Any) -> Callable[[Turns[Any]], Any]:
+    def generous(turns: Turns[Any]) -> Any:
+        turn = take(turns)
+        return None if turn is None else (turn[0], turns._whole)
+
+    return generous
+
+
+def _at_the_front(_wait: Any) -> Callable[[Turns[Any], Any], None]:
+    def pushy(turns: Turns[Any], key: Any) -> None:
+        turns._waiting = {key: None, **turns._waiting}
+
+    return pushy
+
+
 def _mutant(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
     return Mutant(name, mistake, patches, _NODES)
 
@@ -376,5 +391,12 @@ NET_MUTANTS: Final = (
         instead(admission, "peer_of", _of_one),
     ),
     _slow("sequences-years-ahead", "lets a sequence begin years ahead", instead(Admission, "_is_ahead", _never)),
+    _mutant(
+        "duplicates-of-one-address",
+        "forgets the messages of one address for those of another",
+        (*instead(arrivals, "peer_of", _of_one), *instead(known_messages, "peer_of", _of_one)),
+    ),
+    _mutant("turns-too-long", "lets one connection do more than others wait for", instead(Turns, "take", _whole_turns)),
+    _mutant("turns-at-the-front", "goes on with whoever had its turn last", instead(Turns, "wait", _at_the_front)),
     _slow("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from waypost.node.effects import Close, Connect, Write
 from waypost.sim.net.attacks import Attacker
 from waypost.sim.net.forgeries import hello
-from waypost.sim.net.hostility import Fault
+from waypost.sim.net.hostility import ANYTIME, Fault
 from waypost.sim.net.visit import Visit
 from waypost.transfer.settings import SESSION_PORT
 
@@ -50,13 +50,13 @@ class Stranger:
         else:
             self._leave(rng.choice(opened))
 
-    def flood(self, host: "Host") -> None:
+    def flood(self, host: "Host", fault: Fault) -> None:
         here = [number for number, visit in self._visits.items() if visit.host is host]
         if not here:
             self._visit(host)
         for number in here:
             if self._visits[number].is_open:
-                self._attack(number, Fault.IDENTIFIERS)
+                self._attack(number, fault)
 
     def leave(self) -> None:
         """For good."""
@@ -68,7 +68,9 @@ class Stranger:
         rng = self._rng
         others = [other.guid for other in self._world.hosts if other is not host]
         self._last += 1
-        claims = [rng.choice(others)] if self._is_thief else [self._guid, rng.randbytes(16), *rng.choices(others, k=2)]
+        faults = self._world.hostility.faults
+        is_posing = self._is_thief or Fault.INSIDERS in faults
+        claims = others if is_posing else [self._guid, rng.randbytes(16), *rng.choices(others, k=2)]
         guid = rng.choice(claims)
         self._visits[self._last] = Visit(host, guid, self._is_thief)
         self._world.fabric.carry(self, Connect(self._last, host.address, SESSION_PORT))
@@ -78,9 +80,15 @@ class Stranger:
         self._world.fabric.carry(self, Close(number))
 
     def _strike(self, number: int) -> None:
-        """The first attack for which there is something to attack."""
+        """The first attack for which there is something to attack. Those that need nothing often come last."""
         attacks = self._world.hostility.attacks
-        for fault in self._rng.sample(attacks, len(attacks)):
+        order = self._rng.sample(attacks, len(attacks))
+        if self._rng.random() < 0.5:
+            order.sort(key=lambda fault: fault in ANYTIME)
+        for fault in order:
+            if fault is Fault.FLOODS:
+                self._world.crowd.flood(self._visits[number].host)
+                return
             if self._attack(number, fault):
                 return
 
