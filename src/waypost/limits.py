@@ -230,20 +230,23 @@ MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER
 MAX_READER_CALLS: Final = 128
 MAX_READS_AT_ONCE: Final = 10_000
 
-# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims, and
-# queries with their destinations, that are remembered though nothing is held under them (the one that was quiet for the
-# longest time is forgotten, and a batch of it that is repeated later is written again; nobody is told); stages that
-# wait for their commit; messages of one stage; messages of one part of a claim, while which are taken or given back
-# nobody else has a turn; batches of a query that are known to be committed to a destination (older ones are refused);
-# seconds of a lease.
+# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims that
+# are remembered though nothing is held under them; stages that wait for their commit; messages of one stage; messages
+# of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query that are known
+# to be committed to a destination (older ones are refused); seconds of a lease.
 MAX_BULK_NAME: Final = 255
 MAX_BULK_MESSAGES: Final = 1_000_000
 MAX_CLAIMED: Final = 100_000
 MAX_CLAIMS: Final = 10_000
-MAX_QUERIES: Final = 10_000
 MAX_STAGES: Final = 100_000
 MAX_BATCHES: Final = 128
 MAX_BULK_LEASE_SECONDS: Final = 30 * 86_400
+
+# Queries with their destinations whose batches are known to be committed, and seconds without a commit after which one
+# makes room for another: whoever repeats a batch later than that, and then only if there were so many others, writes it
+# again, and docs/bulk.md says so. While none was quiet for so long, a new query is refused in words (429).
+MAX_QUERIES: Final = 20_000
+QUIET_QUERY_SECONDS: Final = 7 * 86_400
 
 # MS-NRBF has no bounds: libraries that are passed over, and bytes of a name that is told.
 MAX_NRBF_LIBRARIES: Final = 100

@@ -7,9 +7,9 @@ import pytest
 from tests.node.bulk_rig import BulkRig, batch_of, group
 from tests.node.rig import direct
 from waypost.core.positions import SEQUENCE_MASK
-from waypost.errors import TransactionSequence
+from waypost.errors import LimitReached, TransactionSequence
 from waypost.guid import NULL_GUID
-from waypost.limits import MAX_BATCHES
+from waypost.limits import MAX_BATCHES, QUIET_QUERY_SECONDS
 from waypost.node import commits
 from waypost.node.bulk import BulkReading, Plan, QueueState, Range, Target
 from waypost.node.commits import BY_COLUMN, Key, destination_of
@@ -258,10 +258,26 @@ def test_a_stage_of_the_old_form_goes_with_the_commit_of_its_batch(rig: BulkRig)
     assert everything(rig)["ledger"] == ["a"]
 
 
-def test_the_query_that_was_quiet_for_the_longest_time_is_forgotten(
+def test_a_query_is_forgotten_only_if_it_was_quiet_for_a_long_time(
     rig: BulkRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "MAX_QUERIES", 2)
+    old = rig.commit_stages(rig.stage("a", query="q", run=ONE), query="q", run=ONE)
+    assert rig.commit_stages(query="r", run=ONE).count == 0
+    for attempt in (lambda: rig.stage("b", query="s", run=ONE), lambda: rig.commit_stages(query="s", run=ONE)):
+        with pytest.raises(LimitReached, match="2 queries and destinations are remembered"):
+            attempt()
+    assert (old.count, rig.batches("q"), rig.batches("r"), rig.batches("s")) == (1, [0], [0], [])
+    # Those that are known go on.
+    assert not rig.commit_stages(query="r", batch=1, run=ONE).is_repeated
+    rig.advance(QUIET_QUERY_SECONDS)
+    assert not rig.commit_stages(rig.stage("b", query="s", run=ONE), query="s", run=ONE).is_repeated
+    assert (rig.batches("q"), rig.batches("r"), rig.batches("s")) == ([], [0, 1], [0])
+
+
+def test_what_was_quiet_for_the_longest_time_makes_room(rig: BulkRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "MAX_QUERIES", 2)
+    monkeypatch.setattr(commits, "QUIET_QUERY_SECONDS", 0)
     old_folder(rig, (keys.batches_key("old"), BatchesRecord(5, [3]).encode()))
     for query, to in (("q", "ledger"), ("q", "books"), ("q", "ledger"), ("r", "ledger")):
         batch = {"query": query, "to": to, "batch": len(rig.batches(query)), "run": ONE}

@@ -11,9 +11,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.queue_collection import QueueCollection
-from waypost.errors import TransactionSequence
+from waypost.errors import LimitReached, TransactionSequence
 from waypost.guid import NULL_GUID
-from waypost.limits import MAX_BATCHES, MAX_QUERIES
+from waypost.limits import MAX_BATCHES, MAX_QUERIES, QUIET_QUERY_SECONDS
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, CommitsRecord
 from waypost.store.port import Table
@@ -46,7 +46,10 @@ class Key:
 
 
 class Commits:
-    """Those of one node. The query and destination that were quiet for the longest time are forgotten first."""
+    """Those of one node.
+
+    A query and destination that were quiet for QUIET_QUERY_SECONDS make room for others; sooner, nothing is forgotten.
+    """
 
     __slots__ = ("_by_query", "_node", "_quiet")
 
@@ -78,6 +81,17 @@ class Commits:
                     f"whether batch {key.batch} of the query {key.query} was committed is not known any more, but of "
                     f"its batches from {done[0]} on"
                 )
+
+    def check_room(self, key: Key, wall: float) -> None:
+        """Raise LimitReached if the batches of one more query and destination cannot be remembered."""
+        if len(self._quiet) < MAX_QUERIES or (key.query, key.destination) in self._quiet:
+            return
+        query, destination = next(iter(self._quiet))
+        if wall - self._by_query[query][destination].committed_time < QUIET_QUERY_SECONDS:
+            raise LimitReached(
+                f"the commits of {MAX_QUERIES} queries and destinations are remembered, and none was quiet for "
+                f"{QUIET_QUERY_SECONDS // 86_400} days, so that {key} finds no place; write under a query that is known"
+            )
 
     def remember(self, key: Key, commit: CommitRecord, wall: float) -> None:
         batch = self._node.messages.batch

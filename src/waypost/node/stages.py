@@ -103,6 +103,7 @@ class Stages:
         if done is not None:
             check_repeats(done, key, batch.run)
             return Staged(b"", 0)
+        self.commits.check_room(key, now.wall)
         if len(self._stages) >= MAX_STAGES:
             raise LimitReached(f"{MAX_STAGES} stages wait for their commit already; commit or drop them")
         if sum(len(group.bodies) + len(group.messages) for group in groups) > MAX_BULK_MESSAGES:
@@ -150,6 +151,7 @@ class Stages:
             self._drop_all(key)
             return Committed(0, is_repeated=True)
         self._check(key, batch.run, identifiers)
+        self.commits.check_room(key, now.wall)
         count = self._commit(identifiers, now)
         self._drop_all(key)
         self.commits.remember(key, CommitRecord(key.batch, batch.run, digest_of(identifiers), count), now.wall)

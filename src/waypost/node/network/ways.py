@@ -65,7 +65,7 @@ class Ways:
         if guid not in self._relays.guids:
             return False
         host = self._network.connecting.routing.host_of(guid)
-        if self._answered.get(address) == guid or address in self._addresses_of(host, now):
+        if address in self._addresses_of(host, now):
             return True
         self._ask_for(host, now)
         return False
