@@ -677,3 +677,15 @@ def test_a_session_that_was_opened_here_is_the_destination(net: Net, a: Host, pe
     peer.send(of(sent[0], peer.guid))
     assert a.bodies(";journal") == ["m"]
     assert len(net.packets(EstablishConnection)) == 2
+
+
+def test_an_order_ack_that_is_kept_goes_with_the_last_message_of_its_sequence(a: Host, peer: Peer) -> None:
+    a.send_all(P, journaled("m"))
+    peer.acknowledge()
+    (sent,) = peer.of(UserMessage)
+    dialled = peer.got
+    come_from(NAT, peer, a, of(sent, peer.guid, None))
+    assert (len(dialled), kept(a)) == (1, 1)
+    # Its FinalAck is the first that is believed.
+    peer.send(of(sent, peer.guid), on=1)
+    assert (a.bodies(P), a.bodies(";journal"), kept(a)) == ([], ["m"], 0)

@@ -88,6 +88,9 @@ class KeptAcks:
         """The FinalAcks that name the message with this number."""
         return [ack for ack in self if ack.message_id == ordinal and not ack.is_order_ack]
 
+    def order_acks_of(self, tx_sequence_id: int) -> list[Acknowledgment]:
+        return list(self._by_key.get((tx_sequence_id, 0, 0), {}).values())
+
     def keep(self, ack: Acknowledgment) -> bool:
         """Whether it is kept now, or was: of one address only the first FinalAck of a message and the last OrderAck."""
         address = ack.bringer.address

@@ -224,6 +224,10 @@ class Judging:
         departures = self._network.departures
         departures.final_ack(subject.found, ack.message_class, now)
         departures.end(self._identifier(ack), *place)
+        for order_ack in self._node.kept_acks.order_acks_of(ack.tx_sequence_id):
+            if self._subject(order_ack) is None:
+                # No message of the sequence is left.
+                self._node.kept_acks.drop(order_ack)
         if subject.is_in_table:
             self._forget_unused(subject.name)
 
