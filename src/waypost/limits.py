@@ -130,12 +130,21 @@ MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
 # The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
 MAX_IDENTIFIER_CONFLICTS: Final = 16
 
-# What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager,
-# transactional sequences, and unfinished packets of all sessions together.
+# What others can make a queue manager keep: outgoing queues, transactional sequences, and unfinished packets of all
+# sessions together.
 MAX_OUTGOING_QUEUES: Final = 20_000
-MAX_WAITING_ACKS: Final = 10_000
 MAX_INCOMING_SEQUENCES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
+
+# OrderAcks and FinalAcks that wait for one queue manager, and queue managers at one address (one /64 network of IPv6)
+# for which some wait and that have no session: beyond them, no transactional message is taken from there that would
+# lead to another FinalAck. Its source loses nothing, because it sends the message again; it sees that no OrderAck
+# comes, and the log, `doctor` and a metric here name it. What is owed already is kept.
+MAX_WAITING_ACKS: Final = 10_000
+MAX_ACK_QUEUES_AT_ADDRESS: Final = 256
+
+# Seconds after which an acknowledgment that still waits is told to the operator: seven days.
+OVERDUE_ACK_SECONDS: Final = 7 * 86_400
 
 # Outgoing queues that there may be for an acknowledgment to open another: who sends messages names any queue for them.
 MAX_QUEUES_FOR_ACKS: Final = 1000

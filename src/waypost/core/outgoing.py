@@ -127,6 +127,10 @@ class OutgoingQueues:
         """
         if len(self._queues.outgoing) >= MAX_OUTGOING_QUEUES:
             raise LimitReached(f"there are {MAX_OUTGOING_QUEUES} outgoing queues already")
+        return self.create_owed(name, now)
+
+    def create_owed(self, name: FormatName, now: Now) -> OutgoingQueue:
+        """The same for what is promised already, however many queues there are."""
         base_priority = self._base_priority(name)
         attributes = QueueAttributes(destination_path(name), label=str(name), base_priority=base_priority)
         queue = self._queues.new_outgoing_queue(name, attributes, now)

@@ -4,13 +4,11 @@ A peer is an IPv4 address or a /64 network of IPv6, which is what one host can c
 """
 
 from collections import Counter
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from waypost.daemon.buckets import Bucket, Rate
 from waypost.limits import MAX_WATCHED_PEERS
-
-_NETWORK: Final = 64
+from waypost.peers import peer_of
 
 
 class Guard:
@@ -28,7 +26,7 @@ class Guard:
 
     def admit(self, address: str, now: float) -> str | None:
         """Count a connection from this address, until `left`; or why there may be none."""
-        peer = _peer(address)
+        peer = peer_of(address)
         bucket = self._buckets.get(peer)
         if bucket is not None and not bucket.has_some(now):
             return "this peer was refused too often"
@@ -41,7 +39,7 @@ class Guard:
         return None
 
     def left(self, address: str) -> None:
-        peer = _peer(address)
+        peer = peer_of(address)
         self._total -= 1
         self._connections[peer] -= 1
         if not self._connections[peer]:
@@ -49,7 +47,7 @@ class Guard:
 
     def refused(self, address: str, now: float) -> None:
         """What this peer said was refused."""
-        peer = _peer(address)
+        peer = peer_of(address)
         bucket = self._buckets.get(peer)
         if bucket is None:
             if len(self._buckets) >= MAX_WATCHED_PEERS:
@@ -63,10 +61,3 @@ class Guard:
             del self._buckets[peer]
         if len(self._buckets) >= MAX_WATCHED_PEERS:
             del self._buckets[next(iter(self._buckets))]
-
-
-def _peer(address: str) -> str:
-    if ":" not in address:
-        return address
-    number = int(IPv6Address(address.partition("%")[0]))
-    return str(ip_address(number >> _NETWORK << _NETWORK))

@@ -118,6 +118,7 @@ def _network(service: Service) -> Iterator[Check]:
         sentence = "only this computer can reach this queue manager; --bind ADDRESS opens it to a network"
     yield Check("addresses", True, sentence)
     yield _identifier(service.node.network)
+    yield _acks(service.node.network)
     stuck = [
         queue
         for queue in service.node.manager.collection.outgoing.values()
@@ -199,6 +200,21 @@ def _identifier(network: Network) -> Check:
     sentence = f"a queue manager with the identifier of this one is at {', '.join(network.twins)}"
     hint = "one of them was copied: start the copy on a new data folder, so that it gets an identifier of its own"
     return Check("identifier", False, sentence, hint)
+
+
+def _acks(network: Network) -> Check:
+    """Acknowledgments of transactional messages whose senders do not fetch them."""
+    overdue = list(network.acks.overdue(time.time()))
+    if not overdue:
+        sentence = "no acknowledgment waits for a host that was not met for 7 days"
+        return Check("acknowledgments", True, sentence)
+    count = sum(each.count for each in overdue)
+    days = max(each.seconds for each in overdue) // 86_400
+    names = ", ".join(str(each.queue) for each in overdue[:_SHOWN])
+    waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
+    sentence = f"{waits} for hosts that were not met for up to {days} days: {names}"
+    hint = "bring the hosts back, or give up the acknowledgments: waypost queue purge NAME --outgoing"
+    return Check("acknowledgments", False, sentence, hint)
 
 
 async def _port(listener: Listener) -> Check:

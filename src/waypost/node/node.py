@@ -350,6 +350,7 @@ class Node:
             case QueueDeleted(queue):
                 self.sequences.forget(queue)
                 self.claims.forget(queue)
+                self.transactional_acks.forget(queue)
                 if self.network is not None:
                     self.network.forget(queue)
                 queue_store.delete(self.messages.batch, queue)

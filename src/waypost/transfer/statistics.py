@@ -27,6 +27,8 @@ class Statistics:
     final_acks_received: int = 0
     duplicates_discarded: int = 0
     messages_rejected: int = 0
+    messages_refused_for_acks: int = 0
     messages_resent: int = 0
     messages_forwarded: int = 0
     pings_received: int = 0
+    dials_for_strangers: int = 0

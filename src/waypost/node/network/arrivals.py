@@ -8,11 +8,11 @@ that acknowledges them, when the batch is durable; so do those that were not tak
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.delivery import STATUS_CLASSES
+from waypost.core.final_acks import wants_final_ack
 from waypost.core.message import Message
 from waypost.core.queues import Queue
 from waypost.core.serialization import deserialize_message_from_buffer
@@ -20,6 +20,7 @@ from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID, guid_text
+from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.tracing import report_received
 from waypost.node.transactional_acks import origin_of
@@ -27,7 +28,6 @@ from waypost.security.access import may_write, sender_of
 from waypost.transfer.order_acks import OrderAcks, SequenceKey
 from waypost.transfer.session import Incoming, Session
 from waypost.wire import base_header, user_header
-from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.queue_names import DirectQueueFormatName
@@ -41,25 +41,20 @@ if TYPE_CHECKING:
 
 _Class = MessageClass
 
-# MS-MQQB 3.1.5.8.2: the greatest value that RC may have.
-MAX_HOP_COUNT: Final = 0x1D
-# UserHeader.Flags is here in a packet, and RC has these bits of it.
-_FLAGS: Final = Struct("<I")
-_FLAGS_AT: Final = base_header.SIZE + 44
 # SourceQueueManager and MessageID stand here: together they are the identifier of a message.
 _SOURCE: Final = slice(base_header.SIZE, base_header.SIZE + 16)
 _MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
-_JOURNALED: Final = user_header.JN | user_header.JP
 
 
 class Arrivals:
     """What other queue managers send to this one."""
 
-    __slots__ = ("_history", "_local", "_network", "_node", "_order_acks", "_origins")
+    __slots__ = ("_forwarding", "_history", "_local", "_network", "_node", "_order_acks", "_origins")
 
     def __init__(self, node: "Node", network: "Network") -> None:
         self._node: Final = node
         self._network: Final = network
+        self._forwarding: Final = Forwarding(node, network)
         settings = network.settings
         self._local: Final = (node.manager.identity.identifier, NULL_GUID)
         self._history: Final = node.sequences.history(settings.duplicate_history_size, settings.duplicate_history_s)
@@ -185,7 +180,8 @@ class Arrivals:
             if body is None or found is None:
                 continue
             origin, is_direct = found
-            sent = self._node.transactional_acks.order_ack(origin, body, now, is_direct=is_direct)
+            source = key[0][: len(NULL_GUID)]
+            sent = self._node.transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
             self._network.statistics.order_acks_sent += sent
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
@@ -247,12 +243,12 @@ class Arrivals:
         self, session: Session, packet: UserMessage, message: Message, queue: Queue, now: Now
     ) -> bool:
         """MS-MQQB 3.1.5.8.6."""
-        header, user = packet.transaction, packet.user
-        assert header is not None
         writing = self._node.manager.writing
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
+        if wants_final_ack(message) and not self._network.acks.may_owe(session, packet):
+            return True
         key = _sequence_key(packet, queue)
         if not self._node.sequences.accept(key, queue, packet, now):
             # Nothing is kept of sources that were never listened to.
@@ -260,7 +256,7 @@ class Arrivals:
             return True
         origin = self._note_origin(session, packet, queue)
         self._order_acks.received(key, now.monotonic)
-        if user.flags & _JOURNALED or header.wants_final_ack:
+        if wants_final_ack(message):
             message.origin = origin
         status = writing.enqueue_message(queue, message, None, now)
         return self._put_with(status, session, packet, message, now)
@@ -284,7 +280,7 @@ class Arrivals:
 
     def _note_origin(self, session: Session, packet: UserMessage, queue: Queue) -> Origin:
         """Where OrderAcks for this sequence go."""
-        origin = _origin(session, packet)
+        origin = _origin(session)
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         self._origins[_sequence_key(packet, queue)] = origin, is_direct
         return origin
@@ -296,7 +292,8 @@ class Arrivals:
         if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
             return False
         if status is not EnqueueStatus.ACCEPTED:
-            self._reject(session, packet, message, STATUS_CLASSES[status], now)
+            is_owed = self._is_for_us(packet) and wants_final_ack(message)
+            self._reject(session, packet, message, STATUS_CLASSES[status], now, is_owed=is_owed)
         elif packet.base.is_traced:
             report_received(self._node, message, now)
         return True
@@ -316,42 +313,31 @@ class Arrivals:
         return None
 
     def _forward(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
-        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5: a message for another queue manager goes on as it came, but for its hops.
-
-        Where no way leads, nothing is kept: who sends to names that nobody has must not fill this computer.
-        """
-        manager, name = self._node.manager, message.destination_queue_format_name
-        assert name is not None
-        hops = packet.user.hop_count + 1
-        if hops > MAX_HOP_COUNT:
-            self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, now)
+        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5. False if there is no room for the message."""
+        try:
+            outcome = self._forwarding.forward(packet, message, data, now)
+        except WaypostError as error:
+            self._discard(session, str(error))
             return True
-        queue = manager.collection.outgoing.get(name)
-        if queue is None:
-            if not self._forwards(name):
-                self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
-                return True
-            try:
-                queue = manager.outgoing.create(name, now)
-            except WaypostError as error:
-                self._discard(session, str(error))
-                return True
-        flags = (packet.user.flags & ~user_header.RC) | hops
-        message = stored_message(b"".join((data[:_FLAGS_AT], _FLAGS.pack(flags), data[_FLAGS_AT + 4 :])))
-        status = manager.writing.enqueue_message(queue, message, None, now)
-        self._network.statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
-        return self._put_with(status, session, packet, message, now)
-
-    def _forwards(self, name: FormatName) -> bool:
-        """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
-        if isinstance(name, DirectFormatName) and not self._network.settings.is_routing_server:
-            return False
-        return self._network.connecting.leads_to(name)
+        if isinstance(outcome, MessageClass):
+            self._reject(session, packet, message, outcome, now)
+            return True
+        return self._put_with(outcome[0], session, packet, outcome[1], now)
 
     def _reject(
-        self, session: Session, packet: UserMessage, message: Message, message_class: MessageClass, now: Now
+        self,
+        session: Session,
+        packet: UserMessage,
+        message: Message,
+        message_class: MessageClass,
+        now: Now,
+        *,
+        is_owed: bool = False,
     ) -> None:
-        """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3)."""
+        """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3).
+
+        The FinalAck is owed of one that has its place in a sequence, because it does not come again.
+        """
         self._network.statistics.messages_rejected += 1
         self._network.notice(
             "message rejected",
@@ -361,19 +347,17 @@ class Arrivals:
         )
         self._node.delivery.rejected(message, message_class, now)
         if packet.transaction is not None:
-            send = self._node.transactional_acks.send_final_ack
-            self._network.statistics.final_acks_sent += send(packet, _origin(session, packet), message_class, now)
+            acks = self._node.transactional_acks
+            send = acks.send_final_ack if is_owed else acks.try_final_ack
+            self._network.statistics.final_acks_sent += send(packet, _origin(session), message_class, now)
 
     def _discard(self, session: Session, reason: str) -> None:
         self._network.statistics.messages_rejected += 1
         self._network.notice("message discarded", peer=session.remote_qm_address, reason=reason)
 
 
-def _origin(session: Session, packet: UserMessage) -> Origin:
-    """MS-MQQB 3.1.7.17: what came for a direct name is of the other end of the session, the rest of its source."""
-    is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
-    source = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
-    return origin_of(source, session.remote_qm_address)
+def _origin(session: Session) -> Origin:
+    return origin_of(session.remote_qm_guid, session.remote_qm_address)
 
 
 def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:

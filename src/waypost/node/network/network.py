@@ -14,9 +14,11 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_IDENTIFIER_CONFLICTS, MAX_UNFINISHED_BYTES
 from waypost.node.effects import Close, Notice, SendDatagram, Write
+from waypost.node.network.acks import Acks
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
+from waypost.node.network.ways import Ways
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.routing.routing import Routing
 from waypost.transfer.handshake import Initiator, PingUse
@@ -45,6 +47,7 @@ class Network:
         "_timers",
         "_touched",
         "_unfinished",
+        "acks",
         "connecting",
         "departures",
         "initiator",
@@ -52,6 +55,7 @@ class Network:
         "settings",
         "statistics",
         "twins",
+        "ways",
     )
 
     def __init__(self, node: "Node", settings: "Settings") -> None:
@@ -71,11 +75,13 @@ class Network:
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
+        self.acks: Final = Acks(node, self)
         self.departures: Final = Departures(node, self)
-        self.connecting: Final = Connecting(node, self, _routing(node, settings))
+        self.ways: Final = Ways(self, _routing(node, settings))
+        self.connecting: Final = Connecting(node, self, self.ways)
         self._arrivals: Final = Arrivals(node, self)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
-        node.transactional_acks.leads_to = self.departures.leads_to
+        node.transactional_acks.ways = self.acks
 
     # What the shell tells.
 
@@ -104,7 +110,13 @@ class Network:
             self.statistics.connections_refused += 1
             return None
         self.statistics.connections_accepted += 1
+        self._heard(address, now)
         return self._session(Role.ACCEPTOR, address, now).connection
+
+    def _heard(self, address: str, now: Now) -> None:
+        if self.connecting.awaits(address):
+            with self._node.operation(now):
+                self.connecting.heard(address, now)
 
     def connected(self, connection: int, now: Now) -> None:
         """A Connect came to its end."""
@@ -160,11 +172,13 @@ class Network:
             session.transport_paused = False
             self.departures.pump(session, now)
 
-    def datagram_received(self, data: bytes, address: str, port: int, _now: Now) -> None:
+    def datagram_received(self, data: bytes, address: str, port: int, now: Now) -> None:
         """Something has come to the ping port (MS-MQQB 3.1.7.7). What is no Ping Request is ignored."""
         answer = self.pings.answer(data, would_accept=self._accepts())
         if answer is not None:
             self.statistics.pings_received += 1
+            if self._node.failure is None:
+                self._heard(address, now)
             self._node.do(SendDatagram(answer, address, port, is_request=False))
 
     def ping_answered(self, data: bytes, now: Now) -> None:

@@ -1,0 +1,107 @@
+"""FinalAcks for a daemon that is away, through sockets, commands and kill -9."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback, patience
+
+SECONDS = 60
+
+
+def waypost_of(daemon: Daemon, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command that talks to the daemon."""
+    environment = os.environ | {"WAYPOST_URL": daemon.url}
+    command = [sys.executable, "-m", "waypost.cli", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+
+
+def check_of(daemon: Daemon, name: str) -> dict[str, Any]:
+    """What `waypost doctor` says of one thing."""
+    found = json.loads(waypost_of(daemon, "doctor", "--json").stdout)
+    (check,) = [each for each in found["checks"] if each["check"] == name]
+    return dict(check)
+
+
+def metric(daemon: Daemon, name: str) -> float:
+    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
+        lines = answer.read().decode().splitlines()
+    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])
+
+
+@pytest.fixture
+def days_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An acknowledgment that waits at all counts as one that waits for seven days."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    text = "import waypost.node.network.acks as acks\nacks.OVERDUE_ACK_SECONDS = 0\n"
+    (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+
+
+@pytest.fixture
+def daemons(tmp_path: Path, days_are_short: None) -> Iterator[tuple[Daemon, Daemon]]:
+    """The sender, which knows the way by the GUID of the other, and that one, which knows no way back."""
+    with (
+        Daemon(tmp_path, "alpha", loopback(61), *SHORT_TIMERS) as alpha,
+        Daemon(tmp_path, "beta", loopback(62), *SHORT_TIMERS) as beta,
+    ):
+        beta.start()
+        alpha.settings.append(f"routing.routes={beta.guid}={beta.address}")
+        alpha.start()
+        yield alpha, beta
+
+
+def waiting(beta: Daemon) -> dict[str, int]:
+    """The outgoing queues of beta with their messages."""
+    with beta.connect() as manager:
+        infos = [queue.info() for queue in manager.outgoing_queues()]
+    return {info.format_name or "": info.message_count for info in infos if info.message_count}
+
+
+def test_final_acks_wait_for_their_host_and_the_operator_sees_them_and_can_give_them_up(
+    daemons: tuple[Daemon, Daemon],
+) -> None:
+    alpha, beta = daemons
+    with beta.connect() as manager:
+        orders = manager.create_queue("orders", transactional=True)
+        name = orders.info().private_format_name or ""
+        with alpha.connect() as sender:
+            for body in ("first", "second"):
+                with sender.transaction() as transaction:
+                    sender.send(name, body, transaction=transaction, journal=True)
+            with patience(SECONDS, "the messages are not acknowledged") as turns:
+                for _ in turns:
+                    if not any(queue.info().message_count for queue in sender.outgoing_queues()):
+                        break
+        alpha.kill()
+        assert orders.receive(timeout=SECONDS).text == "first"
+    with beta.down():
+        pass
+    (queue,) = waiting(beta)
+    assert alpha.guid in queue
+    check = check_of(beta, "acknowledgments")
+    assert not check["ok"]
+    assert queue in check["message"]
+    assert metric(beta, "waypost_overdue_acknowledgments") == 1
+    alpha.start()
+    with alpha.connect() as sender:
+        assert sender.queue("system$;journal").receive(timeout=SECONDS).text == "first"
+    alpha.kill()
+    with beta.connect() as manager:
+        assert manager.queue("orders").receive(timeout=SECONDS).text == "second"
+    with patience(SECONDS, "the second acknowledgment does not wait") as turns:
+        for _ in turns:
+            if waiting(beta):
+                break
+    purged = waypost_of(beta, "queue", "purge", queue, "--outgoing")
+    assert purged.returncode == 0, purged.stderr
+    assert waiting(beta) == {}
+    assert check_of(beta, "acknowledgments")["ok"]
