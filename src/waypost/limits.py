@@ -146,8 +146,16 @@ MAX_ACK_QUEUES_AT_ADDRESS: Final = 256
 # Seconds after which an acknowledgment that still waits is told to the operator: seven days.
 OVERDUE_ACK_SECONDS: Final = 7 * 86_400
 
-# Outgoing queues that there may be for an acknowledgment to open another: who sends messages names any queue for them.
-MAX_QUEUES_FOR_ACKS: Final = 1000
+# Outgoing queues in which administration acknowledgments wait that messages of others asked for: of one peer, of all
+# together, and of a peer that gets its own whatever the others have. Who sends messages names any queue for them. The
+# peer that names more loses their acknowledgments; the log, `doctor` and a metric here tell of them.
+MAX_QUEUES_FOR_ACKS_OF_PEER: Final = 256
+MAX_QUEUES_FOR_ACKS: Final = 10_000
+FEW_QUEUES_FOR_ACKS: Final = 16
+
+# Hosts that were met by dialling them, with transfer.ack_hosts = known. The one met first is forgotten, and loses
+# acknowledgments until something is sent to it again; they are refused in words, as those of every unknown host.
+MAX_MET_HOSTS: Final = 10_000
 
 # MS-MQRR 3.1.4.12: bytes of the propagation token of a remote transaction.
 MAX_PROPAGATION_TOKEN: Final = 131_072

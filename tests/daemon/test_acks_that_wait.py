@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback, patience
+from waypost.wire.message_class import MessageClass
 
 SECONDS = 60
 
@@ -105,3 +106,47 @@ def test_final_acks_wait_for_their_host_and_the_operator_sees_them_and_can_give_
     assert purged.returncode == 0, purged.stderr
     assert waiting(beta) == {}
     assert check_of(beta, "acknowledgments")["ok"]
+
+
+def test_an_acknowledgment_to_an_unknown_host_is_refused_where_the_setting_says_so(tmp_path: Path) -> None:
+    with (
+        Daemon(tmp_path, "alpha", loopback(63), *SHORT_TIMERS) as alpha,
+        Daemon(tmp_path, "beta", loopback(64), *SHORT_TIMERS, "transfer.ack_hosts=known") as beta,
+    ):
+        alpha.start()
+        beta.start()
+        with beta.connect() as manager, alpha.connect() as sender:
+            orders = manager.create_queue("orders")
+            admin = sender.create_queue("admin")
+            wishes: dict[str, Any] = {"acknowledge": "full-reach-queue", "admin_queue": alpha.direct("admin")}
+            sender.send(beta.direct("orders"), "unknown", **wishes)
+            assert orders.receive(timeout=SECONDS).text == "unknown"
+            check = check_of(beta, "strangers")
+            assert check["ok"]
+            assert "0 connections were tried" in check["message"]
+            assert "transfer.ack_hosts does not allow this host" in check["message"]
+            assert metric(beta, "waypost_transfer_acks_refused_total") == 1
+            # Who was connected to from here is known.
+            manager.send(alpha.direct("admin"), "hello")
+            assert admin.receive(timeout=SECONDS).text == "hello"
+            sender.send(beta.direct("orders"), "known", **wishes)
+            assert admin.receive(timeout=SECONDS).message_class == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+        with beta.down():
+            pass
+        with beta.connect() as manager, alpha.connect() as sender:
+            sender.send(beta.direct("orders"), "after a start", **wishes)
+            ack = sender.queue("admin").receive(timeout=SECONDS)
+            assert ack.message_class == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+
+
+@pytest.mark.parametrize("suffix", ["", ";XACTONLY"])
+def test_a_send_to_a_connector_is_refused_and_leaves_no_queue_behind(tmp_path: Path, suffix: str) -> None:
+    with Daemon(tmp_path, "alpha", loopback(65)) as alpha:
+        alpha.start()
+        for _ in range(2):
+            name = f"CONNECTOR=00000000-0000-0000-0000-000000000001{suffix}"
+            sent = waypost_of(alpha, "send", name, "--body", "hello")
+            assert sent.returncode == 1
+            assert "cannot stand in the header of a message" in sent.stderr
+            with alpha.connect() as manager:
+                assert list(manager.outgoing_queues()) == []

@@ -15,7 +15,8 @@ from msgspec.structs import fields
 
 from waypost.core.queues import UNLIMITED
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
-from waypost.transfer.settings import PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
+from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
+from waypost.transfer.settings import ACK_HOSTS_ANY, PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 
 _TRANSFER: Final = TransferSettings()
@@ -79,7 +80,13 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(ge=1, le=0xFFFF, description="Messages that may be under way without a session acknowledgment.")
     ] = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: Annotated[
-        _Count, Meta(description="How long a session waits for an acknowledgment before it is closed.")
+        int,
+        Meta(
+            ge=MIN_ACK_TIMEOUT,
+            le=MAX_TIMEOUT,
+            description="How long a session waits for an acknowledgment before it is closed. The protocol has no "
+            "shorter and no longer times.",
+        ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
         _Milliseconds, Meta(description="How long the acknowledgment of transactional messages waits for more of them.")
@@ -138,6 +145,16 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     send_insecure_nacks: Annotated[
         bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
     ] = _TRANSFER.send_insecure_nacks
+    ack_hosts: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="Hosts to which administration acknowledgments that messages of others ask for may open a "
+            "connection. `any`: every host that a message names. `known`: hosts of `routing.routes`, of the directory, "
+            "and those that were connected to before for something that was sent here. Else a list of host names, IP "
+            "addresses and GUIDs, as they stand in the names of administration queues; `known` may be one of them. "
+            "Empty: no host."
+        ),
+    ] = ACK_HOSTS_ANY
     is_routing_server: Annotated[bool, Meta(description="Whether this is a routing server (MS-MQBR).")] = (
         _TRANSFER.is_routing_server
     )
@@ -158,11 +175,18 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             duplicate_history_s=self.duplicate_history_s,
             max_sessions=self.max_sessions,
             send_insecure_nacks=self.send_insecure_nacks,
+            ack_hosts=_words(self.ack_hosts),
             ping=self.ping,
             port=self.peer_port,
             ping_port=self.peer_ping_port,
             is_routing_server=self.is_routing_server,
         )
+
+
+def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """A text is one word, or several with commas between them, as variables and --set have them."""
+    words = value.split(",") if isinstance(value, str) else value
+    return tuple(word.strip() for word in words if word.strip())
 
 
 class Routing(Struct, frozen=True, forbid_unknown_fields=True):

@@ -119,6 +119,7 @@ def _network(service: Service) -> Iterator[Check]:
     yield Check("addresses", True, sentence)
     yield _identifier(service.node.network)
     yield _acks(service.node.network)
+    yield _strangers(service.node.network)
     stuck = [
         queue
         for queue in service.node.manager.collection.outgoing.values()
@@ -215,6 +216,20 @@ def _acks(network: Network) -> Check:
     sentence = f"{waits} for hosts that were not met for up to {days} days: {names}"
     hint = "bring the hosts back, or give up the acknowledgments: waypost queue purge NAME --outgoing"
     return Check("acknowledgments", False, sentence, hint)
+
+
+def _strangers(network: Network) -> Check:
+    """What messages of others have made this computer do for their acknowledgments, since its start."""
+    counts = network.statistics
+    sentence = f"{counts.dials_for_strangers} connections were tried for acknowledgments that messages of others want"
+    if counts.messages_refused_for_acks:
+        sentence += f"; {counts.messages_refused_for_acks} messages were not taken from senders that do not fetch them"
+    if not counts.acks_refused:
+        return Check("strangers", True, sentence)
+    sentence += f"; {counts.acks_refused} acknowledgments were not sent, the last was {network.admin_acks.last_refusal}"
+    if counts.acks_refused == network.admin_acks.not_allowed:
+        return Check("strangers", True, sentence)
+    return Check("strangers", False, sentence, "see whether the hosts are there that the sender names, or refuse them")
 
 
 async def _port(listener: Listener) -> Check:

@@ -132,7 +132,7 @@ class Node:
         self.sequences: Final = Sequences(reader, self.manager, self.messages, lambda: self._operation.now)
         self.transactional_acks: Final = TransactionalAcks(self.manager, self.default_time_to_reach_queue)
         # What it does on the network; None for a queue manager that is by itself.
-        self.network: Final = None if settings.transfer is None else Network(self, settings)
+        self.network: Final = None if settings.transfer is None else Network(self, settings, reader)
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = None if settings.remote is None else RemoteReading(self, settings.remote, new_guid)
         self.end(now)

@@ -16,6 +16,7 @@ from typing import Final
 from typing import Protocol as Interface
 
 from waypost.clock import Now
+from waypost.core.final_acks import wants_final_ack
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import ORDER_QUEUE, OutgoingQueue, Queue
@@ -114,7 +115,7 @@ class TransactionalAcks:
         Whether one is sent: readings MQQB 3.20, only for transactional messages.
         """
         origin = message.origin
-        if origin is None or not message.is_transactional:
+        if origin is None or not wants_final_ack(message):
             return False
         return self.send_final_ack(UserMessage.decode(message.packet), origin, message_class, now)
 

@@ -4,6 +4,7 @@ Transactional sequences stand beside their queue and go with it (waypost.node.qu
 """
 
 from waypost.clock import Now
+from waypost.limits import MAX_MET_HOSTS
 from waypost.node import scans
 from waypost.node.reserves import stored_end
 from waypost.store import keys
@@ -70,6 +71,23 @@ def begin_outgoing(batch: Batch, queue: int, last_time_stamp: int, now: Now) -> 
 def last_time_stamp(reader: Reader) -> int:
     """The greatest TimeStamp of all sequences that begin_outgoing made; 0 if it made none."""
     return stored_end(reader, Counter.SEQUENCE_TIME_STAMP)
+
+
+def write_met_host(batch: Batch, host: str, now: Now) -> None:
+    batch.put(Table.COUNTERS, keys.met_host_key(host), CounterRecord(int(now.wall)).encode())
+
+
+def delete_met_host(batch: Batch, host: str) -> None:
+    batch.delete(Table.COUNTERS, keys.met_host_key(host))
+
+
+def read_met_hosts(reader: Reader) -> list[str]:
+    """The one that was met first is the first."""
+    found = [
+        (CounterRecord.decode(value).value, keys.met_host_of(key))
+        for key, value in reader.scan(Table.COUNTERS, *keys.met_host_range(), MAX_MET_HOSTS + 2)
+    ]
+    return [host for _, host in sorted(found)]
 
 
 def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:

@@ -18,6 +18,7 @@ _MESSAGE_KEY: Final = Struct(">QQ")
 _SEQUENCE_KEY: Final = Struct(">BQ")
 _INCOMING, _OUTGOING = 0, 1
 _TOTALS: Final = b"queue:"
+_MET_HOST: Final = b"met_host:"
 _CLAIM, _STAGE, _BATCHES = 0, 1, 2
 
 
@@ -92,6 +93,19 @@ def duplicates_number_of(key: bytes) -> int:
 
 def totals_key(queue_id: int) -> bytes:
     return _TOTALS + _QUEUE_KEY.pack(queue_id)
+
+
+def met_host_key(host: str) -> bytes:
+    return _MET_HOST + encode_text(host)
+
+
+def met_host_of(key: bytes) -> str:
+    return decode_text(key.removeprefix(_MET_HOST), "met host")
+
+
+def met_host_range() -> tuple[bytes, bytes]:
+    """Start and stop of the keys of all hosts that were met."""
+    return _MET_HOST, _MET_HOST[:-1] + bytes([_MET_HOST[-1] + 1])
 
 
 def directory_key(object_type: int, identifier: bytes) -> bytes:

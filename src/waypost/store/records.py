@@ -12,6 +12,7 @@
 | COUNTERS     | a Counter                                              | CounterRecord       |
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
+|              | "met_host:", name or address of a host                 | CounterRecord, when it was met first |
 | DIRECTORY    | object type u8, GUID                                   | an object of waypost.directory |
 | BULK         | see waypost.store.bulk_records                         | what is claimed and staged |
 

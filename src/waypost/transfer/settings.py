@@ -7,6 +7,10 @@ from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 SESSION_PORT = 1801
 PING_PORT = 3527
 
+# The words of `ack_hosts` that are not hosts.
+ACK_HOSTS_ANY = "any"
+ACK_HOSTS_KNOWN = "known"
+
 # MS-MQQB 3.1.2.2: how long a session may be idle, and on a routing server.
 IDLE_TIMEOUT_S = 300.0
 ROUTER_IDLE_TIMEOUT_S = 120.0
@@ -29,7 +33,10 @@ class ResendTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class TransferSettings:
-    """Times end in their unit. `max_sessions` is how many sessions others may have open here."""
+    """Times end in their unit. `max_sessions` is how many sessions others may have open here.
+
+    `ack_hosts` are the hosts to which administration acknowledgments may open a connection, or one of the words above.
+    """
 
     window_size: int = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: int = 20_000
@@ -44,6 +51,7 @@ class TransferSettings:
     duplicate_history_s: float = 1800.0
     max_sessions: int = 0xFFFF_FFFF
     send_insecure_nacks: bool = False
+    ack_hosts: tuple[str, ...] = (ACK_HOSTS_ANY,)
     ping: bool = False
     port: int = SESSION_PORT
     ping_port: int = PING_PORT

@@ -32,3 +32,4 @@ class Statistics:
     messages_forwarded: int = 0
     pings_received: int = 0
     dials_for_strangers: int = 0
+    acks_refused: int = 0

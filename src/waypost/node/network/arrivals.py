@@ -201,6 +201,9 @@ class Arrivals:
             self._network.statistics.packets_malformed += 1
             session.close(f"the other side sent a malformed packet: {error}")
             return False
+        if packet.user.flags & user_header.AQ:
+            # It may make us connect to others: on whose account, is kept.
+            message.origin = _origin(session)
         if not self._put(session, packet, message, data, now=now):
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
             session.close("there is no room for its messages")

@@ -111,6 +111,9 @@ class Connecting:
         if link.state is LinkState.IDLE and len(link.queue.positions) and self._may_connect(link):
             link.is_retrying = False
             self._establish(link, now)
+        elif link.state is LinkState.WAITING_RECONNECT and link.next_retry is None and not is_for_strangers(link):
+            # A program here has sent to a queue that was given up when only others had wanted it.
+            self._probe(link, now)
 
     def resume(self, link: Link, now: Now) -> None:
         """MS-MQQB 3.1.7.14: the queue goes on."""
@@ -178,6 +181,8 @@ class Connecting:
         link = self._opening.pop(session, None)
         self._established.discard(session)
         if link is not None:
+            if link.next_hop is not None and not is_for_strangers(link):
+                self._network.admin_acks.hosts.met(link.next_hop.host_name, link.next_hop.address, now)
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
             self._network.close(session, "its queue was deleted", now)
@@ -353,7 +358,7 @@ class Connecting:
         link.go(LinkEvent.GIVEN_UP)
         self._waiting.remove(link)
         queue: OutgoingQueue = link.queue
-        if not len(queue.positions) and not queue.descriptors and queue.may_send and not queue.is_deleted:
+        if self._node.manager.outgoing.is_idle(queue):
             self._node.manager.collection.remove(queue)
 
     def _retry(self, link: Link, now: Now) -> None:

@@ -68,6 +68,8 @@ class Departures:
             if not _is_sent_here(queue):
                 return
             link = self._new_link(queue)
+        if queue.opened_for:
+            self._network.admin_acks.sent(queue, lookup_id)
         link.outbox.became_available(lookup_id)
         self._wanted[link] = None
 

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.outgoing import Transport
+from waypost.core.positions import START
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_IDENTIFIER_CONFLICTS, MAX_UNFINISHED_BYTES
 from waypost.node.effects import Close, Notice, SendDatagram, Write
+from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.network.acks import Acks
+from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
 from waypost.node.network.ways import Ways
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.routing.routing import Routing
+from waypost.store.port import Reader
 from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Received, Role, Session, SessionState, SessionTimer
@@ -48,6 +52,7 @@ class Network:
         "_touched",
         "_unfinished",
         "acks",
+        "admin_acks",
         "connecting",
         "departures",
         "initiator",
@@ -58,7 +63,7 @@ class Network:
         "ways",
     )
 
-    def __init__(self, node: "Node", settings: "Settings") -> None:
+    def __init__(self, node: "Node", settings: "Settings", reader: Reader) -> None:
         assert settings.transfer is not None
         self._node: Final = node
         self.settings: Final = settings.transfer.for_its_role()
@@ -82,6 +87,9 @@ class Network:
         self._arrivals: Final = Arrivals(node, self)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
         node.transactional_acks.ways = self.acks
+        hosts = AckHosts(node, self.ways, self.settings.ack_hosts, reader)
+        self.admin_acks: Final = AdminAcks(node, self, hosts)
+        node.delivery.gate = self.admin_acks
 
     # What the shell tells.
 
@@ -91,6 +99,8 @@ class Network:
         with self._node.operation(now):
             for queue in tuple(collection.outgoing.values()):
                 if len(queue.positions):
+                    first = queue.positions.next_any(START)
+                    self.admin_acks.restore(queue, self._node.messages.get(queue.number, first))
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)
@@ -236,6 +246,7 @@ class Network:
         """The queue is deleted."""
         if isinstance(queue, OutgoingQueue):
             self.departures.deleted(queue)
+            self.admin_acks.forget(queue)
         else:
             self._arrivals.forget(queue)
 
