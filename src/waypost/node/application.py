@@ -15,10 +15,10 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
+from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, UnsupportedFormatName, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued
-from waypost.node.sending import messages_like, new_message, prepare_message, queue_of
+from waypost.node.sending import close_unusable, messages_like, new_message, prepare_message, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 
@@ -126,11 +126,15 @@ class Application:
         message = new_message(message)
         descriptor = self._prepare(call, handle, message, transaction)
         message.identifier = node.manager.message_identifier()
-        with node.operation(call.now):
-            status = node.manager.enqueue_message_to_open_queue(descriptor, message, transaction, call.now)
-            if status is not EnqueueStatus.ACCEPTED:
-                raise not_enqueued(descriptor, status)
-            node.reply(call.request, message)
+        try:
+            with node.operation(call.now):
+                status = node.manager.enqueue_message_to_open_queue(descriptor, message, transaction, call.now)
+                if status is not EnqueueStatus.ACCEPTED:
+                    raise not_enqueued(descriptor, status)
+                node.reply(call.request, message)
+        except UnsupportedFormatName:
+            self._close_unusable(call, descriptor)
+            raise
 
     def send_many(
         self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], *, transaction: bytes | None = None
@@ -146,7 +150,11 @@ class Application:
             raise InvalidParameter("only single messages can be sent to several queues")
         if not bodies:
             raise InvalidParameter("there is nothing to send")
-        messages = messages_like(like, bodies, node.manager)
+        try:
+            messages = messages_like(like, bodies, node.manager)
+        except UnsupportedFormatName:
+            self._close_unusable(call, descriptor)
+            raise
         with node.operation(call.now):
             enqueue = node.manager.writing.enqueue_messages
             status = enqueue(queue_of(descriptor), messages, like, transaction, call.now)
@@ -300,6 +308,10 @@ class Application:
             raise AccessDenied("the queue was not opened for sending")
         prepare_message(self._node, descriptor, message, transaction, call.now)
         return descriptor
+
+    def _close_unusable(self, call: Call, descriptor: OpenQueueDescriptor) -> None:
+        with self._node.operation(call.now):
+            close_unusable(self._node.manager, descriptor)
 
     def _answer(self, call: Call, read: Read | Waiting, form: Callable[[Message], object] = _as_it_is) -> None:
         if type(read) is Waiting:

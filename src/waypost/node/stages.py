@@ -15,7 +15,7 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
 from waypost.core.transaction_records import Run
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import InvalidParameter, LimitReached, TransactionSequence, TransactionUsage
+from waypost.errors import InvalidParameter, LimitReached, TransactionSequence, TransactionUsage, UnsupportedFormatName
 from waypost.guid import guid_text
 from waypost.limits import (
     MAX_BATCHES,
@@ -28,7 +28,7 @@ from waypost.limits import (
 from waypost.node import bulk_store
 from waypost.node.bulk_leases import Leases
 from waypost.node.failures import not_enqueued
-from waypost.node.sending import messages_like, new_message, prepare_message, queue_of
+from waypost.node.sending import close_unusable, messages_like, new_message, prepare_message, queue_of
 from waypost.store import keys
 from waypost.store.bulk_records import BatchesRecord, StageRecord
 from waypost.store.port import Table
@@ -154,6 +154,9 @@ class Stages:
                 status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
                 if status is not EnqueueStatus.ACCEPTED:
                     raise not_enqueued(descriptor, status)
+        except UnsupportedFormatName:
+            close_unusable(manager, descriptor)
+            raise
         finally:
             manager.close_queue(descriptor)
 
