@@ -157,6 +157,16 @@ FEW_QUEUES_FOR_ACKS: Final = 16
 # acknowledgments until something is sent to it again; they are refused in words, as those of every unknown host.
 MAX_MET_HOSTS: Final = 10_000
 
+# Destinations whose messages came back that are remembered for an operator, and messages of this computer that came to
+# a bad end here and are remembered, so that a copy that comes back later makes no second dead-letter message. Of more,
+# the first are forgotten: such a copy makes one then.
+MAX_LOOPS: Final = 64
+MAX_ENDED: Final = 10_000
+
+# Addresses at which a next hop was dialled that are remembered, the last ones. A message that comes back from an older
+# one is refused and logged like any that claims to be from here.
+MAX_DIALLED: Final = 8
+
 # MS-MQRR 3.1.4.12: bytes of the propagation token of a remote transaction.
 MAX_PROPAGATION_TOKEN: Final = 131_072
 

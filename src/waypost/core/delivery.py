@@ -25,6 +25,7 @@ from waypost.core.queues import AccessType, OutgoingQueue, Queue, ShareMode
 from waypost.core.source_journal import SourceJournal, is_of_the_system
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
+from waypost.limits import MAX_ENDED
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.expiry import has_expired
 from waypost.wire.format_names import FormatName
@@ -80,13 +81,15 @@ class _OpenGate:
 class Delivery:
     """What one queue manager does for senders, as the source and as the destination of messages."""
 
-    __slots__ = ("_manager", "_source_journal", "gate", "send_insecure_nacks")
+    __slots__ = ("_ended", "_manager", "_source_journal", "gate", "send_insecure_nacks")
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
         self._source_journal: Final = SourceJournal(manager.collection, manager.writing)
         self.send_insecure_nacks = False
         self.gate: Gate = _OpenGate()
+        # The ordinals of messages of this computer that came to a bad end in an outgoing queue, the first one first.
+        self._ended: dict[int, None] = {}
 
     def refusal(self, queue: Queue, message: Message) -> MessageClass | None:
         """Why the queue does not accept the message, or None if it does. Of an outgoing queue the other end decides.
@@ -136,8 +139,19 @@ class Delivery:
         """The destination acknowledges what reached it; what did not, whoever has it (MS-MQQB 3.1.7.1.2)."""
         message_class = _ON_THE_WAY.get(reason, reason)
         if is_negative_ack(message_class):
+            if self._is_ours(message):
+                self._note_end(message.identifier.ordinal)
             self._acknowledge(message, message_class, now)
         self._journal(message, message_class, now)
+
+    def has_ended(self, ordinal: int) -> bool:
+        """Whether the message of this computer with this ordinal is known to have come to a bad end here."""
+        return ordinal in self._ended
+
+    def _note_end(self, ordinal: int) -> None:
+        self._ended[ordinal] = None
+        if len(self._ended) > MAX_ENDED:
+            del self._ended[next(iter(self._ended))]
 
     def _acknowledge(self, message: Message, message_class: MessageClass, now: Now) -> None:
         """MS-MQQB 3.1.7.15. What cannot be sent is discarded, which the gate is told."""

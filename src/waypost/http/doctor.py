@@ -28,6 +28,8 @@ _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
+# How long a loop of messages is told of after it was last seen.
+_LOOP_SECONDS: Final = 3600
 # What others than owner and group may do. On Windows these bits mean nothing.
 _OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: a clock before that was never set.
@@ -120,6 +122,7 @@ def _network(service: Service) -> Iterator[Check]:
     yield _identifier(service.node.network)
     yield _acks(service.node.network)
     yield _strangers(service.node.network)
+    yield _loops(service.node.network)
     stuck = [
         queue
         for queue in service.node.manager.collection.outgoing.values()
@@ -230,6 +233,14 @@ def _strangers(network: Network) -> Check:
     if counts.acks_refused == network.admin_acks.not_allowed:
         return Check("strangers", True, sentence)
     return Check("strangers", False, sentence, "see whether the hosts are there that the sender names, or refuse them")
+
+
+def _loops(network: Network) -> Check:
+    loops = list(network.loops.since(time.time() - _LOOP_SECONDS))
+    if not loops:
+        return Check("routes", True, "no message came back to this queue manager in the last hour")
+    sentence = f"messages come back by the routes of others: {'; '.join(map(str, loops[:_SHOWN]))}"
+    return Check("routes", False, sentence, "mend the route to the destination on the host that brings them back")
 
 
 async def _port(listener: Listener) -> Check:

@@ -17,7 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_MESSAGES
-from waypost.node.explain_transfer import add_transfer
+from waypost.node.explain_transfer import add_loop, add_transfer
 from waypost.node.explain_words import at, counted, span
 from waypost.node.node import Node
 from waypost.wire.codec import INFINITE
@@ -304,6 +304,9 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
         explanation.sentences.append(_contents(queue, held))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
+        loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
+        if loop is not None:
+            add_loop(explanation.sentences, facts, loop)
     else:
         _add_readers(explanation, queue)
 

@@ -30,6 +30,7 @@ class Statistics:
     messages_refused_for_acks: int = 0
     messages_resent: int = 0
     messages_forwarded: int = 0
+    messages_returned: int = 0
     pings_received: int = 0
     dials_for_strangers: int = 0
     acks_refused: int = 0

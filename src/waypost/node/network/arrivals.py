@@ -186,9 +186,10 @@ class Arrivals:
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
-        if packet.user.source_queue_manager == self._local[0]:
+        is_ours = packet.user.source_queue_manager == self._local[0]
+        if is_ours and (reason := self._network.loops.refusal(session, packet)) is not None:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
-            self._discard(session, "it claims to be from here")
+            self._discard(session, reason)
             return True
         identifier = data[_SOURCE] + data[_MESSAGE_ID] + _destination(packet)
         if packet.transaction is None and self._history.is_duplicate(identifier, now.monotonic):
@@ -204,7 +205,9 @@ class Arrivals:
         if packet.user.flags & user_header.AQ:
             # It may make us connect to others: on whose account, is kept.
             message.origin = _origin(session)
-        if not self._put(session, packet, message, data, now=now):
+        if is_ours and message.destination_queue_format_name is not None:
+            self._network.loops.came_back(session, packet, message, now)
+        elif not self._put(session, packet, message, data, now=now):
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
             session.close("there is no room for its messages")
             return False

@@ -291,7 +291,10 @@ class Connecting:
         link.dialed = now.monotonic
         self._opening[session] = link
         self._waiting.add(link)
-        self._network.statistics.dials_for_strangers += is_for_strangers(link)
+        if is_for_strangers(link):
+            self._network.statistics.dials_for_strangers += 1
+        else:
+            self._ways.dialled(hop)
         self._node.manager.outgoing.connection_attempt_begun(link.queue)
         self._node.do(Connect(session.connection, hop.address, self._network.settings.port))
 

@@ -21,6 +21,7 @@ from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting, is_address
 from waypost.node.network.departures import Departures
+from waypost.node.network.loops import Loops
 from waypost.node.network.ways import Ways
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.routing.routing import Routing
@@ -56,6 +57,7 @@ class Network:
         "connecting",
         "departures",
         "initiator",
+        "loops",
         "pings",
         "settings",
         "statistics",
@@ -82,6 +84,7 @@ class Network:
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
         self.acks: Final = Acks(node, self)
         self.departures: Final = Departures(node, self)
+        self.loops: Final = Loops(node, self)
         self.ways: Final = Ways(self, _routing(node, settings))
         self.connecting: Final = Connecting(node, self, self.ways)
         self._arrivals: Final = Arrivals(node, self)

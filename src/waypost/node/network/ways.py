@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Final
 
 from waypost.guid import NULL_GUID
+from waypost.limits import MAX_DIALLED
 from waypost.routing.routing import Hop, Routing
 from waypost.transfer.links import Link, NextHop
 from waypost.transfer.session import Role, Session
@@ -17,11 +18,25 @@ _OPENED_HERE: Final = (Role.INITIATOR,)
 
 
 class Ways:
-    __slots__ = ("_network", "routing")
+    __slots__ = ("_dialled", "_network", "routing")
 
     def __init__(self, network: "Network", routing: Routing) -> None:
         self._network: Final = network
         self.routing: Final = routing
+        # The addresses at which each next hop was dialled, the last ones.
+        self._dialled: dict[bytes, list[str]] = {}
+
+    def dialled(self, hop: NextHop) -> None:
+        """A connection to a next hop of our own routes is asked for."""
+        if hop.qm_guid != NULL_GUID:
+            addresses = self._dialled.setdefault(hop.qm_guid, [])
+            if hop.address not in addresses:
+                addresses.append(hop.address)
+                del addresses[:-MAX_DIALLED]
+
+    def is_next_hop(self, guid: bytes, address: str) -> bool:
+        """Whether our own routes lead to this queue manager, and it was dialled at this address."""
+        return address in self._dialled.get(guid, ())
 
     def leads_to(self, name: FormatName) -> bool:
         """Whether there is a way to a queue of another computer, as far as the directory tells."""
