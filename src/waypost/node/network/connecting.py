@@ -4,7 +4,6 @@ What is told to an operator on the way, the State and the ConnectionHistory of t
 """
 
 from collections.abc import Iterable
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
@@ -13,7 +12,7 @@ from waypost.node.effects import Connect, Resolve, SendDatagram
 from waypost.node.network.connection_history import hop_text, record, record_failure
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
 from waypost.node.network.waiting import Waiting
-from waypost.node.network.ways import Ways
+from waypost.node.network.ways import Ways, is_address
 from waypost.transfer.links import Link, LinkEvent, LinkState
 from waypost.transfer.session import Role, Session
 from waypost.transfer.timers import Timers
@@ -188,6 +187,8 @@ class Connecting:
             self._network.close(session, "its queue was deleted", now)
             return
         self._attach_acks(session, now)
+        for silent in self._ways.superseded_by(session, now):
+            self._network.close(silent, "the host was heard on another session", now)
         for host in (session.remote_qm_guid, session.remote_qm_address):
             self.heard(host, now)
 
@@ -335,6 +336,7 @@ class Connecting:
         """MS-MQQB 3.1.5.2."""
         link.session = None
         link.last_error = reason
+        link.waits_from = link.dialed if status is _Status.CONNECT_SOCKET_FAILURE else None
         record_failure(link, status, now)
         address = link.next_hop.address if link.next_hop else ""
         self._network.notice("connection failed", queue=str(link.queue), address=address, reason=reason)
@@ -347,13 +349,15 @@ class Connecting:
         if not len(link.queue.positions) or not link.queue.may_send:
             self._rest(link)
             return
+        # An attempt that came to nothing slowly was a part of the time between two.
+        began, link.waits_from = now.monotonic if link.waits_from is None else link.waits_from, None
         link.go(LinkEvent.FAILED)
         self._waiting.add(link)
         delay = delay_after_failure(link, self._network.settings)
         if delay is None:
             self._timers.stop(link)
             return
-        link.next_retry = now.monotonic + delay
+        link.next_retry = max(began + delay, now.monotonic)
         self._timers.start(link, link.next_retry)
 
     def _rest(self, link: Link) -> None:
@@ -389,11 +393,3 @@ class Connecting:
 
 # A host that is heard often is tried once in this time.
 _PROBE_SECONDS: Final = 1.0
-
-
-def is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

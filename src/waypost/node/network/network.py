@@ -19,10 +19,10 @@ from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.network.acks import Acks
 from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.arrivals import Arrivals
-from waypost.node.network.connecting import Connecting, is_address
+from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.loops import Loops
-from waypost.node.network.ways import Ways
+from waypost.node.network.ways import Ways, is_address
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.routing.routing import Routing
 from waypost.store.port import Reader

@@ -1,8 +1,10 @@
 """Which sessions and hops lead to the destination of a link: MS-MQQB 1.3.5.1 and 3.1.5.2.1."""
 
 from collections.abc import Container, Iterable
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_DIALLED
 from waypost.routing.routing import Hop, Routing
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 _EITHER: Final = (Role.INITIATOR, Role.ACCEPTOR)
 _OPENED_HERE: Final = (Role.INITIATOR,)
+
+# The other side acknowledges after half of AckWaitTimeout at the latest: one from which nothing has come for this part
+# of it may be gone.
+_SILENT_PART: Final = 0.75
 
 
 class Ways:
@@ -65,6 +71,18 @@ class Ways:
         """A session that was opened to the queue manager or the host of a hop."""
         return self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
 
+    def superseded_by(self, session: Session, now: Now) -> list[Session]:
+        """Those that were opened here to a host that has opened a session now, and have fallen silent meanwhile."""
+        if session.role is Role.INITIATOR:
+            return []
+        host = session.remote_qm_guid, session.remote_qm_address
+        opened_here = [other for other in self._network.open_sessions if other.role is Role.INITIATOR]
+        return [
+            other
+            for other in opened_here
+            if (other.remote_qm_guid, other.remote_qm_address) == host and _is_silent(other, now)
+        ]
+
     def hops(self, link: Link, destination: Destination) -> list[Hop]:
         """MS-MQQB 3.1.5.2.1. Whoever answers at the address of an acknowledgment has to be the one it is for.
 
@@ -93,5 +111,19 @@ class Ways:
         )
 
 
+def _is_silent(session: Session, now: Now) -> bool:
+    """Whether nothing has come for longer than an acknowledgment of what was sent may take (MS-MQQB 3.1.2.5)."""
+    silence_ms = 1000 * (now.monotonic - session.last_received)
+    return silence_ms >= _SILENT_PART * session.ack_wait_timeout_ms and bool(session.in_flight())
+
+
 def _first(sessions: Iterable[Session]) -> Session | None:
     return next((session for session in sessions if not session.wants_recycling), None)
+
+
+def is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
