@@ -103,8 +103,14 @@ def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
 
 
 def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
-    """A clock that was put back makes no message younger than it can be."""
+    """What is kept was young when it was written.
+
+    An age that is not between 0 and the period says that the clock was set, or that this queue manager was down, when
+    nothing could come again. Then it counts as new.
+    """
     for key, value in scans.items(reader, Table.DUPLICATES):
         record = DuplicatesRecord.decode(value)
-        age = max(now.wall - record.time_stamp, 0.0)
+        age = now.wall - record.time_stamp
+        if not 0 <= age <= history.period:
+            age = 0.0
         history.restore(Block(keys.duplicates_number_of(key), record.identifiers, now.monotonic - age))
