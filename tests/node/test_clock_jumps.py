@@ -68,7 +68,7 @@ def test_each_side_has_a_dead_letter_of_what_expires_there_and_none_twice(
     for _ in range(2):
         assert b.bodies(";deadletter") == labels
         assert a.bodies(";deadletter") == ([] if is_acknowledged else labels[15:])
-        assert set(b.classes(";deadletter")) == {0xC001}
+        assert set(b.classes(";deadletter")) == {0xC002}
         assert set(a.classes(";deadletter")) <= {0x8002}
         assert (a.bodies(Q), b.bodies("q")) == ([], [])
         # Nor does a start bring anything again.
