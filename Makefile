@@ -41,13 +41,18 @@ lint: $(INSTALLED) ## check style, types and layers only
 ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
 
-bench: $(BENCH_INSTALLED) java ## measure the codec, queues, transfer, remote reading and Spark against others
+ifdef AGAINST
+bench: $(INSTALLED)
+	@$(BIN)/python bench/against.py $(AGAINST)
+else
+bench: $(BENCH_INSTALLED) java ## measure against others, or against another commit (AGAINST=COMMIT)
 	@$(BIN)/python bench/run.py
 	@$(BIN)/python bench/queues.py
 	@$(BIN)/python bench/transfer.py
 	@$(BIN)/python bench/remote.py
 	@$(BIN)/python bench/arrow_decode.py
 	@$(BIN)/python bench/spark.py
+endif
 
 million: $(INSTALLED) ## measure a queue of 1,000,000 messages (minutes, 2 GB of disk)
 	@$(BIN)/python bench/million.py

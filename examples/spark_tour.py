@@ -8,6 +8,7 @@ queues there, and deletes them in the end.
 
 import os
 import tempfile
+from uuid import uuid4
 
 import waypost
 from waypost.spark import purge, session
@@ -39,8 +40,8 @@ print(spark.read.parquet(f"{folder}/orders").count(), "orders are in Parquet fil
 
 invoices = spark.range(10).selectExpr("concat('invoice ', id) AS body", "'by hand' AS label", "id AS app_specific")
 sink = invoices.write.format("msmq").mode("append").options(server=URL, queue="tour-invoices", txnId=f"tour {folder}")
-sink.save()
-sink.save()  # changes nothing: the transaction has the same name
+sink.option("runId", str(uuid4())).save()
+sink.option("runId", str(uuid4())).save()  # changes nothing: another run has written the transaction of this name
 
 source = spark.readStream.format("msmq").options(server=URL, queue="tour-orders", mode="claim", decodeBody=True).load()
 query = (

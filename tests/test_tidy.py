@@ -50,7 +50,7 @@ FORBIDDEN = {
     "datetime.date.today": CLOCK,
 }
 
-MAX_LINES = 400
+MAX_LINES = 600
 
 # `readings MQRR 3.24`, and several as `readings MQQB 1, MQMQ 3.1`: the lookahead refuses what would go on otherwise.
 READING = r"(?:MQMQ|MQQB|MQRR|MQDMPR|MQQP) \d(?!\d)(?:\.(?:\d+|[A-Z]{1,2}\b))?"

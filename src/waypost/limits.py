@@ -112,8 +112,21 @@ MAX_WATCHED_PEERS: Final = 4096
 # Characters of a value in a line of the log.
 MAX_LOGGED_TEXT: Final = 500
 
-# Bytes that came from others and wait for the disk, until no more is read from those who send.
-MAX_UNWRITTEN_BYTES: Final = 0x0400_0000
+# Bytes that wait for the disk, until nothing more is taken from other hosts: what a program of this computer sends is
+# durable after so much. Hosts that send wait, and lose nothing; their own messages stay with them.
+MAX_UNWRITTEN_BYTES: Final = 0x0040_0000
+
+# The turn of one connection while others wait: packets that are looked at (a window of MS-MQQB), and bytes that are
+# taken for that. One that waits alone may have more packets looked at. A connection with more to do waits for its next
+# turn: nobody loses anything, and nobody has to be told.
+MAX_TURN_PACKETS: Final = 64
+MAX_TURN_BYTES: Final = 0x4_0000
+MAX_WHOLE_TURN_PACKETS: Final = 1024
+
+# Bytes that were read from connections and wait for their turn: of all together, until less is read at a time, and then
+# of one. The rest waits in the sockets of those who send.
+MAX_KEPT_BYTES: Final = 0x0100_0000
+MAX_KEPT_PIECE: Final = 0x4000
 
 # Connections to others that are being made at the same time: messages may name any number of hosts that do not answer.
 MAX_CONNECTING: Final = 128
@@ -130,10 +143,8 @@ MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
 # The addresses of other computers with the identifier of this queue manager that are remembered for an operator.
 MAX_IDENTIFIER_CONFLICTS: Final = 16
 
-# What others can make a queue manager keep: outgoing queues, transactional sequences, and unfinished packets of all
-# sessions together.
+# What others can make a queue manager keep: outgoing queues, and unfinished packets of all sessions together.
 MAX_OUTGOING_QUEUES: Final = 20_000
-MAX_INCOMING_SEQUENCES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 
 # OrderAcks and FinalAcks that wait for one queue manager, and queue managers at one address (one /64 network of IPv6)
@@ -209,10 +220,12 @@ MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER
 MAX_READER_CALLS: Final = 128
 MAX_READS_AT_ONCE: Final = 10_000
 
-# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims and
-# queries that are remembered though nothing is held under them; stages that wait for their commit; messages of one
-# stage; messages of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query
-# that are known to be committed; seconds of a lease.
+# The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims, and
+# queries with their destinations, that are remembered though nothing is held under them (the one that was quiet for the
+# longest time is forgotten, and a batch of it that is repeated later is written again; nobody is told); stages that
+# wait for their commit; messages of one stage; messages of one part of a claim, while which are taken or given back
+# nobody else has a turn; batches of a query that are known to be committed to a destination (older ones are refused);
+# seconds of a lease.
 MAX_BULK_NAME: Final = 255
 MAX_BULK_MESSAGES: Final = 1_000_000
 MAX_CLAIMED: Final = 100_000
@@ -231,3 +244,47 @@ MAX_NRBF_NAME: Final = 1024
 MAX_FRAME_MESSAGES: Final = 100_000
 MAX_BULK_REMOVED: Final = 5000
 MAX_PLAN_PARTS: Final = 1000
+
+# Acknowledgments of transactional messages that fit in all but the address they came from, and are kept until an
+# operator admits it: of one message, of one address, and in total. Beyond a bound a FinalAck is not taken: the session
+# that brings it is closed with the reason, so that its sender keeps it and brings it again, and the log says so. An
+# OrderAck beyond it is dropped, because it comes again with the message. Whoever is believed is not bounded by these.
+MAX_KEPT_ACKS_OF_MESSAGE: Final = 4
+MAX_KEPT_ACKS_OF_ADDRESS: Final = 1000
+MAX_KEPT_ACKS: Final = 10_000
+
+# Addresses at which the queue managers of one destination were met by dialling it: beyond these the one that was
+# learned first is forgotten, and what is acknowledged from there is kept until it is dialled again or admitted.
+MAX_MET_ADDRESSES: Final = 16
+
+# Queue managers whose addresses are remembered because they were dialled since the start, and host names whose
+# addresses are: beyond these the oldest goes, and what is acknowledged from there is kept until it is dialled or
+# resolved again.
+MAX_MET_QUEUE_MANAGERS: Final = 4096
+MAX_RESOLVED_HOSTS: Final = 1024
+
+# Addresses that operators have admitted for acknowledgments. One more is refused, and the operator is told.
+MAX_ADMITTED_ADDRESSES: Final = 10_000
+
+# Incoming transactional sequences that are in memory; all others are read from the store when they are wanted, so
+# nobody loses anything.
+MAX_CACHED_SEQUENCES: Final = 10_000
+
+# Addresses that one source is known at for one queue. Beyond them, one that was silent for SILENT_SECONDS makes room;
+# if there is none, a new address begins no sequence: its messages stay with their sender, and log, `explain` and
+# `doctor` name it.
+MAX_SEQUENCE_ADDRESSES: Final = 64
+SILENT_SECONDS: Final = 7 * 86_400
+
+# The last sequences of an address that have ended and are refused from everywhere. A copy of an older one, by an
+# address that was met before and is not as far, would be taken again.
+MAX_ENDED_SEQUENCES: Final = 16
+
+# Sources, queues and addresses whose sequences were refused, and addresses that began new sequences at a high rate,
+# which are remembered for `doctor` and `explain`: the oldest is forgotten, and the log and the counters have had it.
+MAX_REFUSED_SEQUENCES: Final = 256
+
+# Incoming sequences that are shown, looked at for a check or reset before others have their turn: some ten
+# milliseconds. Nobody loses anything: the next request goes on.
+MAX_SEQUENCE_PAGE: Final = 1000
+MAX_SEQUENCES_LOOKED_AT: Final = 10_000

@@ -292,7 +292,6 @@ def test_outgoing_queues_that_are_empty_make_room_for_others(rig: Rig, monkeypat
     rig.manager.close_queue(handle)
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.3-06", "MQDMPR-3.1.1.3-07")
 def test_the_last_attempts_to_connect_are_remembered(rig: Rig) -> None:
     queue = outgoing(rig)
     assert list(queue.connection_history) == []

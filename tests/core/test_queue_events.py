@@ -13,7 +13,6 @@ from waypost.core.queues import AccessType, OutgoingQueue, Queue, QueueAttribute
 from waypost.errors import AccessDenied, DirectoryError, DirectoryNotConnected, QueueNotFound, WaypostError
 from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
-from waypost.wire.management import SourceInfo
 from waypost.wire.path_names import PathName
 from waypost.wire.property_values import QueuePrivacy, Scope
 
@@ -278,13 +277,7 @@ def test_a_multicast_address_is_bound_to_a_queue_and_taken_from_it(rig: Rig) -> 
     assert rig.manager.create_queue(given, rig.now).attributes.multicast_address == address
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.2-19")
-def test_a_queue_refers_to_its_journal_its_subqueues_and_what_comes_in_transactions(rig: Rig) -> None:
+def test_a_queue_refers_to_its_journal_and_its_subqueues(rig: Rig) -> None:
     late, lost = (create(rig, f"host\\private$\\orders;{name}") for name in ("late", "lost"))
     assert rig.orders.journal is rig.manager.find_queue(FormatName.parse(f"{ORDERS};JOURNAL"))
     assert rig.orders.subqueues == {"late": late, "lost": lost}
-    incoming = rig.orders.incoming_transactional_transfer_info
-    for sender, number in ((b"\x01" * 16, 1), (b"\x02" * 16, 1), (b"\x01" * 16, 2)):
-        incoming[sender] = SourceInfo(ORDERS, sender, 7, number, 0, 0)
-    assert [(info.sender_id[0], info.sequence_number) for info in incoming.values()] == [(1, 2), (2, 1)]
-    assert late.incoming_transactional_transfer_info == {}

@@ -164,7 +164,7 @@ def test_a_new_queue_is_empty_inactive_and_of_this_moment(rig: Rig) -> None:
     queue = rig.create("new")
     assert (queue.is_active, queue.total_bytes, len(queue.positions)) == (False, 0, 0)
     assert (queue.subqueues, queue.descriptors, queue.scope) == ({}, {}, Scope.MQDS_ENTERPRISESCOPE)
-    assert (queue.full_path, queue.directory_path, queue.incoming_transactional_transfer_info) == ("", "", {})
+    assert (queue.full_path, queue.directory_path) == ("", "")
     assert queue.create_time == queue.modify_time == int(rig.now.wall)
 
 

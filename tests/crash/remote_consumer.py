@@ -25,12 +25,13 @@ from typing import Final
 from tests.crash.bodies import parse
 from tests.crash.remote_reader import RemoteReader, body_of
 from waypost.errors import ProtocolError
+from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import RemoteReadAck
 from waypost.rpc.faults import RpcFault
 from waypost.wire.ndr import ContextHandle
 
-# By its name, whether messages are received from it in transactions.
+# By its name, whether it is transactional, and read with the methods for transactions: in none, as a daemon has it.
 SHARED: Final = {"orders": False, "deeds": True}
 # Only one reader at a time has this one.
 ALONE: Final = "alone"
@@ -100,8 +101,7 @@ class Consumer:
         dice, diary = self._dice, self._diary
         is_transactional = SHARED.get(queue, False)
         started = time.monotonic_ns()
-        transactions = [os.urandom(16) if is_transactional else b"" for _ in range(amount)]
-        begun = [reader.start(handle, timeout_ms, transaction) for transaction in transactions]
+        begun = [reader.start(handle, timeout_ms, NULL_GUID if is_transactional else b"") for _ in range(amount)]
         held = []
         for request_id, call_id in begun:
             reply = reader.result(call_id)

@@ -119,7 +119,7 @@ class RemoteReader(RpcClient):
     def start(self, context: ContextHandle, timeout_ms: int = 0, transaction: bytes = b"") -> tuple[int, int]:
         """The first phase begins. Returns the number of the request and that of the call.
 
-        A transaction that nobody has registered is one for this message alone.
+        With a `transaction`, which may be NULL_GUID for none, it is R_StartTransactionalReceive.
         """
         request_id = next(self._numbers)
         action = ReceiveAction.MQ_ACTION_RECEIVE

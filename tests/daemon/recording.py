@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from waypost.clock import Now
 from waypost.daemon.facts import Facts
 from waypost.daemon.logs import Level, Log
+from waypost.node.turns import Work
 
 R = TypeVar("R")
 
@@ -22,6 +23,11 @@ class Recorder:
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
         self.data: dict[int, bytearray] = {}
+        self.left: dict[int, bytes] = {}
+        # Connections and how many packets were looked at, of each turn.
+        self.turns: list[tuple[int, int]] = []
+        self.held: set[int] = set()
+        self.paused: set[int] = set()
         self.accepts = True
         self.last = 100
         self.stream = StringIO()
@@ -37,8 +43,20 @@ class Recorder:
         self.last += 1
         return self.last
 
-    def data_received(self, connection: int, data: bytes, now: Now) -> None:
-        self.data.setdefault(connection, bytearray()).extend(data)
+    def data_received(self, connection: int, data: bytes, now: Now, most: int = 0) -> Work:
+        """A packet is a byte here. What is held is not looked at."""
+        self.left[connection] = left = self.left.get(connection, b"") + data
+        most = 0 if connection in self.held else most
+        self.data.setdefault(connection, bytearray()).extend(left[:most])
+        self.left[connection] = left[most:]
+        self.turns.append((connection, min(len(left), most)))
+        return Work(min(len(left), most), len(left[most:]))
+
+    def reading_paused(self, connection: int, now: Now) -> None:
+        self.paused.add(connection)
+
+    def reading_resumed(self, connection: int, now: Now) -> None:
+        self.paused.discard(connection)
 
     def connected(self, connection: int, now: Now) -> None:
         self.told.append(("connected", connection))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from waypost.buckets import Bucket, Rate
 from waypost.daemon import guard as module
-from waypost.daemon.buckets import Bucket, Rate
 from waypost.daemon.guard import Guard
 
 

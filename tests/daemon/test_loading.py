@@ -8,9 +8,9 @@ from msgspec.structs import asdict
 
 from waypost.daemon.config import SECTIONS, Config, Key, keys
 from waypost.daemon.loading import ConfigError, load
-from waypost.daemon.routes import parse_routes
-from waypost.guid import parse_guid
-from waypost.routing.routes import Route
+from waypost.daemon.routes import parse_relays, parse_routes
+from waypost.guid import NULL_GUID, parse_guid
+from waypost.routing.routes import Relays, Route
 from waypost.transfer.handshake import in_ack_range
 from waypost.transfer.settings import ResendTimeouts, TransferSettings
 
@@ -69,6 +69,9 @@ def test_every_timer_of_transfer_reaches_the_queue_manager() -> None:
         "transfer.duplicate_history_size=9",
         "transfer.window_size=10",
         "transfer.max_sessions=11",
+        "transfer.max_sequence_ahead_s=15",
+        "transfer.new_sequences_at_once=16",
+        "transfer.new_sequences_per_s=17",
         "transfer.send_insecure_nacks=true",
         "transfer.ping=true",
         "transfer.is_routing_server=true",
@@ -89,6 +92,9 @@ def test_every_timer_of_transfer_reaches_the_queue_manager() -> None:
         duplicate_history_size=9,
         duplicate_history_s=8,
         max_sessions=11,
+        max_sequence_ahead_s=15,
+        new_sequences_at_once=16,
+        new_sequences_per_s=17,
         send_insecure_nacks=True,
         ping=True,
         port=12,
@@ -267,6 +273,32 @@ def test_routes_lead_to_a_host_or_by_way_of_another() -> None:
 @pytest.mark.parametrize("route", ["nonsense", f"{ONE}=", "x=host", f"{ONE}=via nobody"])
 def test_what_is_no_route_is_an_error(route: str) -> None:
     assert "no route" in complaint(f"routing.routes={route}").sentence
+
+
+def test_relays_are_guids_or_addresses() -> None:
+    config = loaded(f"routing.relays={ONE}, 10.0.0.1, {{{TWO}}}, ::ffff:10.0.0.2")
+    expected = Relays(frozenset({parse_guid(ONE), parse_guid(TWO)}), frozenset({"10.0.0.1", "10.0.0.2"}))
+    assert parse_relays(config.routing.relays) == expected
+
+
+@pytest.mark.parametrize("relay", ["host", f"{ONE}x", "10.0.0.256"])
+def test_what_is_no_relay_is_an_error(relay: str) -> None:
+    found = complaint(f"routing.relays={relay}")
+    assert relay in found.sentence
+    assert "neither a GUID nor an IP address" in found.sentence
+
+
+def test_addresses_of_acknowledgments_belong_to_a_queue_manager_or_to_all() -> None:
+    settings = loaded(f"transfer.ack_addresses={ONE}=10.0.0.1, 10.0.0.2, {{{TWO}}} = FE80::1").transfer.settings()
+    expected = {(parse_guid(ONE), "10.0.0.1"), (NULL_GUID, "10.0.0.2"), (parse_guid(TWO), "fe80::1")}
+    assert settings.ack_addresses == expected
+
+
+@pytest.mark.parametrize("address", ["host", f"{ONE}=host", "x=10.0.0.1", f"{ONE}="])
+def test_what_is_no_address_of_acknowledgments_is_an_error(address: str) -> None:
+    found = complaint(f"transfer.ack_addresses={address}")
+    assert address in found.sentence
+    assert "not an address" in found.sentence
 
 
 def test_the_data_folder_does_not_depend_on_where_the_daemon_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.daemon.recording import Recorder, facts, loops, run, until
+from waypost.buckets import Bucket, Rate
 from waypost.daemon import names as module
 from waypost.daemon import udp
 from waypost.daemon.addresses import own_addresses
-from waypost.daemon.buckets import Bucket, Rate
 from waypost.daemon.names import Names
 from waypost.daemon.sockets import CannotListen, allow_files, datagram_sockets, endpoint, listening_sockets
 from waypost.daemon.udp import Pings

@@ -14,6 +14,7 @@ import pytest
 
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience, start_all
+from tests.crash.remote_reader import MAX_BODY, RemoteReader
 from waypost.daemon.loading import ConfigError, load
 from waypost.errors import (
     AccessDenied,
@@ -24,6 +25,17 @@ from waypost.errors import (
     Timeout,
     TransactionUsage,
 )
+from waypost.hresult import HResult
+from waypost.remote.interfaces.remote_read import (
+    EndTransactionalReceiveRequest,
+    QMEnlistRemoteTransactionRequest,
+    ReceiveAction,
+    RemoteReadAck,
+    StartTransactionalReceiveRequest,
+)
+from waypost.remote.remote_read.coordinator import local_token
+from waypost.wire.format_names import FormatName
+from waypost.wire.queue_format import QueueFormat
 
 SECONDS: Final = 60
 SETTINGS: Final = ("remote.timeout_s=60", "remote.epm_port=0")
@@ -272,3 +284,23 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
 def test_a_configuration_that_cannot_be_is_a_sentence(settings: list[str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         load(None, {}, {}, settings)
+
+
+def test_no_transaction_of_a_remote_reader_is_taken_part_in(place: Place) -> None:
+    """A daemon has no coordinator, and a receive in a transaction never becomes one without."""
+    ledger = place.beta.create_queue("ledger", transactional=True)
+    with place.beta.transaction() as transaction:
+        sent = ledger.send("paid", transaction=transaction)
+    name = place.beta_daemon.direct("ledger")
+    uow, values = b"\x55" * 16, (0, 0, ReceiveAction.MQ_ACTION_RECEIVE, 0, 7, MAX_BODY, MAX_BODY)
+    with RemoteReader(place.beta_daemon.address) as reader:
+        for token in (local_token(uow), b"of MS-DTCO"):
+            queue_format = QueueFormat.from_format_name(FormatName.parse(name))
+            enlist = QMEnlistRemoteTransactionRequest(uow, token, queue_format)
+            assert reader.ask(12, enlist).hresult == HResult.MQ_ERROR_DTC_CONNECT
+        handle = reader.open(name)
+        received = reader.ask(13, StartTransactionalReceiveRequest(handle, *values, uow))
+        assert received.hresult == HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+        ended = reader.ask(15, EndTransactionalReceiveRequest(handle, RemoteReadAck.RR_ACK, 7))
+        assert ended.hresult == HResult.MQ_ERROR_INVALID_HANDLE
+    assert ledger.receive(0).id == sent.id

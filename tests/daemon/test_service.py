@@ -199,7 +199,7 @@ def test_what_should_never_happen_is_written_down_and_ends_the_daemon(
             orders = await alpha.manager.create_queue("orders")
             await orders.send("kept")
 
-            def bug(*_: object) -> None:
+            def bug(*_: object, **__: object) -> None:
                 raise ZeroDivisionError("never thought of")
 
             monkeypatch.setattr("waypost.node.network.network.Network.data_received", bug)

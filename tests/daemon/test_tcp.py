@@ -13,10 +13,11 @@ import pytest
 from tests.daemon.recording import Recorder, facts, loops, run, soon, until
 from waypost.daemon import tcp as module
 from waypost.daemon.guard import Guard
+from waypost.daemon.pump import Pump
 from waypost.daemon.sockets import listening_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
-from waypost.limits import MAX_UNWRITTEN_BYTES
-from waypost.node.effects import Close, Connect, Write
+from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_UNWRITTEN_BYTES
+from waypost.node.effects import Close, Connect, HoldReading, Write
 
 pytestmark = pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
 
@@ -53,6 +54,7 @@ class Peer:
 class Rig:
     recorder: Recorder
     tcp: TcpConnections
+    pump: Pump
     port: int
     unwritten: list[int]
     peers: list[Peer]
@@ -69,18 +71,19 @@ async def rig(*, per_peer: int = 9, refusals: int = 60, source: str = "", timeou
     recorder = Recorder()
     unwritten = [0]
     told = facts(recorder)
+    pump = Pump(lambda: unwritten[0])
     tcp = TcpConnections(
         recorder,
         told,
         TcpSettings(source, timeout),
         guard=Guard(99, per_peer, refusals),
         log=recorder.log,
-        unwritten_bytes=lambda: unwritten[0],
+        pump=pump,
     )
     (bound,) = listening_sockets("127.0.0.1", 0)
     server = await asyncio.get_running_loop().create_server(partial(tcp.accepting, told), sock=bound)
     try:
-        here = Rig(recorder, tcp, bound.getsockname()[1], unwritten, [])
+        here = Rig(recorder, tcp, pump, bound.getsockname()[1], unwritten, [])
         yield here
     finally:
         for peer in here.peers:
@@ -312,10 +315,10 @@ def test_while_much_waits_for_the_disk_nothing_more_is_read(loop: Any) -> None:
             here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
             total = 0x200_0000
             sending = asyncio.create_task(peer.send(b"x" * total))
-            await until(lambda: 101 in here.recorder.data)
-            await asyncio.sleep(0.1)
-            assert len(here.recorder.data[101]) < 0x10_0000
+            await until(lambda: 101 in here.recorder.paused)
+            assert 101 not in here.recorder.data
             here.unwritten[0] = 0
+            here.pump.written()
             await soon(sending)
             await until(lambda: len(here.recorder.data[101]) == total)
 
@@ -330,5 +333,92 @@ def test_packets_do_not_wait_for_more(loop: Any) -> None:
             transport = here.tcp._by_number[101]._transport
             with socket.fromfd(transport.get_extra_info("socket").fileno(), socket.AF_INET, socket.SOCK_STREAM) as own:
                 assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+    run(loop, work)
+
+
+def test_connections_take_turns_and_nobody_gets_a_second_one_first(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            flood = [await here.peer() for _ in range(3)]
+            for peer in flood:
+                await peer.send(b"x" * 1000)
+            honest = await here.peer()
+            await honest.send(b"one more")
+            await until(lambda: len(here.recorder.paused) == 4)
+            assert here.recorder.turns == []
+            here.unwritten[0] = 0
+            here.pump.written()
+            await until(lambda: here.recorder.data.get(104) == bytearray(b"one more"))
+            before = here.recorder.turns[: here.recorder.turns.index((104, 8))]
+            # One budget of each of the others.
+            assert sorted(before) == [(101, 64), (102, 64), (103, 64)]
+            await until(lambda: sum(map(len, here.recorder.data.values())) == 3008)
+            assert here.pump.kept == 0
+            await until(lambda: not here.recorder.paused)
+
+    run(loop, work)
+
+
+def test_a_connection_that_waits_alone_has_the_whole_turn(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            peer = await here.peer()
+            await peer.send(b"x" * 1000)
+            await until(lambda: here.recorder.turns == [(101, 1000)])
+
+    run(loop, work)
+
+
+def test_what_is_held_has_no_turn_until_it_may_go_on(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            held, other = await here.peer(), await here.peer()
+            await until(lambda: here.recorder.last == 102)
+            here.recorder.held.add(101)
+            await held.send(b"x" * 10)
+            await until(lambda: (101, 0) in here.recorder.turns)
+            here.tcp.hold(HoldReading(101, is_held=True))
+            await held.send(b"y" * 10)
+            await other.send(b"z" * 10)
+            await until(lambda: here.recorder.data.get(102) == bytearray(b"z" * 10))
+            assert [turn for turn in here.recorder.turns if turn[0] == 101] == [(101, 0)]
+            here.recorder.held.clear()
+            here.tcp.hold(HoldReading(101, is_held=False))
+            await until(lambda: here.recorder.data.get(101) == bytearray(b"x" * 10 + b"y" * 10))
+
+    run(loop, work)
+
+
+def test_what_came_before_the_end_is_told_before_the_end(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            peer = await here.peer()
+            await here.recorder.hears(("accept", "127.0.0.1"))
+            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            await peer.send(b"x" * 100)
+            await until(lambda: 101 in here.recorder.paused)
+            here.tcp._by_number[101]._transport.abort()
+            await until(lambda: not here.tcp._all)
+            assert ("connection_lost", 101) not in here.recorder.told
+            here.unwritten[0] = 0
+            here.pump.written()
+            await here.recorder.hears(("connection_lost", 101))
+            assert here.recorder.data[101] == b"x" * 100
+
+    run(loop, work)
+
+
+def test_little_is_read_at_a_time_while_much_waits(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            await here.peer()
+            await here.recorder.hears(("accept", "127.0.0.1"))
+            connection = here.tcp._by_number[101]
+            assert len(connection.get_buffer(-1)) == MAX_TURN_BYTES
+            here.pump.kept = MAX_KEPT_BYTES
+            assert len(connection.get_buffer(-1)) == MAX_KEPT_PIECE
+            here.pump.kept = 0
 
     run(loop, work)

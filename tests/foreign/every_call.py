@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from tests.foreign.site import INTERFACES, LONG_BODY, Ask, Faulted, OurClient, Site
-from waypost.guid import parse_guid
+from waypost.guid import NULL_GUID, parse_guid
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm, qmcomm
 from waypost.remote.interfaces import remote_read as table
@@ -197,23 +197,22 @@ def _moving(site: Site, ask: Watched) -> None:
 
 
 def _transactions(ask: Watched) -> None:
-    """MS-MQRR 3.1.4.12 to 3.1.4.15. The transaction stays, and nothing in it."""
+    """MS-MQRR 3.1.4.12 to 3.1.4.15. A daemon has no coordinator, so what is received is in no transaction."""
     ledger = open_queue(ask, "ledger")
     identifier = ledger.uuid
-    for token, expected in (
-        (b"of another coordinator", HResult.MQ_ERROR_TRANSACTION_IMPORT),
-        (local_token(identifier), HResult.MQ_OK),
-    ):
+    for token in (b"of another coordinator", local_token(identifier)):
         enlist = table.QMEnlistRemoteTransactionRequest(identifier, token, queue_format("ledger"))
-        assert ask(REMOTE_READ, 12, enlist).hresult == expected
+        assert ask(REMOTE_READ, 12, enlist).hresult == HResult.MQ_ERROR_DTC_CONNECT
     values = (ledger, 0, 0, ReceiveAction.MQ_ACTION_RECEIVE, 0, 5, WHOLE, WHOLE)
-    received = ask(REMOTE_READ, 13, table.StartTransactionalReceiveRequest(*values, identifier))
+    refused = ask(REMOTE_READ, 13, table.StartTransactionalReceiveRequest(*values, identifier))
+    assert refused.hresult == HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+    received = ask(REMOTE_READ, 13, table.StartTransactionalReceiveRequest(*values, NULL_GUID))
     assert received.hresult == HResult.MQ_OK
     priority_of_transactions = 7
     lookup_id = priority_of_transactions << 56 | received.sequence_id
     for user_class in (0, 0xC004):
         reject = table.SetUserAcknowledgementClassRequest(ledger, lookup_id, user_class)
-        assert ask(REMOTE_READ, 14, reject).hresult == HResult.MQ_OK
+        assert ask(REMOTE_READ, 14, reject).hresult == HResult.MQ_ERROR_TRANSACTION_USAGE
     for expected in (HResult.MQ_OK, HResult.MQ_ERROR_INVALID_HANDLE):
         assert ask(REMOTE_READ, 15, table.EndTransactionalReceiveRequest(ledger, NACK, 5)).hresult == expected
     assert ask(REMOTE_READ, 3, table.CloseQueueRequest(ledger)).hresult == HResult.MQ_OK

@@ -39,11 +39,12 @@ def connect(host: Site, level: AuthLevel = AuthLevel.NONE, group: int = 0) -> Im
 
 
 @pytest.mark.spec(
-    "MQRR-1.7-01", "MQRR-1.7-02", "MQRR-2.1-02", "MQRR-2.1-03", "MQQP-1.7-01", "MQQP-2.1-03", "MQQP-2.1-04"
+    *("MQRR-1.7-01", "MQRR-1.7-02", "MQRR-2.1-02", "MQRR-2.1-03"),
+    *("MQQP-1.7-01", "MQQP-2.1-03", "MQQP-2.1-04", "MQQP-3.1.4-02"),
 )
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_call_agrees_with_our_own_client(host: Site, ours: list[tuple[str, Any]], level: AuthLevel) -> None:
-    """Of 1.7-02 this is NTLM; Kerberos is in tests/client/test_rpc_kerberos.py."""
+    """Of 1.7-02 this is NTLM; Kerberos is in tests/client/test_rpc_kerberos.py. impacket has opnums of its own."""
     with host.asking(lambda interface: ImpacketClient(host.endpoint(interface), interface, level)) as ask:
         assert everything(host, ask) == ours
 
@@ -56,7 +57,7 @@ def test_a_message_of_4_mb_comes_in_fragments(host: Site, level: AuthLevel) -> N
     assert RemotePacket.decode(join_sections(reply.sections)).message().properties.message_body == LONG_BODY
 
 
-@pytest.mark.spec("MQRR-2.2.4.1-01")
+@pytest.mark.spec("MQRR-2.2.4.1-01", "MQRR-3.1.4.7-35")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_read_is_cancelled_over_another_connection_of_the_association(host: Site, level: AuthLevel) -> None:
     with connect(host, level) as client, connect(host, level, client.group) as other, connect(host, level) as stranger:

@@ -53,7 +53,8 @@ async def test_a_queue_is_planned_and_read(api: Api) -> None:
     assert queue["last"] == queue["stable"] == queue["committed"] == 5
     assert abs(queue["oldest"] - time.time()) < 60
     plan = (await api.post(f"{ORDERS}/plan", {"parts": 2})).json()
-    assert plan == {"epoch": queue["epoch"], "bounds": [0, 2, 5], "counts": [2, 3]}
+    ends = {"bounds": [0, 2, 5], "counts": [2, 3], "held_by": "", "behind": 0}
+    assert plan == {"epoch": queue["epoch"], **ends}
     for after, up_to, expected in ((0, 2, ["0", "1"]), (2, 5, ["2", "3", "4"])):
         data = {"after": after, "up_to": up_to, "epoch": plan["epoch"]}
         response = await api.post(f"{ORDERS}/read", data)

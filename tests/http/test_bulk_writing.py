@@ -9,7 +9,7 @@ import pytest
 from tests.http.server import Api, served
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.frame import MEDIA_TYPE, Frame
-from waypost.client.bulk.schema import REMEMBERED_BATCHES, NewClaim, ReadClaim, StagedMessages
+from waypost.client.bulk.schema import REMEMBERED_BATCHES, NewClaim, PlanRange, ReadClaim, Stage, StagedMessages
 from waypost.client.remote.schema import MessageProperties
 from waypost.core.stored_message import stored_message
 from waypost.errors import TransactionSequence
@@ -204,3 +204,92 @@ async def test_a_client_claims_stages_and_commits_by_the_thousand(api: Api) -> N
 
     await asyncio.to_thread(work)
     assert (await ledger.info()).message_count == 5000
+
+
+RUN, OTHER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+
+
+async def committed(api: Api, of: dict[str, Any], status: int = 200) -> Any:
+    """Stage a message for a batch, if that is not committed, and commit it."""
+    staged = await ask(api, "/api/bulk/stages", stage(b"1") | of)
+    stages = [staged["stage"]] if staged["stage"] else []
+    return await ask(api, "/api/bulk/commits", {"query": "q", "batch": 0, "stages": stages} | of, status)
+
+
+@served()
+async def test_a_commit_into_a_queue_that_was_created_again_is_refused(api: Api) -> None:
+    await api.manager.create_queue("ledger", transactional=True)
+    staged = await ask(api, "/api/bulk/stages", stage(b"1"))
+    await api.manager.delete_queue("ledger")
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    commit = {"query": "q", "batch": 0, "stages": [staged["stage"]]}
+    response = await api.post("/api/bulk/commits", commit)
+    assert response.status_code >= 400
+    assert response.json()["error"] == "QueueDeleted"
+    assert "ledger was deleted, or deleted and created again, after messages were staged" in response.json()["message"]
+    assert (await api.get("/api/bulk/commits?query=q")).json() == {"batches": []}
+    assert (await ledger.info()).message_count == 0
+
+
+@served()
+async def test_each_destination_has_commits_of_its_own(api: Api) -> None:
+    for name in ("ledger", "books"):
+        await api.manager.create_queue(name, transactional=True)
+    for to in ("ledger", "books", ""):
+        assert await committed(api, {"destination": to, "run": RUN}) == {"count": 1, "is_repeated": False}
+    staged = await ask(api, "/api/bulk/stages", stage(b"1") | {"destination": "private$\\LEDGER", "run": OTHER})
+    assert staged == {"stage": "", "count": 0, "is_committed": True}
+    assert await committed(api, {"destination": "books", "run": OTHER}) == {"count": 0, "is_repeated": True}
+    assert (await api.manager.queue("ledger").info()).message_count == 3
+
+
+@served()
+async def test_all_that_a_run_has_staged_for_a_batch_is_dropped(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    of = {"destination": "ledger", "run": RUN}
+    await ask(api, "/api/bulk/stages", stage(b"1") | of)
+    await ask(api, "/api/bulk/stages", stage(b"2") | of | {"run": OTHER})
+    await ask(api, "/api/bulk/stages/drop", {"batch": {"query": "q", "batch": 0} | of}, 204)
+    assert (await ledger.info()).message_count == 1
+
+
+@served()
+async def test_a_second_write_is_a_conflict_that_names_the_txn_id(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    of = {"destination": "ledger", "run": RUN}
+    await committed(api, of)
+    for again in (of, {"destination": "ledger"}):
+        problem = await ask(api, "/api/bulk/stages", stage(b"1") | again, 409)
+        assert problem["error"] == "TransactionSequence"
+        assert "a second write under its name" in problem["message"]
+        assert "txnId" in problem["message"]
+        problem = await ask(api, "/api/bulk/commits", {"query": "q", "batch": 0, "stages": [OTHER]} | again, 409)
+        assert "txnId" in problem["message"]
+    assert (await ask(api, "/api/bulk/stages", stage(b"1") | {"run": "x"}, 400))["error"] == "InvalidParameter"
+    assert (await ledger.info()).message_count == 1
+
+
+@served(HttpSettings())
+async def test_a_client_is_told_what_is_committed_and_what_hides_messages(api: Api) -> None:
+    await api.manager.create_queue("ledger", transactional=True)
+
+    def work() -> None:
+        with BulkClient(f"http://127.0.0.1:{api.port}") as client:
+            group = StagedMessages(queue="ledger", like=MessageProperties(), bodies=[b"1", b"2"])
+            orphan = client.stage("q", 0, [group], destination="ledger", run=RUN)
+            client.commit("other", 0, [client.stage("other", 0, [group])])
+            queue, plan = client.queue("ledger"), client.plan("ledger", PlanRange())
+            assert (queue.count, queue.behind, plan.behind, plan.counts) == (4, 2, 2, [])
+            words = f"messages that are staged for batch 0 of the query q to {queue.path.lower()} and not committed"
+            assert queue.held_by == plan.held_by == words
+            stage = client.stage("q", 0, [group], destination="ledger", run=RUN)
+            assert client.commit("q", 0, [stage], destination="ledger", run=RUN).count == 2
+            assert client.plan("ledger", PlanRange()).counts == [4]
+            with pytest.raises(TransactionSequence, match="txnId"):
+                client.commit("q", 0, [orphan], destination="ledger", run=RUN)
+            assert client.stage("q", 0, [group], destination="ledger", run=OTHER) == ""
+            wish = Stage(query="q", batch=0, groups=[group], destination="ledger", run=OTHER)
+            assert client.staged(wish).is_committed
+            assert client.commit("q", 0, [""], destination="ledger", run=OTHER).is_repeated
+
+    await asyncio.to_thread(work)

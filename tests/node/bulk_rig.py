@@ -1,16 +1,19 @@
 """A node with a transactional queue `ledger` beside `orders`, and the words for claims and stages."""
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from tests.node.rig import Rig, direct, letter
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
 from waypost.core.stored_message import stored_message
+from waypost.guid import NULL_GUID
 from waypost.node.bulk import Rows, Target
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.claims import Claimed, Held, NewClaim
-from waypost.node.stages import Committed, Group
+from waypost.node.commits import BY_COLUMN
+from waypost.node.stages import Batch, Committed, Group, Staged
+from waypost.wire.format_names import FormatName
 
 LEASE = 100.0
 
@@ -60,28 +63,30 @@ class BulkRig(Rig):
 
     # Stages.
 
-    def stage_request(self, *groups: Group, batch: int = 0, query: str = "q", lease_s: float = LEASE) -> int:
+    def stage_request(self, *groups: Group, lease_s: float = LEASE, **batch: Any) -> int:
         call = self.call()
-        self.writing.stage(call, (query, batch), groups, lease_s)
+        self.writing.stage(call, batch_of(**batch), groups, lease_s)
         return call.request
 
-    def stage(self, *labels: str, name: str = "ledger", batch: int = 0, query: str = "q") -> bytes:
-        """The GUID of a stage with these messages."""
-        request = self.stage_request(group(*labels, name=name), batch=batch, query=query)
-        return cast("bytes", self.done(request))
+    def stage(self, *labels: str, name: str = "ledger", **batch: Any) -> bytes:
+        """The GUID of a stage with these messages; nothing if the batch is committed."""
+        return self.staged(group(*labels, name=name), **batch).stage
+
+    def staged(self, *groups: Group, **batch: Any) -> Staged:
+        return cast("Staged", self.done(self.stage_request(*groups, **batch)))
 
     def drop(self, *stages: bytes) -> None:
         call = self.call()
         self.writing.drop(call, stages)
         self.done(call.request)
 
-    def commit_request(self, *stages: bytes, batch: int = 0, query: str = "q") -> int:
+    def commit_request(self, *stages: bytes, **batch: Any) -> int:
         call = self.call()
-        self.writing.commit(call, (query, batch), stages)
+        self.writing.commit(call, batch_of(**batch), stages)
         return call.request
 
-    def commit_stages(self, *stages: bytes, batch: int = 0, query: str = "q") -> Committed:
-        return cast("Committed", self.done(self.commit_request(*stages, batch=batch, query=query)))
+    def commit_stages(self, *stages: bytes, **batch: Any) -> Committed:
+        return cast("Committed", self.done(self.commit_request(*stages, **batch)))
 
     def batches(self, query: str = "q") -> list[int]:
         call = self.call()
@@ -106,6 +111,13 @@ class BulkRig(Rig):
     def poison(self, name: str = "orders") -> list[str]:
         subqueue = self.queue(name).subqueues.get("poison")
         return [] if subqueue is None else self.labels(subqueue)
+
+
+def batch_of(
+    batch: int = 0, query: str = "q", to: FormatName | str | None = None, run: bytes = NULL_GUID
+) -> Batch:  # fmt: skip
+    """`to` is the short name of a queue, a format name, BY_COLUMN, or None."""
+    return Batch(query, batch, direct(to) if isinstance(to, str) and to != BY_COLUMN else to, run)
 
 
 def group(*labels: str, name: str = "ledger") -> Group:

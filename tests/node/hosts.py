@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tests.store.engines import MemoryEngine
 from waypost.clock import Now
+from waypost.core.management import DirectoryState, queue_snapshot
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import AccessType, OutgoingQueue, Queue, QueueAttributes, ShareMode
@@ -20,7 +21,18 @@ from waypost.core.serialization import packet_of
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.node.application import Application, Call, ReadOptions
-from waypost.node.effects import Close, Commit, Connect, Failure, Notice, Reply, Resolve, SendDatagram, Write
+from waypost.node.effects import (
+    Close,
+    Commit,
+    Connect,
+    Failure,
+    HoldReading,
+    Notice,
+    Reply,
+    Resolve,
+    SendDatagram,
+    Write,
+)
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
@@ -30,6 +42,7 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
+from waypost.wire.management import SourceInfo
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.path_names import PathName
 from waypost.wire.session_header import SessionHeader
@@ -92,6 +105,8 @@ class Host:
         self.answers: dict[int, object] = {}
         # The peer, and its number of the connection.
         self.connections: dict[int, tuple[Host | Peer, int]] = {}
+        # What came on connections that are not read from.
+        self.unread: dict[int, bytes] = {}
         self.disk_is_held = False
         # After these many batches more it crashes, before anybody hears of the last one.
         self.batches_to_live: int | None = None
@@ -158,6 +173,8 @@ class Host:
                     self.answers[request] = error
                 case Notice():
                     self.notices.append(effect)
+                case HoldReading(connection, is_held):
+                    self.hold_reading(connection, is_held=is_held)
                 case _:
                     self.net.carry(self, effect)
         if self.batches_to_live is not None:
@@ -169,6 +186,19 @@ class Host:
         for token in tokens:
             self.node.persisted(token, self.net.now)
         return bool(effects or tokens)
+
+    def hold_reading(self, connection: int, *, is_held: bool) -> None:
+        """Read nothing more from a connection; or read again, first what was not looked at."""
+        if is_held:
+            self.unread.setdefault(connection, b"")
+        elif connection in self.unread:
+            self.network.data_received(connection, self.unread.pop(connection), self.net.now)
+
+    def arrived(self, connection: int, data: bytes) -> None:
+        if connection in self.unread:
+            self.unread[connection] += data
+        else:
+            self.network.data_received(connection, data, self.net.now)
 
     # Operations.
 
@@ -278,6 +308,17 @@ class Host:
                 return []
             queue = self._find(queue)
         return [self.node.messages.get(queue.number, lookup_id) for lookup_id in queue.positions]
+
+    def source_info(self, name: str) -> list[SourceInfo]:
+        """What is known of the transactional messages that came for a queue."""
+        found = self.node.sequences.incoming.source_info(self.queue(name))
+        return queue_snapshot(self.queue(name), DirectoryState(), found).source_info
+
+    @property
+    def sources(self) -> list[bytes]:
+        """The queue managers whose sequences are kept."""
+        found, _ = self.node.sequences.incoming.page(b"")
+        return [source[:16] for (source, _), _ in found]
 
     def _find(self, name: str) -> Queue:
         if "=" in name:
@@ -465,6 +506,9 @@ class Peer:
 
     def ping_answered(self, _data: bytes, _now: Now) -> None: ...
 
+    def arrived(self, number: int, data: bytes) -> None:
+        self.data_received(number, data, self.net.now)
+
     def data_received(self, number: int, data: bytes, _now: Now) -> None:
         call = self._calls[number]
         for packet in map(decode_packet, call.splitter.feed(data)):
@@ -608,7 +652,7 @@ class Net:
                 peer = host.connections.get(number)
                 if peer is not None:
                     self._note(host, peer[0], number, data)
-                    peer[0].network.data_received(peer[1], data, self.now)
+                    peer[0].arrived(peer[1], data)
             case Close(number):
                 peer = host.connections.pop(number, None)
                 if peer is not None and peer[0].connections.pop(peer[1], None) is not None:

@@ -17,7 +17,9 @@ from waypost.wire.format_names import FormatName
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import QueueFormat
 
-SERVING = RemoteServing(RemoteSettings(min_auth_level=AuthLevel.NONE), RpcSettings(min_auth_level=AuthLevel.NONE))
+SERVING = RemoteServing(
+    RemoteSettings(min_auth_level=AuthLevel.NONE), RpcSettings(min_auth_level=AuthLevel.NONE), has_coordinator=True
+)
 
 
 class RemoteRig(Rig):

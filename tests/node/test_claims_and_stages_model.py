@@ -21,6 +21,7 @@ from waypost.node.bulk import Target
 End = Literal["answered", "written", "lost"]
 ENDS: st.SearchStrategy[End] = st.sampled_from(("answered", "answered", "written", "lost"))
 CLAIMS = st.sampled_from(("one", "two"))
+RUNS = st.sampled_from([b"\x11" * 16, b"\x22" * 16])
 BATCHES = st.integers(0, 2)
 MAX_ABORTS = 2
 
@@ -40,8 +41,9 @@ class ClaimsAndStages(RuleBasedStateMachine):
         self.rig = BulkRig()
         self.rig.ledger()
         self.last = 0
-        self.stages: dict[bytes, tuple[int, list[int]]] = {}
-        self.done: set[int] = set()
+        self.stages: dict[bytes, tuple[int, bytes, list[int]]] = {}
+        # The run that has committed a batch, and its stages.
+        self.done: dict[int, tuple[bytes, list[bytes]]] = {}
         self.waiting: set[int] = set()
         self.claims: dict[str, ClaimModel] = {}
         self.aborts: dict[int, int] = {}
@@ -61,27 +63,44 @@ class ClaimsAndStages(RuleBasedStateMachine):
         self.rig.settle()
         return end == "written"
 
-    @rule(batch=BATCHES, count=st.integers(0, 3), end=ENDS)
-    def stage(self, batch: int, count: int, end: End) -> None:
+    @rule(batch=BATCHES, run=RUNS, count=st.integers(0, 3), end=ENDS)
+    def stage(self, batch: int, run: bytes, count: int, end: End) -> None:
         before = set(self.rig.node.stages._stages)
         numbers = [self.last + 1 + number for number in range(count)]
         self.last += count
-        is_done = self.happen(lambda: self.rig.stage_request(group(*map(str, numbers)), batch=batch), end)
-        new = set(self.rig.node.stages._stages) - before
-        assert len(new) == is_done
-        for identifier in new:
-            self.stages[identifier] = batch, numbers
 
-    @rule(batch=BATCHES, end=ENDS)
-    def commit(self, batch: int, end: End) -> None:
-        chosen = [identifier for identifier, (of, _) in self.stages.items() if of == batch]
-        if not self.happen(lambda: self.rig.commit_request(*chosen, batch=batch), end):
+        def ask() -> None:
+            self.rig.stage_request(group(*map(str, numbers)), batch=batch, run=run)
+
+        if self.done.get(batch, (b"",))[0] == run:
+            with pytest.raises(TransactionSequence, match="second write"):
+                ask()
             return
-        for identifier in chosen:
-            _, numbers = self.stages.pop(identifier)
-            if batch not in self.done:
+        is_done = self.happen(ask, end)
+        new = set(self.rig.node.stages._stages) - before
+        assert len(new) == (is_done and batch not in self.done)
+        for identifier in new:
+            self.stages[identifier] = batch, run, numbers
+
+    @rule(batch=BATCHES, run=RUNS, end=ENDS)
+    def commit(self, batch: int, run: bytes, end: End) -> None:
+        """Of all that the run has staged for the batch. What other runs have goes with it."""
+        chosen = [identifier for identifier, (of, by, _) in self.stages.items() if (of, by) == (batch, run)]
+
+        def ask() -> None:
+            self.rig.commit_request(*chosen, batch=batch, run=run)
+
+        if batch in self.done and self.done[batch][0] == run and self.done[batch][1]:
+            with pytest.raises(TransactionSequence, match="second write"):
+                ask()
+            return
+        if not self.happen(ask, end):
+            return
+        for identifier in [each for each, (of, _, _) in self.stages.items() if of == batch]:
+            _, _, numbers = self.stages.pop(identifier)
+            if identifier in chosen:
                 self.waiting.update(numbers)
-        self.done.add(batch)
+        self.done.setdefault(batch, (run, chosen))
 
     @precondition(lambda self: self.stages)
     @rule(data=st.data(), end=ENDS)
@@ -150,14 +169,14 @@ class ClaimsAndStages(RuleBasedStateMachine):
         rig = self.rig
         assert rig.seen("ledger") == list(map(str, sorted(self.waiting)))
         assert rig.poison("ledger") == list(map(str, sorted(self.poison)))
-        staged = [number for _, numbers in self.stages.values() for number in numbers]
+        staged = [number for _, _, numbers in self.stages.values() for number in numbers]
         claimed = [number for claim in self.claims.values() for number in claim.part]
         held = sorted({*self.waiting, *staged, *claimed})
         assert rig.labels(rig.queue("ledger")) == list(map(str, held))
         assert len(held) == len(self.waiting) + len(staged) + len(claimed)
         assert not self.waiting & set(self.processed)
         assert len(self.processed) == len(set(self.processed))
-        assert set(rig.batches()) == self.done
+        assert set(rig.batches()) == self.done.keys()
 
 
 ClaimsAndStages.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

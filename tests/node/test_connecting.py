@@ -5,6 +5,7 @@ import pytest
 from tests.node.hosts import Host, Net, Peer, express
 from waypost.core.management import DirectoryState, queue_snapshot
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
+from waypost.daemon.config import Config
 from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.node.effects import Close, Connect, Notice, Resolve
@@ -420,6 +421,7 @@ def test_a_ping_for_what_has_expired_meanwhile_starts_no_timer(net: Net, peer: P
 
 @pytest.mark.spec("MQQB-2.2.1-07", "MQQB-3.1.5.3.1-02")
 def test_more_sessions_than_there_may_be_are_refused(net: Net, a: Host) -> None:
+    assert TransferSettings().max_sessions == Config().transfer.max_sessions == 0xFFFF_FFFF
     full = net.add("full", TransferSettings(max_sessions=1))
     full.create("q")
     q = r"DIRECT=OS:full\private$\q"

@@ -67,11 +67,12 @@ def test_the_version_of_the_queue_manager_is_empty() -> None:
     assert own(DirectoryRig()).queue_manager_version == ""
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.1-03")
+@pytest.mark.spec("MQDMPR-3.1.1.1-03", "MQMQ-2.3.2.19-01")
 def test_the_operating_system_is_a_foreign_one() -> None:
     for settings in (EMBEDDED, SETTINGS):
         rig = DirectoryRig(settings)
         assert own(rig).operating_system_type is OperatingSystem.MSMQ_OS_FOREIGN
+        assert int(own(rig).operating_system_type) == 0x100
         assert own(rig).operating_system_version == ""
     rig = DirectoryRig()
     rig.set(replace(own(rig), operating_system_version="Linux 6.1"), "operating_system_version")

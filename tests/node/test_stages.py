@@ -12,6 +12,7 @@ from waypost.core.stored_message import sequence_of
 from waypost.errors import (
     InsufficientResources,
     InvalidParameter,
+    QueueDeleted,
     Timeout,
     TransactionSequence,
     TransactionUsage,
@@ -20,7 +21,7 @@ from waypost.errors import (
 from waypost.node.application import Call, ReadOptions
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.explain import explain_message
-from waypost.node.stages import Committed, Group
+from waypost.node.stages import Batch, Committed, Group
 from waypost.store.port import Table
 from waypost.wire.format_names import FormatName
 from waypost.wire.user_message import UserMessage
@@ -53,9 +54,8 @@ def test_nobody_sees_what_is_staged_until_its_commit(rig: BulkRig) -> None:
 def test_messages_stand_in_the_order_of_their_groups_and_stages(rig: BulkRig) -> None:
     rig.create("books", transactional=True)
     groups = [alike([b"1", b"2"]), group("other", name="books"), group("own"), alike([b"3"])]
-    first = rig.done(rig.stage_request(*groups))
+    first = rig.staged(*groups).stage
     second = rig.stage("later")
-    assert isinstance(first, bytes)
     rig.commit_stages(second, first)
     assert [message.body for message in rig.contents(rig.queue("ledger"))] == [b"1", b"2", b"", b"3", b""]
     assert rig.labels(rig.queue("ledger")) == ["alike", "alike", "own", "alike", "later"]
@@ -63,8 +63,7 @@ def test_messages_stand_in_the_order_of_their_groups_and_stages(rig: BulkRig) ->
 
 
 def test_each_stage_is_a_transaction_with_its_first_and_last_message(rig: BulkRig) -> None:
-    first = rig.done(rig.stage_request(alike([b"1", b"2", b"3"])))
-    assert isinstance(first, bytes)
+    first = rig.staged(alike([b"1", b"2", b"3"])).stage
     second = rig.stage("x")
     rig.commit_stages(first, second)
     messages = rig.contents(rig.queue("ledger"))
@@ -86,14 +85,15 @@ def test_stages_of_a_batch_are_seen_in_one_moment(rig: BulkRig) -> None:
     assert rig.seen("ledger") == ["a", "b", "c"]
 
 
-def test_a_repeated_commit_changes_nothing_and_drops_what_was_staged_again(rig: BulkRig) -> None:
-    rig.commit_stages(rig.stage("a"))
-    again = rig.stage("a")
-    assert rig.commit_stages(again) == Committed(0, is_repeated=True)
-    assert rig.commit_stages(again) == Committed(0, is_repeated=True)
+def test_a_repeated_commit_changes_nothing(rig: BulkRig) -> None:
+    stage = rig.stage("a")
+    rig.commit_stages(stage)
+    assert rig.commit_stages(stage) == Committed(0, is_repeated=True)
+    assert rig.commit_stages(stage, stage) == Committed(0, is_repeated=True)
     assert rig.labels(rig.queue("ledger")) == ["a"]
     other = rig.stage("b", batch=1)
-    assert rig.commit_stages(other, batch=0).is_repeated
+    with pytest.raises(TransactionSequence, match="txnId"):
+        rig.commit_stages(other, batch=0)
     assert rig.commit_stages(other, batch=1).count == 1
 
 
@@ -105,6 +105,7 @@ def test_batches_of_a_query_are_remembered_over_a_restart_for_long_enough(rig: B
     rig.stop()
     assert rig.batches() == list(range(72, 200))
     assert rig.commit_stages(batch=199).is_repeated
+    assert rig.commit_stages(batch=199, to="ledger").is_repeated
     with pytest.raises(TransactionSequence, match="whether batch 3 of the query q was committed is not known any more"):
         rig.commit_stages(batch=3)
 
@@ -119,7 +120,7 @@ def test_a_commit_of_what_is_not_there_makes_nothing_seen(rig: BulkRig) -> None:
     stage, other = rig.stage("a"), rig.stage("b", batch=7)
     with pytest.raises(TransactionSequence, match=r"the stage .* is gone: it was dropped, or not committed in time"):
         rig.commit_stages(stage, b"\x55" * 16)
-    with pytest.raises(TransactionSequence, match="is one of batch 7 of the query q, not of batch 0 of q"):
+    with pytest.raises(TransactionSequence, match="is one of batch 7 of the query q, not of batch 0 of the query q"):
         rig.commit_stages(stage, other)
     assert rig.seen("ledger") == []
     assert rig.batches() == []
@@ -179,8 +180,7 @@ def test_what_asks_for_an_acknowledgment_gets_it_at_the_commit(rig: BulkRig) -> 
         acknowledgements_requested=Acknowledgements.ACK_POS_ARRIVAL,
         administration_queue_format_name=direct("admin"),
     )
-    stage = rig.done(rig.stage_request(Group(direct("ledger"), asks, [b"1", b"2"])))
-    assert isinstance(stage, bytes)
+    stage = rig.staged(Group(direct("ledger"), asks, [b"1", b"2"])).stage
     rig.stop()
     assert rig.labels(rig.queue("admin")) == []
     rig.commit_stages(stage)
@@ -262,26 +262,54 @@ def test_a_purge_takes_nothing_of_what_is_staged(rig: BulkRig) -> None:
     assert rig.seen("ledger") == ["a"]
 
 
-def test_a_queue_that_is_deleted_takes_what_is_staged_along(rig: BulkRig) -> None:
-    rig.create("books", transactional=True)
-    stage = rig.done(rig.stage_request(group("a"), group("b", name="books")))
-    assert isinstance(stage, bytes)
+def delete(rig: BulkRig, name: str) -> None:
     call = rig.call()
-    rig.application.delete_queue(call, rig.queue("ledger"))
+    rig.application.delete_queue(call, rig.queue(name))
     while not rig.is_answered(call.request):
         rig.advance(0)
-    rig.stop()
-    assert rig.commit_stages(stage).count == 1
-    assert rig.seen("books") == ["b"]
-    dropped = rig.stage("c", name="books", batch=1)
-    rig.application.delete_queue(rig.call(), rig.queue("books"))
     rig.settle()
-    rig.drop(dropped)
+
+
+@pytest.mark.parametrize("is_created_again", [False, True])
+@pytest.mark.parametrize("is_started_again", [False, True])
+def test_a_commit_into_a_queue_that_was_deleted_is_refused_whole(
+    rig: BulkRig, *, is_created_again: bool, is_started_again: bool
+) -> None:
+    rig.create("books", transactional=True)
+    first = rig.staged(group("a"), group("b", name="books")).stage
+    delete(rig, "ledger")
+    if is_created_again:
+        rig.ledger()
+    second = rig.stage("c", name="books")
+    if is_started_again:
+        rig.stop()
+    what = "a queue" if is_started_again else r"host\\private\$\\ledger"
+    with pytest.raises(
+        QueueDeleted, match=rf"{what} was deleted, or deleted and created again, .*batch 0 of the query q"
+    ):
+        rig.commit_stages(first, second)
+    assert rig.seen("books") == []
+    assert rig.batches() == []
+    # The batch is written again, and what is left of the first time goes with its commit.
+    if not is_created_again:
+        rig.ledger()
+    assert rig.commit_stages(rig.staged(group("a"), group("b", name="books")).stage).count == 2
+    assert rig.labels(rig.queue("books")) == ["b"]
+    assert rig.labels(rig.queue("ledger")) == ["a"]
+
+
+def test_a_stage_is_dropped_after_its_queue(rig: BulkRig) -> None:
+    stage = rig.stage("a", to="ledger")
+    delete(rig, "ledger")
+    rig.stop()
+    with pytest.raises(QueueDeleted, match=r"host\\private\$\\ledger was deleted"):
+        rig.commit_stages(stage, to="ledger")
+    rig.drop(stage)
+    assert rig.store.scan(Table.BULK) == []
 
 
 def test_what_expires_while_it_is_staged_is_gone_at_the_commit(rig: BulkRig) -> None:
-    stage = rig.done(rig.stage_request(Group(direct("ledger"), letter("", time_to_be_received=10), [b"1"])))
-    assert isinstance(stage, bytes)
+    stage = rig.staged(Group(direct("ledger"), letter("", time_to_be_received=10), [b"1"])).stage
     rig.advance(20)
     rig.commit_stages(stage)
     assert rig.labels(rig.queue("ledger")) == []
@@ -347,14 +375,14 @@ def stage_at(host: Host, *labels: str, batch: int = 0) -> bytes:
     before = set(host.node.stages._stages)
     messages = [letter(label) for label in labels]
     groups = [Group(FormatName.parse(FAR), messages=messages)]
-    BulkWriting(host.node).stage(Call(next(CALLS), host.net.now), ("q", batch), groups, 1000.0)
+    BulkWriting(host.node).stage(Call(next(CALLS), host.net.now), Batch("q", batch), groups, 1000.0)
     host.net.settle()
     (stage,) = set(host.node.stages._stages) - before
     return stage
 
 
 def commit_at(host: Host, *stages: bytes, batch: int = 0) -> None:
-    BulkWriting(host.node).commit(Call(next(CALLS), host.net.now), ("q", batch), stages)
+    BulkWriting(host.node).commit(Call(next(CALLS), host.net.now), Batch("q", batch), stages)
     host.net.settle()
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.node.hosts import Host, Net, Peer, express, letter
 from waypost.core.message import Message
 from waypost.core.message_values import Acknowledgements
+from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
 from waypost.wire.property_values import QueuePrivacy
@@ -416,3 +417,20 @@ def test_a_status_queue_that_an_application_names_is_ignored(net: Net, a: Host, 
     b.receive("t")
     net.advance(2)
     assert a.bodies("admin") == []
+
+
+@pytest.mark.spec("MQMQ-2.2.19.1-12")
+def test_order_acks_and_final_acks_have_all_the_time_there_is(net: Net, a: Host, b: Host) -> None:
+    a.send_all(T, letter("m", **JP))
+    net.advance(2)
+    net.part(a, b)
+    b.receive("t")
+    # Longer than the time that a message has without saying so, which is four days.
+    net.advance(30 * 86_400)
+    net.join()
+    # Nobody has dialled for weeks: they wait for the next session.
+    a.send_all(T, letter("next"))
+    net.advance(6000)
+    for acks in (net.packets(OrderAck, "b", "a"), net.packets(FinalAck, "b", "a")):
+        assert {ack.message.base.time_to_reach_queue for ack in acks} == {INFINITE}
+    assert a.bodies(";journal") == ["m"]

@@ -90,7 +90,7 @@ def test_who_may_write_counts_before_the_place_in_the_sequence(net: Net, a: Host
     # Neither out of order nor too late: that is not looked at.
     peer.send(peer.message(name, "m", tx=(5, 2, 1), **late(net)), peer.message(name, "m", tx=(5, 1, 0)))
     net.advance(1)
-    assert (classes(peer), told(peer), a.node.sequences.incoming) == ([0x8004, 0x8004], [], {})
+    assert (classes(peer), told(peer), a.sources) == ([0x8004, 0x8004], [], [])
     a.queue("xact").attributes.security = a.queue("t").attributes.security
     peer.send(peer.message(name, "m", tx=(5, 1, 0)))
     assert a.bodies("xact") == ["m"]
@@ -106,7 +106,7 @@ def test_the_place_in_the_sequence_counts_before_the_insertion(net: Net, a: Host
     expected = 0x8002 if reason == "too late" else 0x8003
     # Out of order it is not even tried.
     peer.send(peer.message(name, "no", tx=(5, 2, 1), **bad))
-    assert (classes(peer), a.node.sequences.incoming) == ([], {})
+    assert (classes(peer), a.sources) == ([], [])
     peer.send(peer.message(name, "no", tx=(5, 1, 0), **bad))
     net.advance(1)
     assert (a.bodies("small"), classes(peer), told(peer)) == ([], [expected], [1])

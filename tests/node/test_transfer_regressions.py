@@ -297,24 +297,32 @@ def test_made_up_guids_leave_nothing_behind_if_nothing_of_them_was_accepted(net:
         peer.send(peer.message(T, "m", tx=(1, 5, 4)))
     peer.hang_up()
     assert b.next_deadline() is None
-    kept = (b.node.sequences.incoming, b.network._arrivals._origins, b.node.manager.collection.outgoing)
-    assert kept == ({}, {}, {})
-    assert b.queue("t").incoming_transactional_transfer_info == {}
+    assert (b.sources, b.node.sequences.incoming.in_memory, b.source_info("t")) == ([], 0, [])
+    assert (len(b.network.arrivals._order_acking), b.node.manager.collection.outgoing) == (0, {})
 
 
-def test_of_many_made_up_guids_the_last_sequences_are_kept(
+def test_of_many_made_up_guids_all_sequences_are_kept_and_few_are_in_memory(
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("waypost.node.sequences.MAX_INCOMING_SEQUENCES", 10)
-    peer.connect(b)
-    for _ in made_up(peer, 30):
-        peer.send(peer.message(T, "m", tx=(1, 1, 0)))
-        net.advance(1)
-    assert len(b.node.sequences.incoming) == 10
-    assert len(b.queue("t").incoming_transactional_transfer_info) == 10
-    kept = {number.to_bytes(16, "little") for number in range(21, 31)}
+    monkeypatch.setattr("waypost.node.incoming.MAX_CACHED_SEQUENCES", 10)
     b.crash_and_start()
-    assert {source[:16] for source, _ in b.node.sequences.incoming} == kept
+    peer.connect(b)
+    packets = []
+    for _ in made_up(peer, 30):
+        packets.append(peer.message(T, "m", tx=(1, 1, 0)))
+        peer.send(packets[-1])
+        net.advance(1)
+    assert len(b.source_info("t")) == 30
+    assert b.node.sequences.incoming.in_memory == 10
+    b.crash_and_start()
+    assert b.node.sequences.incoming.in_memory == 0
+    peer.connect(b)
+    # None of them is taken a second time, and each goes on.
+    peer.send(*packets)
+    assert len(b.bodies("t")) == 30
+    for _ in made_up(peer, 30):
+        peer.send(peer.message(T, "n", tx=(1, 2, 1)))
+    assert len(b.bodies("t")) == 60
 
 
 def test_names_that_nobody_has_make_few_outgoing_queues(

@@ -139,7 +139,7 @@ def test_the_transaction_header_goes_on_as_it_is_and_no_sequence_is_touched(way:
         _without_hops(packet.encode()) for packet in (*packets, packets[0])
     ]
     assert way.peer.of(OrderAck) == []
-    assert way.b.node.sequences.incoming == {}
+    assert way.b.sources == []
     queue = way.b.outgoing(way.beyond)
     assert way.b.node.sequences.outgoing_of(queue).next_number == 1
     # A message of its own in the same queue starts the sequence.

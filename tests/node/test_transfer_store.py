@@ -10,8 +10,14 @@ from waypost.clock import Now
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.guid import NULL_GUID
 from waypost.node import queue_store, transfer_store
+from waypost.node.incoming import Incoming
+from waypost.node.stored_messages import StoredMessages
+from waypost.store import keys
 from waypost.store.port import Batch, Table
+from waypost.store.records import SequenceRecord
 from waypost.transfer.duplicates import MessageHistory
+from waypost.transfer.incoming import IncomingSequences, Verdict
+from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.path_names import PathName
@@ -41,12 +47,17 @@ def identifier(ordinal: int) -> bytes:
     return MessageIdentifier(SOURCE, ordinal).encode() + bytes(8)
 
 
+def read_incoming(engine: Engine) -> dict[SequenceKey, IncomingSequences]:
+    found, _ = Incoming(engine.store, StoredMessages(engine.store)).page(b"")
+    return dict(found)
+
+
 def blocks(engine: Engine) -> int:
     return len(engine.store.keys(Table.DUPLICATES, limit=1000))
 
 
 def test_an_empty_store_has_nothing(engine: Engine) -> None:
-    assert transfer_store.read_sequences(engine.store) == ({}, {})
+    assert transfer_store.read_outgoing(engine.store) == {}
     assert transfer_store.last_time_stamp(engine.store) == 0
     history = MessageHistory(10, PERIOD)
     transfer_store.restore_history(engine.store, history, NOW)
@@ -60,29 +71,38 @@ def test_an_outgoing_sequence_goes_on_where_it_stopped(engine: Engine) -> None:
     transfer_store.write_outgoing(batch, 7, sequence)
     transfer_store.write_outgoing(batch, 1 << 40, OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST))
     commit(engine, batch)
-    outgoing, incoming = transfer_store.read_sequences(engine.store)
+    outgoing = transfer_store.read_outgoing(engine.store)
     assert outgoing == {7: sequence, 1 << 40: OutgoingSequence(TxSequenceId(LARGEST, 1), LARGEST)}
     assert outgoing[7].number() == 3
-    assert incoming == {}
+    assert read_incoming(engine) == {}
 
 
 def test_an_accepted_message_is_a_duplicate_after_a_restart(engine: Engine) -> None:
     batch = Batch()
     first = TransactionHeader(0, TxSequenceId(1, LARGEST).value, 1, 0)
-    sequence = IncomingSequence()
-    assert sequence.accept(first, NOW.wall)
-    transfer_store.write_incoming(batch, (SOURCE, 7), sequence)
-    transfer_store.write_incoming(batch, (OTHER_SOURCE, 7), IncomingSequence(5, 6, LARGEST, LARGEST))
-    transfer_store.write_incoming(batch, (SOURCE, 8), IncomingSequence())
+    taken = IncomingSequences()
+    taken.take("10.0.0.1", first, NOW.wall)
+    many = IncomingSequences()
+    for number, address in enumerate(("10.0.0.1", "2001:db8:0:7::", "10.0.0.2")):
+        many.take(address, TransactionHeader(0, TxSequenceId(1, number).value, LARGEST - 1, 0), NOW.wall)
+        many.take(address, TransactionHeader(0, TxSequenceId(2, number + 9).value, 1, 0), NOW.wall)
+    transfer_store.write_incoming(batch, (SOURCE, 7), taken)
+    transfer_store.write_incoming(batch, (OTHER_SOURCE, 7), many)
+    transfer_store.write_incoming(batch, (SOURCE, 8), IncomingSequences(takes_any=True))
     commit(engine, batch)
-    outgoing, incoming = transfer_store.read_sequences(engine.store)
-    assert outgoing == {}
-    assert incoming == {
-        (SOURCE, 7): sequence,
-        (OTHER_SOURCE, 7): IncomingSequence(5, 6, LARGEST, LARGEST),
-        (SOURCE, 8): IncomingSequence(),
-    }
-    assert not incoming[SOURCE, 7].accept(first, NOW.wall)
+    assert transfer_store.read_outgoing(engine.store) == {}
+    incoming = read_incoming(engine)
+    assert incoming == {(SOURCE, 7): taken, (OTHER_SOURCE, 7): many, (SOURCE, 8): IncomingSequences(takes_any=True)}
+    assert incoming[SOURCE, 7].judge("10.0.0.1", first, NOW.wall) is Verdict.BEFORE
+
+
+def test_a_record_of_the_first_format_is_of_every_address(engine: Engine) -> None:
+    batch = Batch()
+    value = SequenceRecord(TxSequenceId(3, 70).value, 5, 2, 1_700_000_000).encode()
+    batch.put(Table.SEQUENCES, keys.incoming_sequence_key(7, SOURCE), value)
+    commit(engine, batch)
+    sequence = IncomingSequence(TxSequenceId(3, 70).value, 5, 2, 1_700_000_000)
+    assert read_incoming(engine) == {(SOURCE, 7): IncomingSequences.of_every_address(sequence)}
 
 
 def test_the_sequences_of_a_queue_go_with_it(engine: Engine) -> None:
@@ -90,13 +110,12 @@ def test_the_sequences_of_a_queue_go_with_it(engine: Engine) -> None:
     batch = Batch()
     for queue in (7, 8):
         transfer_store.write_outgoing(batch, queue, OutgoingSequence.first(1))
-        transfer_store.write_incoming(batch, (SOURCE, queue), IncomingSequence(1, 1))
-        transfer_store.write_incoming(batch, (b"\xff" * 16, queue), IncomingSequence(1, 1))
+        transfer_store.write_incoming(batch, (SOURCE, queue), IncomingSequences(takes_any=True))
+        transfer_store.write_incoming(batch, (b"\xff" * 16, queue), IncomingSequences(takes_any=True))
     queue_store.delete(batch, Queue(7, NULL_GUID, attributes, attributes.pathname))
     commit(engine, batch)
-    outgoing, incoming = transfer_store.read_sequences(engine.store)
-    assert set(outgoing) == {8}
-    assert set(incoming) == {(SOURCE, 8), (b"\xff" * 16, 8)}
+    assert set(transfer_store.read_outgoing(engine.store)) == {8}
+    assert set(read_incoming(engine)) == {(SOURCE, 8), (b"\xff" * 16, 8)}
 
 
 @pytest.mark.spec("MQQB-3.1.1.3.1-03")
@@ -109,7 +128,7 @@ def test_no_two_first_sequences_have_the_same_time_stamp_even_if_the_clock_goes_
         assert (sequence.sequence_id.ordinal, sequence.next_number) == (1, 1)
         time_stamps.append(sequence.sequence_id.time_stamp)
         commit(engine, batch)
-        assert transfer_store.read_sequences(engine.store)[0][queue] == sequence
+        assert transfer_store.read_outgoing(engine.store)[queue] == sequence
     assert time_stamps == [1_700_000_000, 1_700_000_001, 1_700_000_002, 1_800_000_000]
 
 

@@ -58,7 +58,7 @@ def eod(host: Host, name: str) -> EodState:
 
 
 def source_info(host: Host) -> SourceInfo:
-    (info,) = queue_snapshot(host.queue("t"), DirectoryState()).source_info
+    (info,) = host.source_info("t")
     return info
 
 
@@ -331,20 +331,20 @@ def test_a_queue_tells_who_sends_transactions_to_it_and_what_came_last(net: Net,
     peer.connect(a)
     peer.send(peer.message(HERE, "1", tx=(5, 1, 0)), peer.message(HERE, "2", tx=(5, 2, 1)))
     info = source_info(a)
-    assert FormatName.parse(info.format_name) == FormatName.parse(HERE)
+    assert FormatName.parse(info.format_name) == FormatName.parse(r"DIRECT=OS:a.example.org\private$\t")
     assert (info.sender_id, info.sequence_id, info.sequence_number) == (peer.guid, 5, 2)
-    assert queue_snapshot(a.queue("other"), DirectoryState()).source_info == []
+    assert a.source_info("other") == []
     peer.send(peer.message(HERE, "next", tx=(6, 1, 0)))
     assert (source_info(a).sequence_id, source_info(a).sequence_number) == (6, 1)
     second.connect(a)
     second.send(second.message(HERE, "1", tx=(5, 1, 0)))
-    infos = queue_snapshot(a.queue("t"), DirectoryState()).source_info
+    infos = a.source_info("t")
     assert [(info.sender_id, info.sequence_id) for info in infos] == [(peer.guid, 6), (second.guid, 5)]
 
 
 @pytest.mark.spec("MQQB-3.1.1.3.1-05")
 def test_what_was_accepted_before_a_crash_is_a_duplicate_after_it(net: Net, a: Host, peer: Peer) -> None:
-    assert a.node.sequences.incoming == {}
+    assert a.sources == []
     messages = [peer.message(HERE, str(number), tx=(5, number, number - 1)) for number in (1, 2)]
     peer.connect(a)
     peer.send(*messages)

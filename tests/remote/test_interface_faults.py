@@ -128,7 +128,6 @@ def test_opnum_1_is_never_sent_and_a_server_that_gets_it_goes_on() -> None:
     assert bench.recorder.reached == [(0, Empty())]
 
 
-@pytest.mark.spec("MQQP-3.1.4-02")
 def test_qm2qm_has_the_opnums_0_to_10_and_none_above() -> None:
     names = "StartReceive EndReceive OpenQueue CloseQueue CloseCursor CancelReceive PurgeQueue GetQMQMServerPort"
     names += " GetVersion StartReceive2 StartReceiveByLookupId"

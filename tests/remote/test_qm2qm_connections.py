@@ -183,7 +183,7 @@ def test_the_interface_is_bound_by_its_uuid_and_its_version(network: Network) ->
         assert isinstance(Line(network, other, 2116).ask(8, Empty()), InterfaceRefused)
 
 
-@pytest.mark.spec("MQQP-3.1.4-02", "MQQP-1.7-01")
+@pytest.mark.spec("MQQP-1.7-01")
 def test_there_are_eleven_methods(network: Network) -> None:
     names = [
         "StartReceive",

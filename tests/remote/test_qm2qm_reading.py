@@ -56,7 +56,7 @@ def reader(host: ReadHost) -> Reader:
     return Reader(host)
 
 
-@pytest.mark.spec("MQQP-4.1-01", "MQQP-3.1.4.1-18", "MQQP-3.1.4.2-03", "MQQP-2.2.2.1-04")
+@pytest.mark.spec("MQQP-4.1-01", "MQQP-3.1.4.2-03", "MQQP-2.2.2.1-04")
 @pytest.mark.parametrize("syntax", NdrSyntax)
 @BOTH
 def test_a_receive_is_a_start_and_an_acknowledgment(host: ReadHost, opnum: int, syntax: NdrSyntax) -> None:

@@ -68,7 +68,7 @@ def test_a_handle_allows_what_it_was_opened_for(host: Host, reader: Reader) -> N
     assert label(reader.read(in_ledger, tx=UOW)) == "b"
 
 
-@pytest.mark.spec("MQRR-2.1-05", "MQRR-3.1.4.11-07")
+@pytest.mark.spec("MQRR-3.1.4.11-07")
 def test_who_lacks_the_right_gets_no_handle(host: Host, reader: Reader) -> None:
     host.denied = {(ALICE.name, host.orders, access) for access in (AccessType.RECEIVE, AccessType.MOVE)}
     for answer in (reader.try_open(), reader.try_open("orders;late"), reader.try_open_for_move("orders;late")):

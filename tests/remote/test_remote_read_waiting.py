@@ -97,7 +97,7 @@ def test_a_call_that_waits_for_ever_does(host: Host, reader: Reader, handle: Con
     assert label(answer) == "a"
 
 
-@pytest.mark.spec("MQRR-3.1.4.8-01", "MQRR-3.1.4.8-02", "MQRR-3.1.4.7-42", "MQRR-2.2.4.1-01", "MQRR-3.1.4.7-35")
+@pytest.mark.spec("MQRR-3.1.4.8-01", "MQRR-3.1.4.8-02", "MQRR-3.1.4.7-42", "MQRR-2.2.4.1-01")
 @pytest.mark.parametrize("action", [0, PEEK_CURRENT])
 @pytest.mark.parametrize("tx", [None, NO_UOW])
 def test_a_call_that_waits_is_cancelled_by_its_number(

@@ -1,5 +1,6 @@
 """The bulk interface in the simulator: its worlds, what its clients can know, and what of it is compared."""
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -7,29 +8,30 @@ import pytest
 from waypost.hresult import HResult
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
-from waypost.node.stages import Committed
+from waypost.node.stages import Committed, Staged
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.swarm import draw
-from waypost.sim.bulk.words import At, Staging
+from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.client import Ask, Result
 from waypost.sim.history import History
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Known
-from waypost.sim.model.disk import BulkKey
+from waypost.sim.model.disk import BulkKey, Done, SavedBulk
 from waypost.sim.model.rows import Row, check_rows
 from waypost.sim.run import run_seed
 from waypost.sim.violation import Violation
 from waypost.sim.words import Draft, Drafts
 from waypost.store import keys
-from waypost.store.bulk_records import BatchesRecord
+from waypost.store.bulk_records import CommitRecord, CommitsRecord
 from waypost.store.memory import MemoryStore
-from waypost.store.port import Batch, Table
+from waypost.store.port import Batch as StoreBatch
+from waypost.store.port import Table
 from waypost.store.records import encode_head
 
 EPOCH = b"e" * 16
 STAGE, OTHER = b"s" * 16, b"t" * 16
-BATCH = ("query", 1)
+BATCH = Batch("query", 1, "q1", b"r" * 16)
 SEED = next(seed for seed in range(100) if draw(seed) is not None)
 
 
@@ -60,7 +62,7 @@ class Client:
         self.did("plan", At("q1"), Range(), 1, value=Plan(EPOCH, [0, up_to], [1]))
 
     def staged(self, stage: bytes, *uids: int) -> None:
-        self.did("stage", BATCH, staging(*uids), 1.0, value=stage)
+        self.did("stage", BATCH, staging(*uids), 1.0, value=Staged(stage, len(uids)))
 
     def committed(self, *stages: bytes, is_repeated: bool = False) -> None:
         self.did("commit_stages", BATCH, stages, value=Committed(1, is_repeated=is_repeated))
@@ -276,13 +278,50 @@ def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
             known.check_epoch(box, epoch)
 
 
-def test_the_store_has_the_batches_that_are_durable() -> None:
-    store, batch = MemoryStore(), Batch()
-    batch.put(Table.BULK, keys.batches_key("query"), BatchesRecord(5, [1, 2]).encode())
+def test_what_another_run_has_committed_is_committed() -> None:
+    client = Client()
+    with pytest.raises(Violation, match="nobody has committed it"):
+        client.staged(b"", 1)
+    client.staged(STAGE, 1)
+    client.crashed("commit_stages", BATCH, (STAGE,))
+    client.staged(b"", 2)
+    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
+        client.history.drained()
+
+
+def test_each_destination_has_batches_of_its_own() -> None:
+    client = Client()
+    client.staged(STAGE, 1)
+    client.committed(STAGE)
+    there = replace(BATCH, to="q2")
+    client.did("stage", there, staging(2), 1.0, value=Staged(OTHER, 1))
+    client.did("commit_stages", there, (OTHER,), value=Committed(1, is_repeated=False))
+    with pytest.raises(Violation, match=r"never received: the recoverable messages \[1, 2\]"):
+        client.history.drained()
+
+
+def test_a_batch_matches_one_without_a_destination() -> None:
+    assert BATCH.matches(replace(BATCH, to=None, run=b"s" * 16))
+    assert not BATCH.matches(replace(BATCH, to=""))
+    assert str(BATCH) == "query 1 to q1 by 7272"
+
+
+def test_the_store_has_the_commits_that_are_durable() -> None:
+    store, batch = MemoryStore(), StoreBatch()
+    record = CommitsRecord(5, r"sim\private$\q1")
+    record.add(CommitRecord(1, b"r" * 16, b"d" * 16, 7), 128)
+    batch.put(Table.BULK, keys.commits_key("query", record.destination), record.encode())
     store.submit(batch, 1)
     store.close()
-    check_bulk_table(store, {BulkKey(0, "query"): (1, 2)})
-    for due in ({}, {BulkKey(0, "query"): (1,)}, {BulkKey(0, "query"): (1, 2), BulkKey(0, "other"): (1,)}):
+    key, done = BulkKey(0, ("query", "q1")), Done(1, b"r" * 16, b"d" * 16, 7)
+    check_bulk_table(store, {key: (done,)})
+    wrong: list[dict[BulkKey, SavedBulk]] = [
+        {},
+        {key: (replace(done, run=bytes(16)),)},
+        {key: (done,), BulkKey(0, ("query", None)): (done,)},
+        {BulkKey(0, ("query", "q2")): (done,)},
+    ]
+    for due in wrong:
         with pytest.raises(Violation, match="is durable"):
             check_bulk_table(store, due)
 

@@ -4,7 +4,8 @@ import pytest
 
 from waypost.core.message import Message
 from waypost.sim.client import Ask, Result
-from waypost.sim.net.ledger import OUTGOING, Facts, Ledger, Put
+from waypost.sim.net.ledger import Facts, Ledger, Put
+from waypost.sim.net.roles import OUTGOING
 from waypost.sim.net.words import Kind, Letter, QueuePlan
 from waypost.sim.run import new_marks
 from waypost.sim.violation import Violation

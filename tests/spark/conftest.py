@@ -34,7 +34,8 @@ def spark(class_archive: Path | None, tmp_path_factory: pytest.TempPathFactory) 
     """With two cores. Its Python processes can import the tests."""
     place = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(HERE / "contract/discovered")]))
+        places = [str(ROOT), str(HERE / "contract/discovered"), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
         settings = {
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(place / "warehouse"),

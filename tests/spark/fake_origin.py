@@ -65,7 +65,7 @@ class FakeOrigin:
             stable=queue.stable,
             committed=max(queue.numbers, default=0),
             oldest=0,
-            held=0,
+            held=int(queue.unstable is not None),
             held_s=0.0,
         )
 
@@ -80,7 +80,10 @@ class FakeOrigin:
         parts = min(parts, len(found))
         edges = [len(found) * part // parts for part in range(parts + 1)] if parts else [0]
         bounds = [after, *(found[edge - 1] for edge in edges[1:])]
-        return PlannedRange(epoch=queue.epoch, bounds=bounds, counts=[b - a for a, b in pairwise(edges)])
+        behind = sum(number > end for number in queue.numbers) if up_to is None else 0
+        counts = [b - a for a, b in pairwise(edges)]
+        held_by = "a stage" if behind else ""
+        return PlannedRange(epoch=queue.epoch, bounds=bounds, counts=counts, held_by=held_by, behind=behind)
 
     def seq_at(self, name: str, time: datetime) -> int:
         return max((number for number in self._queue(name, "").numbers if number < time.timestamp()), default=0)

@@ -118,6 +118,22 @@ def test_nothing_is_read_at_or_behind_what_is_uncommitted(origin: FakeOrigin) ->
     assert rows(reader, end, next_of(reader, end)) == [3, 4, 5]
 
 
+@pytest.mark.parametrize("is_available_now", [False, True])
+def test_a_stream_that_ends_short_says_so_once(
+    origin: FakeOrigin, caplog: pytest.LogCaptureFixture, *, is_available_now: bool
+) -> None:
+    origin.arrive("orders", 5)
+    origin.held["orders"].unstable = 3
+    reader = started()
+    if is_available_now:
+        reader.prepareForTriggerAvailableNow()
+    end = next_of(reader, reader.initialOffset())
+    for _ in range(3):
+        end = next_of(reader, end)
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "waypost.spark"]
+    assert "the read of orders ends short, at 2: 3 messages behind it are held back by a stage" in said
+
+
 def test_latest_begins_behind_what_is_there_and_a_replay_of_the_first_batch_too(origin: FakeOrigin) -> None:
     origin.arrive("orders", 3)
     reader = started(startingOffsets="latest")

@@ -227,13 +227,18 @@ def test_no_queue_is_refused_with_the_ways_to_name_one() -> None:
         read_options({})
 
 
+RUN = "6f3c9a50-0000-4000-8000-0123456789ab"
+
+
 def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise() -> None:
     options = write_options({"queue": "orders", "checkpointLocation": "/tmp/x"})
     assert options.delivery == "exactly-once"
     assert options.transaction != write_options({"queue": "orders"}).transaction
-    named = write_options({"queue": "orders", "txnId": "import-7", "delivery": "at-least-once", "stageLease": "6h"})
+    given = {"queue": "orders", "txnId": "import-7", "runId": RUN, "delivery": "at-least-once", "stageLease": "6h"}
+    named = write_options(given)
     assert (options.lease_s, named.lease_s) == (3600, 6 * 3600)
     assert (named.transaction, named.delivery) == ("import-7", "at-least-once")
+    assert (options.run, named.run) == ("", RUN)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +248,7 @@ def test_writes_are_exactly_once_under_a_name_of_their_own_unless_told_otherwise
         ({"msmqHost": "win"}, "give the option server instead of msmqHost"),
         ({"queues": "a,b"}, "the option queues is for reading"),
         ({"queue": "a", "delivery": "maybe"}, "exactly-once, at-least-once"),
+        ({"queue": "a", "runId": "nightly"}, "the option runId is a GUID, .* not .nightly."),
     ],
 )
 def test_what_cannot_be_written_is_refused(given: dict[str, str], words: str) -> None:

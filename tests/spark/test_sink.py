@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -197,8 +198,9 @@ def test_a_batch_is_written_once_under_its_name_and_to_several_queues(spark: Spa
         "concat('n', id % 10) label",
         "id app_specific",
     )
-    for _ in range(2):
-        write(frame, daemon, txnId="import-1")
+    # Twice by one program that is started again.
+    for run in (uuid4(), uuid4()):
+        write(frame, daemon, txnId="import-1", runId=str(run))
     with daemon.connect() as manager:
         found = list(manager.queue("sink-a").browse())
     assert Counter(int(message.body) for message in found) == Counter(range(0, 2000, 2))

@@ -3,7 +3,8 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
+from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
+from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitRecord, CommitsRecord, RunRecord, StageRecord
 from waypost.store.queue_records import QueueKind, QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
     CounterRecord,
@@ -78,8 +79,29 @@ SPANS = st.lists(
 )
 CLAIMS: SearchStrategy[ClaimRecord] = st.builds(ClaimRecord, SECONDS, U32, U64, U64, U64, SPANS)
 STAGES: SearchStrategy[StageRecord] = st.builds(
-    StageRecord, SECONDS, U64, TEXT, st.lists(st.builds(RunRecord, U64, st.booleans(), SPANS), max_size=3)
+    StageRecord,
+    SECONDS,
+    U64,
+    TEXT,
+    st.lists(st.builds(RunRecord, U64, st.booleans(), SPANS), max_size=3),
+    st.none() | TEXT,
+    GUID,
 )
 BATCHES: SearchStrategy[BatchesRecord] = st.builds(
     BatchesRecord, U64, st.lists(U64, max_size=4, unique=True).map(sorted)
 )
+MET = st.lists(st.tuples(GUID, TEXT), max_size=3)
+DESTINATIONS: SearchStrategy[DestinationRecord] = st.builds(DestinationRecord, TEXT, U64, U32, MET)
+KEPT_ACKS: SearchStrategy[KeptAckRecord] = st.builds(KeptAckRecord, U64, U32, U32, U16, U32, GUID, GUID, TEXT)
+ADMITTED: SearchStrategy[AdmittedRecord] = st.builds(AdmittedRecord, U32)
+
+
+@st.composite
+def _commits(draw: st.DrawFn) -> CommitsRecord:
+    record = CommitsRecord(draw(U64), draw(st.none() | TEXT))
+    for batch in draw(st.lists(U64, max_size=4, unique=True)):
+        record.add(CommitRecord(batch, draw(GUID), draw(GUID), draw(U32)), 3)
+    return record
+
+
+COMMITS: SearchStrategy[CommitsRecord] = _commits()

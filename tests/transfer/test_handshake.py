@@ -34,7 +34,7 @@ def test_se_says_that_no_ping_was_sent(ping: PingUse, bit: int) -> None:
     assert request.accepted(PEER).operating_system & SE == bit
 
 
-@pytest.mark.spec("MQQB-2.2.3.1-08", "MQQB-3.1.5.2.3-01", "MQQB-2.2.3.1-03")
+@pytest.mark.spec("MQQB-2.2.3.1-08", "MQQB-3.1.5.2.3-01")
 @pytest.mark.parametrize("system", list(OperatingSystem))
 def test_a_request_names_both_sides_and_says_whether_it_comes_from_a_server(system: OperatingSystem) -> None:
     initiator = Initiator(OWN, system)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from waypost.transfer.order_acks import OrderAcks, SequenceKey
+from waypost.transfer.order_acks import LineKey, OrderAcks
 from waypost.transfer.settings import TransferSettings
 
-ONE: SequenceKey = (b"\x01" * 16, 7)
-OTHER: SequenceKey = (b"\x01" * 16, 8)
+ONE: LineKey = (b"\x01" * 16, 7, 1)
+OTHER: LineKey = (b"\x01" * 16, 8, 1)
 
 
 def order_acks() -> OrderAcks:

@@ -92,7 +92,7 @@ def test_a_sequence_that_runs_out_of_numbers_is_followed_by_the_next() -> None:
 @pytest.mark.spec("MQQB-3.1.1.3.1.1-01", "MQQB-3.1.1.5-03")
 def test_what_was_sent_is_unacked_in_the_order_of_its_numbers() -> None:
     outgoing = OutgoingSequence(ID, 5)
-    sequence = TxOutgoingSequence.of(outgoing, TABLE)
+    sequence = TxOutgoingSequence.of(outgoing, TABLE, (ID, outgoing.next_number - 1))
     sequence.last_ack_number = 4
     for _ in range(3):
         number = outgoing.number()
@@ -237,7 +237,7 @@ def test_an_order_ack_of_what_was_never_sent_changes_nothing() -> None:
 
 
 def test_after_a_start_an_order_ack_spares_sending_what_had_arrived() -> None:
-    sequence = TxOutgoingSequence.of(OutgoingSequence(ID, 51), TABLE)
+    sequence = TxOutgoingSequence.of(OutgoingSequence(ID, 51), TABLE, (ID, 50))
     assert sequence.order_acknowledged(ID.value, 40, at(1)) == []
     assert sequence.is_acknowledged(40)
     assert not sequence.is_acknowledged(41)
@@ -251,7 +251,7 @@ def test_after_a_start_an_order_ack_spares_sending_what_had_arrived() -> None:
 
 def test_the_next_sequence_knows_nothing_of_the_numbers_before() -> None:
     outgoing = OutgoingSequence.first(ID.time_stamp)
-    sequence = TxOutgoingSequence.of(outgoing, TABLE)
+    sequence = TxOutgoingSequence.of(outgoing, TABLE, (ID, outgoing.next_number - 1))
     sequence.sent(outgoing.number(), 101, at(0))
     sequence.session_acknowledged(1)
     assert numbers(sequence.order_acknowledged(ID.value, 1, at(1))) == [1]

@@ -352,3 +352,107 @@ def test_the_remote_address_is_the_text_that_it_came_as(address: str) -> None:
     rig = Rig()
     side = Side(rig, Role.ACCEPTOR, address=address)
     assert side.session.remote_qm_address == address
+
+
+def test_not_more_packets_are_looked_at_than_were_allowed() -> None:
+    _, side = open_acceptor()
+    received = side.session.data_received(EXPRESS * 5, Now(1000.0, 1_700_000_000.0), 2)
+    assert (len(received.messages), received.packets, len(side.session.inlet)) == (2, 2, 3)
+    received = side.session.data_received(b"", Now(1000.0, 1_700_000_000.0), 2)
+    assert (len(received.messages), len(side.session.inlet)) == (2, 1)
+    side.take(EXPRESS)
+    assert side.session.counts.message_received_count == 6
+    assert len(side.session.inlet) == 0
+
+
+def test_what_came_before_the_stream_broke_is_looked_at_first() -> None:
+    _, side = open_acceptor()
+    side.session.data_received(EXPRESS * 3, Now(1000.0, 1_700_000_000.0), 1)
+    side.take(b"no packet at all, and long enough to be one")
+    assert side.session.counts.message_received_count == 3
+    assert side.state is SessionState.CLOSED
+    assert len(side.session.inlet) == 0
+
+
+WINDOW = TransferSettings(window_size=4)
+
+
+def test_a_peer_within_the_window_is_not_held() -> None:
+    _, side = open_acceptor(WINDOW)
+    side.take(RECOVERABLE * 4)
+    assert not side.session.inlet.is_held
+    assert len(side.messages) == 4
+
+
+def test_a_peer_beyond_the_window_is_not_looked_at_until_the_acknowledgment_is_out() -> None:
+    rig, side = open_acceptor(WINDOW)
+    side.take(RECOVERABLE * 12)
+    # The window, and the one that was too many.
+    assert len(side.messages) == 5
+    assert side.session.inlet.is_held
+    assert len(side.session.inlet) == 7
+    side.take(RECOVERABLE)
+    side.take(b"")
+    assert len(side.messages) == 5
+    assert not side.session.go_on(rig.now)
+    side.store(1, 2, 3, 4, 5)
+    assert side.session.inlet.is_held
+    assert header_of(side.written()).ack_sequence_number == 5
+    assert side.session.go_on(rig.now)
+    assert not side.session.go_on(rig.now)
+    side.take(b"")
+    assert len(side.messages) == 10
+    assert side.state is SessionState.OPEN
+    assert side.error() is None
+
+
+def test_a_session_that_is_held_sends_nothing_before_its_acknowledgment() -> None:
+    rig, side = open_acceptor(WINDOW)
+    side.take(RECOVERABLE * 6)
+    assert not side.can_send()
+    side.store(1, 2, 3, 4, 5)
+    assert not side.can_send()
+    side.written()
+    side.session.go_on(rig.now)
+    assert side.can_send()
+
+
+def test_the_ack_wait_timer_stands_still_while_the_peer_is_held() -> None:
+    rig, side = open_acceptor(WINDOW)
+    side.send(EXPRESS)
+    rig.wait(15)
+    before = side.remaining(SessionTimer.ACK_WAIT)
+    side.take(RECOVERABLE * 6)
+    assert not side.runs(SessionTimer.ACK_WAIT)
+    rig.wait(1000)
+    assert side.state is SessionState.OPEN
+    # The timer for acknowledgments has sent one meanwhile.
+    side.written()
+    assert side.session.go_on(rig.now)
+    assert side.remaining(SessionTimer.ACK_WAIT) == before
+    side.written()
+    rig.wait(before)
+    rig.wait(2 * side.remaining(SessionTimer.ACK_WAIT))
+    assert side.error() == "the other side does not acknowledge what was sent"
+
+
+def test_the_ack_wait_timer_stands_still_while_the_connection_is_not_read() -> None:
+    rig, side = open_initiator()
+    side.session.inlet.set_unread(rig.now, is_unread=True)
+    side.send(EXPRESS)
+    rig.wait(10_000)
+    assert side.state is SessionState.OPEN
+    side.session.inlet.set_unread(rig.now, is_unread=False)
+    assert side.remaining(SessionTimer.ACK_WAIT) == 20
+    rig.wait(60)
+    assert side.error() == "the other side does not acknowledge what was sent"
+
+
+def test_a_session_that_is_not_read_is_not_idle() -> None:
+    rig, side = open_initiator(TransferSettings(idle_timeout_s=30))
+    side.session.inlet.set_unread(rig.now, is_unread=True)
+    rig.wait(100)
+    assert side.state is SessionState.OPEN
+    side.session.inlet.set_unread(rig.now, is_unread=False)
+    rig.wait(100)
+    assert side.error() == "the session was idle"

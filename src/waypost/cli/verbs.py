@@ -39,6 +39,7 @@ VERBS: Final = {
     "receive": Verb("waypost.cli.receive:receive", "Take messages out of a queue."),
     "peek": Verb("waypost.cli.receive:peek", "Look at messages, and leave them in their queue."),
     "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
+    "sequence": Verb("waypost.cli.sequence:app", "Admit addresses that acknowledge transactional messages."),
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Say why a message does not move."),
     "doctor": Verb("waypost.cli.status:doctor", "Look for what is wrong."),

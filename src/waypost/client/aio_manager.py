@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.client import manager
+from waypost.client.admitting import admitted_address
 from waypost.client.aio_queue import Queue
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
@@ -116,6 +117,10 @@ class Manager:
     async def outgoing_queues(self) -> list[Queue]:
         names = self._shell.look(self._calls.outgoing_queues)
         return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
+
+    async def admit_sequence_address(self, guid: str, address: str) -> int:
+        believed: int = await self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
+        return believed
 
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()

@@ -23,7 +23,7 @@ R = TypeVar("R")
 class Looping:
     """A shell around an engine, for one event loop. It has the methods of Blocking, with coroutines for what waits."""
 
-    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine")
+    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine", "on_written")
 
     def __init__(
         self, path: str | Path, settings: Settings, *, max_size: int | None, outside: Outside | None = None
@@ -35,6 +35,8 @@ class Looping:
         self._alarm = inf
         # Whoever closes waits for it.
         self._written: asyncio.Future[None] | None = None
+        # Called when something has become durable.
+        self.on_written: Callable[[], None] = lambda: None
         self.engine: Final = Engine.open(
             path, settings, self._notify, max_size=max_size, outside=outside, is_alone=True
         )
@@ -141,6 +143,7 @@ class Looping:
     def _poll(self) -> None:
         self.engine.poll()
         self._set_timer(self.engine.next_deadline())
+        self.on_written()
         if self._written is not None:
             _wake(self._written)
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
+from waypost.client.admitting import admitted_address
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
@@ -100,6 +101,17 @@ class Manager:
         """
         names = self._shell.look(self._calls.outgoing_queues)
         return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
+
+    def admit_sequence_address(self, guid: str, address: str) -> int:
+        """Believe what the queue manager `guid` acknowledges from this IP address. It cannot be taken back.
+
+        A transactional message leaves this computer's queues only when its destination acknowledges it from an address
+        that is known: where it was dialled, or that its name resolves to. What comes from elsewhere, as behind NAT, is
+        kept; `waypost explain` and `waypost doctor` show it. Returns how many acknowledgments were kept from there and
+        are applied now.
+        """
+        believed: int = self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
+        return believed
 
     def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""

@@ -91,7 +91,7 @@ class FinalAcks:
 
         `sequence` is the place of the message in its sequence: it tells apart what went to several queues.
         """
-        found = self._find(identifier, sequence)
+        found = self.find(identifier, sequence)
         if found is None:
             return False
         queue, message = found
@@ -110,9 +110,26 @@ class FinalAcks:
             self._journal.keep_dead_letter(message, message_class, now)
         return True
 
+    def find(
+        self, identifier: MessageIdentifier, sequence: tuple[TxSequenceId, int] | None
+    ) -> tuple[Queue, Message] | None:  # fmt: skip
+        """The message that waits for a FinalAck with this identifier, and the queue that has it."""
+        if not self._is_ours(identifier):
+            return None
+        for place in self._places.get(identifier.ordinal, ()):
+            if self._is_there(place):
+                message = self._positions.messages.get(*place)
+                if sequence is None or sequence_of(packet_of(message))[:2] == sequence:
+                    return self._queues.by_number[place[0]], message
+        return None
+
     def count(self, queue: OutgoingQueue) -> int:
         """How many messages that left this queue wait in the table (MS-MQQB 3.1.5.6, EodNoReadCount)."""
-        return self._counts.get(queue.destination_format_name, 0)
+        return self.waiting_for(queue.destination_format_name)
+
+    def waiting_for(self, name: FormatName) -> int:
+        """How many messages that were sent to this name wait in the table."""
+        return self._counts.get(name, 0)
 
     @property
     def _table(self) -> Queue:
@@ -135,18 +152,6 @@ class FinalAcks:
     def _is_there(self, place: _Place) -> bool:
         queue = self._queues.by_number.get(place[0])
         return queue is not None and place[1] in queue.positions
-
-    def _find(
-        self, identifier: MessageIdentifier, sequence: tuple[TxSequenceId, int] | None
-    ) -> tuple[Queue, Message] | None:  # fmt: skip
-        if not self._is_ours(identifier):
-            return None
-        for place in self._places.get(identifier.ordinal, ()):
-            if self._is_there(place):
-                message = self._positions.messages.get(*place)
-                if sequence is None or sequence_of(packet_of(message))[:2] == sequence:
-                    return self._queues.by_number[place[0]], message
-        return None
 
     def _count(self, name: FormatName | None, change: int) -> None:
         count = self._counts.get(name, 0) + change

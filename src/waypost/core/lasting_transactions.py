@@ -72,10 +72,12 @@ class LastingTransactions:
                 queue.last_committed = max(queue.positions.previous_available(END), 0)
 
     def commit(self, identifiers: Iterable[bytes], wall: float) -> None:
-        """Commit all of these, in this order. What they have sent is seen in one moment."""
-        runs = [run for identifier in identifiers for run in self.collection.pop(identifier)]
-        # A queue that was deleted meanwhile took its messages along.
-        runs = [run for run in runs if run.spans and not run.queue.is_deleted]
+        """Commit all of these, in this order. What they have sent is seen in one moment.
+
+        None of their queues is deleted: messages that went with one cannot be committed, and nobody is to think so.
+        """
+        runs = [run for identifier in identifiers for run in self.collection.pop(identifier) if run.spans]
+        assert not any(run.queue.is_deleted for run in runs), "a commit into a queue that is deleted"
         for run in runs:
             if isinstance(run.queue, OutgoingQueue):
                 run.spans = spans_of(self._transactions.send_out(run.queue, run.lookup_ids(), is_kept=True))

@@ -30,6 +30,7 @@ from waypost.wire.management import (
     QueueManagement,
     QueueState,
     QueueType,
+    SourceInfo,
 )
 from waypost.wire.path_names import QueueKind
 
@@ -77,8 +78,10 @@ def machine_snapshot(manager: QueueManager, version: str = "") -> MachineManagem
     )
 
 
-def queue_snapshot(queue: Queue, directory: DirectoryState) -> QueueManagement:
-    """MS-MQMQ 2.3.12."""
+def queue_snapshot(
+    queue: Queue, directory: DirectoryState, source_info: Sequence[SourceInfo] = ()
+) -> QueueManagement:  # fmt: skip
+    """MS-MQMQ 2.3.12. `source_info` is what the store has of the sources that send to the queue."""
     journal = queue.journal
     snapshot = QueueManagement(
         str(queue.pathname),
@@ -91,7 +94,7 @@ def queue_snapshot(queue: Queue, directory: DirectoryState) -> QueueManagement:
         bytes_in_queue=queue.total_bytes,
         journal_message_count=0 if journal is None else len(journal.positions),
         bytes_in_journal=0 if journal is None else journal.total_bytes,
-        source_info=list(queue.incoming_transactional_transfer_info.values()),
+        source_info=list(source_info),
         subqueue_names=[subqueue.pathname.subqueue for subqueue in queue.subqueues.values()],
         open_handles=len(queue.descriptors),
     )

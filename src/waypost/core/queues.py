@@ -13,7 +13,7 @@ from waypost.core.positions import END, START, PositionList
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_CONNECTION_HISTORY
 from waypost.wire.format_names import ConnectorFormatName, FormatName, MulticastFormatName
-from waypost.wire.management import ConnectionEvent, EodState, SourceInfo
+from waypost.wire.management import ConnectionEvent, EodState
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_values import QueuePrivacy, Scope
 
@@ -174,7 +174,6 @@ class Queue:
     total_bytes: int = 0
     # How many handles have DENY_RECEIVE.
     deniers: int = 0
-    incoming_transactional_transfer_info: dict[bytes, SourceInfo] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return str(self.attributes.pathname)

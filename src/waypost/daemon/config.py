@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
 from waypost.core.queues import UNLIMITED
+from waypost.daemon.routes import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
 from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
 from waypost.transfer.settings import ACK_HOSTS_ANY, PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
@@ -148,6 +149,25 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "closed at once for a while."
         ),
     ] = 120
+    max_sequence_ahead_s: Annotated[
+        _Seconds,
+        Meta(
+            description="How far the TimeStamp of a new transactional sequence may be ahead of the clock of this "
+            "computer. Messages beyond that stay with their sender, which sends them again, and `waypost doctor` names "
+            "them."
+        ),
+    ] = _TRANSFER.max_sequence_ahead_s
+    new_sequences_at_once: Annotated[
+        _Count,
+        Meta(
+            description="New transactional sequences that one address (one /64 network of IPv6) may begin at once. "
+            "Messages beyond that stay with their sender, which sends them again, and `waypost doctor` names the "
+            "address."
+        ),
+    ] = _TRANSFER.new_sequences_at_once
+    new_sequences_per_s: Annotated[_Seconds, Meta(description="The same on average, in a second.")] = (
+        _TRANSFER.new_sequences_per_s
+    )
     send_insecure_nacks: Annotated[
         bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
     ] = _TRANSFER.send_insecure_nacks
@@ -161,6 +181,14 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "Empty: no host."
         ),
     ] = ACK_HOSTS_ANY
+    ack_addresses: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Addresses from which other queue managers acknowledge transactional messages besides those "
+            "that their names resolve to and at which they were dialled, as behind NAT: `GUID=ADDRESS`, or `ADDRESS` "
+            "for every queue manager there. `waypost sequence admit` adds one without a restart."
+        ),
+    ] = ()
     is_routing_server: Annotated[bool, Meta(description="Whether this is a routing server (MS-MQBR).")] = (
         _TRANSFER.is_routing_server
     )
@@ -180,12 +208,16 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             duplicate_history_size=self.duplicate_history_size,
             duplicate_history_s=self.duplicate_history_s,
             max_sessions=self.max_sessions,
+            max_sequence_ahead_s=self.max_sequence_ahead_s,
+            new_sequences_at_once=self.new_sequences_at_once,
+            new_sequences_per_s=self.new_sequences_per_s,
             send_insecure_nacks=self.send_insecure_nacks,
             ack_hosts=_words(self.ack_hosts),
             ping=self.ping,
             port=self.peer_port,
             ping_port=self.peer_ping_port,
             is_routing_server=self.is_routing_server,
+            ack_addresses=parse_ack_addresses(self.ack_addresses),
         )
 
 
@@ -203,6 +235,14 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="`GUID=HOST` is the host of a queue manager, which `waypost status` tells the GUID of; "
             "`GUID=via GUID` leads to it by way of another one that has a route."
+        ),
+    ] = ()
+    relays: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="GUIDs or IP addresses of queue managers that may bring acknowledgments of messages that are "
+            "sent by way of others, besides the next hop of their route. A GUID counts at the addresses where that "
+            "queue manager was dialled, that its route or the directory tells, or that were admitted."
         ),
     ] = ()
 

@@ -4,8 +4,15 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from waypost.clock import Now
+from waypost.node.turns import Work
 
 R = TypeVar("R")
+
+
+class DataReceived(Protocol):
+    """Takes bytes of a connection and looks at up to `most` packets; says how many, and how many are left."""
+
+    def __call__(self, connection: int, data: bytes, now: Now, most: int = ...) -> Work: ...
 
 
 class ConnectionFacts(Protocol):
@@ -14,13 +21,19 @@ class ConnectionFacts(Protocol):
     def accept(self, address: str, now: Now) -> int | None: ...
 
     @property
-    def data_received(self) -> Callable[[int, bytes, Now], None]: ...
+    def data_received(self) -> "DataReceived": ...
     @property
     def connection_lost(self) -> Callable[[int, Now], None]: ...
     @property
     def writing_paused(self) -> Callable[[int, Now], None]: ...
     @property
     def writing_resumed(self) -> Callable[[int, Now], None]: ...
+    @property
+    def reading_paused(self) -> Callable[[int, Now], None] | None:
+        """For those who have to know that nothing is read."""
+
+    @property
+    def reading_resumed(self) -> Callable[[int, Now], None] | None: ...
 
 
 class Facts(ConnectionFacts, Protocol):

@@ -6,7 +6,7 @@ A peer is an IPv4 address or a /64 network of IPv6, which is what one host can c
 from collections import Counter
 from typing import Final
 
-from waypost.daemon.buckets import Bucket, Rate
+from waypost.buckets import Bucket, Rate
 from waypost.limits import MAX_WATCHED_PEERS
 from waypost.peers import peer_of
 

@@ -18,7 +18,7 @@ from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from waypost.daemon.config import SECTIONS, Config, Http, Key, Remote, Rpc, keys
-from waypost.daemon.routes import parse_routes
+from waypost.daemon.routes import parse_ack_addresses, parse_relays, parse_routes
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.path_names import check_computer_name
 
@@ -179,12 +179,7 @@ def _checked(config: Config) -> Config:
     for path, address in (("transfer.bind", config.transfer.bind), ("http.bind", config.http.bind)):
         if address and not _is_address(address):
             raise ConfigError(f"{path} is {address}, which is no IP address.", "write one like 127.0.0.1 or ::1.")
-    try:
-        parse_routes(config.routing.routes)
-    except ValueError as error:
-        raise ConfigError(
-            f"routing.routes has {error}, which is no route.", "write GUID=HOST, or GUID=via GUID."
-        ) from None
+    _check_others(config)
     http = replace(
         config.http,
         bind=_http_address(config.http.bind, config.transfer.bind),
@@ -195,6 +190,29 @@ def _checked(config: Config) -> Config:
     if config.rpc.enabled:
         _check_logons(config.rpc)
     return replace(config, http=http, remote=_with_password(config.remote))
+
+
+def _check_others(config: Config) -> None:
+    """What is said of other queue managers."""
+    try:
+        parse_routes(config.routing.routes)
+    except ValueError as error:
+        raise ConfigError(
+            f"routing.routes has {error}, which is no route.", "write GUID=HOST, or GUID=via GUID."
+        ) from None
+    try:
+        parse_relays(config.routing.relays)
+    except ValueError as error:
+        raise ConfigError(
+            f"routing.relays has {error}, which is neither a GUID nor an IP address.",
+            "write the GUID that `waypost status` shows at the relay, or its address.",
+        ) from None
+    try:
+        parse_ack_addresses(config.transfer.ack_addresses)
+    except ValueError as error:
+        raise ConfigError(
+            f"transfer.ack_addresses has {error}, which is not an address.", "write GUID=ADDRESS, or ADDRESS."
+        ) from None
 
 
 def _http_address(bind: str, transfer_bind: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final, Literal, TextIO
 
 from msgspec import json
 
-from waypost.daemon.buckets import Bucket, Rate
+from waypost.buckets import Bucket, Rate
 from waypost.limits import MAX_LOGGED_TEXT
 from waypost.node.effects import Notice
 

@@ -1,10 +1,15 @@
-"""Routes as the configuration writes them: GUID=HOST, or GUID=via GUID."""
+"""What the configuration says of the ways to other queue managers, and of those who may acknowledge what went there.
+
+Routes are GUID=HOST, or GUID=via GUID; relays are GUIDs or IP addresses; an address for acknowledgments is
+GUID=ADDRESS, or ADDRESS for all queue managers there.
+"""
 
 from collections.abc import Iterable
 
 from waypost.errors import DecodeError
-from waypost.guid import parse_guid
-from waypost.routing.routes import Route
+from waypost.guid import NULL_GUID, parse_guid
+from waypost.routing.routes import Relays, Route
+from waypost.wire.ip_addresses import plain_address
 
 
 def parse_routes(texts: Iterable[str]) -> tuple[Route, ...]:
@@ -23,3 +28,33 @@ def _parse(text: str) -> Route:
     except (DecodeError, ValueError):
         pass
     raise ValueError(text)
+
+
+def parse_relays(texts: Iterable[str]) -> Relays:
+    """Raises ValueError with the text that is neither a GUID nor an IP address."""
+    guids, addresses = set(), set()
+    for text in map(str.strip, texts):
+        try:
+            guids.add(parse_guid(text))
+        except DecodeError:
+            addresses.add(_address(text, text))
+    return Relays(frozenset(guids), frozenset(addresses))
+
+
+def parse_ack_addresses(texts: Iterable[str]) -> frozenset[tuple[bytes, str]]:
+    """GUIDs with addresses; NULL_GUID is any. Raises ValueError with the text that is none."""
+    found = set()
+    for text in texts:
+        guid, separator, address = text.rpartition("=")
+        try:
+            found.add((parse_guid(guid.strip()) if separator else NULL_GUID, _address(address.strip(), text)))
+        except DecodeError:
+            raise ValueError(text) from None
+    return frozenset(found)
+
+
+def _address(text: str, given: str) -> str:
+    try:
+        return plain_address(text)
+    except ValueError:
+        raise ValueError(given) from None

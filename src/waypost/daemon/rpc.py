@@ -65,6 +65,10 @@ class RpcListener:
 
     __slots__ = ("_port", "_remote", "connection_lost", "data_received", "writing_paused", "writing_resumed")
 
+    # A server waits for nothing that its clients send.
+    reading_paused: Final = None
+    reading_resumed: Final = None
+
     def __init__(self, remote: RemoteReading, port: int) -> None:
         self._remote: Final = remote
         self._port: Final = port

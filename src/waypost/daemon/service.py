@@ -26,7 +26,8 @@ from waypost.daemon.config import Config
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.names import Names
-from waypost.daemon.routes import parse_routes
+from waypost.daemon.pump import Pump
+from waypost.daemon.routes import parse_relays, parse_routes
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listening_sockets, stepping_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
@@ -116,13 +117,15 @@ class Daemon:
             log.warning("too few files", message="The system allows fewer connections.", connections=connections)
         for sentence in stepped(config.rpc, sockets.rpc):
             log.warning("port taken", message=sentence)
+        pump = Pump(lambda: shell.engine.unwritten_bytes)
+        shell.on_written = pump.written
         tcp = TcpConnections(
             shell,
             network,
             TcpSettings(limits.bind, limits.connect_timeout_s),
             guard=Guard(connections, limits.max_connections_per_peer, limits.refusals_per_minute),
             log=log,
-            unwritten_bytes=lambda: shell.engine.unwritten_bytes,
+            pump=pump,
         )
         remote = shell.engine.node.remote
         rpc = TcpConnections(
@@ -131,7 +134,7 @@ class Daemon:
             TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS),
             guard=RpcGuard(config.rpc),
             log=log,
-            unwritten_bytes=lambda: shell.engine.unwritten_bytes,
+            pump=pump,
         )
         names = Names(shell, network, limits.bind, log)
         pings = Pings(shell, network)
@@ -291,6 +294,7 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
         aliases=frozenset(config.names.aliases),
         transfer=config.transfer.settings(),
         routes=parse_routes(config.routing.routes),
+        relays=parse_relays(config.routing.relays),
         remote=serving(config.rpc, rpc, config.transfer.bind),
     )
 

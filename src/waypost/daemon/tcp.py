@@ -1,9 +1,10 @@
 """TCP connections with other queue managers, both ways, and those of remote readers.
 
-A connection has the number that the queue manager gave it. Bytes go in as they come, and those of one turn of the loop
-become one batch. Three things are bounded here: what waits for a peer that reads slowly, because the queue manager
-hears of it and a peer that takes nothing is cut off; what waits for the disk, because then nothing more is read; and
-how many connections are being made, because others may name any number of hosts.
+A connection has the number that the queue manager gave it. Bytes wait for the turn of their connection
+(waypost.daemon.pump), and those of one turn of the loop become one batch. Three things are bounded here: what waits for
+a peer that reads slowly, because the queue manager hears of it and a peer that takes nothing is cut off; what waits for
+its turn, because then nothing more is read; and how many connections are being made, because others may name any number
+of hosts.
 """
 
 import asyncio
@@ -16,9 +17,11 @@ from waypost.clock import Now
 from waypost.daemon.facts import ConnectionFacts, Facts, Shell
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Log
+from waypost.daemon.pump import Pump
 from waypost.daemon.sockets import keep_alive, reason
-from waypost.limits import MAX_CONNECTING, MAX_UNWRITTEN_BYTES
+from waypost.limits import MAX_CONNECTING, MAX_TURN_BYTES
 from waypost.node.effects import Close, Connect, HoldReading, Write
+from waypost.node.turns import Budget
 
 # What may wait in a connection before the queue manager writes no more into it, and when it may again.
 _HIGH_WATER: Final = 0x10_0000
@@ -29,7 +32,6 @@ _LINGER_SECONDS: Final = 5.0
 _STALL_SECONDS: Final = 60.0
 # A connection of others that the queue manager closes sooner was refused.
 _SOON_SECONDS: Final = 10.0
-_DISK_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,18 @@ class TcpSettings:
 
 
 class TcpConnections:
-    """All of one kind. `unwritten_bytes` says what waits for the disk; without `facts` all come in."""
+    """All of one kind. `pump` gives them their turns; without `facts` all come in."""
 
     def __init__(
-        self, shell: Shell, facts: Facts | None, settings: TcpSettings, *, guard: Guard, log: Log,
-        unwritten_bytes: Callable[[], int],
-    ) -> None:  # fmt: skip
+        self, shell: Shell, facts: Facts | None, settings: TcpSettings, *, guard: Guard, log: Log, pump: Pump
+    ) -> None:
         self.shell: Final = shell
         self.facts: Final = facts
         self.guard: Final = guard
         self.log: Final = log
-        self.unwritten_bytes: Final = unwritten_bytes
+        self.pump: Final = pump
+        # Where all of them read to, one at a time.
+        self.buffer: Final = memoryview(bytearray(MAX_TURN_BYTES))
         self.on_failure: Callable[[], None] = lambda: None
         self._settings: Final = settings
         self.keep_alive_s: Final = settings.keep_alive_s
@@ -65,7 +68,6 @@ class TcpConnections:
         self._attempts: dict[int, asyncio.Task[None]] = {}
         self._connecting: Final = asyncio.Semaphore(MAX_CONNECTING)
         self._all: set[Connection] = set()
-        self._waiting_for_disk: set[Connection] = set()
 
     def accepting(self, facts: ConnectionFacts) -> "Connection":
         """The protocol of a connection that comes in."""
@@ -117,25 +119,6 @@ class TcpConnections:
 
     def ended(self, connection: "Connection") -> None:
         self._all.discard(connection)
-        self._waiting_for_disk.discard(connection)
-
-    def await_disk(self, connection: "Connection") -> None:
-        """Read nothing more from it until much of what waits is durable."""
-        if not self._waiting_for_disk:
-            self._loop.call_later(_DISK_SECONDS, self._look_at_disk)
-        self._waiting_for_disk.add(connection)
-        connection.pause_reading()
-
-    def waits_for_disk(self, connection: "Connection") -> bool:
-        return connection in self._waiting_for_disk
-
-    def _look_at_disk(self) -> None:
-        if self.unwritten_bytes() > MAX_UNWRITTEN_BYTES // 2:
-            self._loop.call_later(_DISK_SECONDS, self._look_at_disk)
-            return
-        waiting, self._waiting_for_disk = self._waiting_for_disk, set()
-        for connection in waiting:
-            connection.resume_reading()
 
     async def _connect(self, effect: Connect) -> None:
         facts, source = self.facts, self._settings.source
@@ -168,8 +151,12 @@ class TcpConnections:
             self._loop.call_exception_handler({"message": "a connection", "exception": error, "task": attempt})
 
 
-class Connection(asyncio.Protocol):
-    """One of them. Without a number it comes in, and gets one if it is admitted."""
+class Connection(asyncio.BufferedProtocol):
+    """One of them. Without a number it comes in, and gets one if it is admitted.
+
+    What was read waits in `_backlog` from `_at` on, and `_left` packets wait in the queue manager. It hears that the
+    connection is lost when it has heard all that came before.
+    """
 
     def __init__(
         self, connections: TcpConnections, facts: ConnectionFacts, number: int | None,
@@ -185,6 +172,12 @@ class Connection(asyncio.Protocol):
         self._began = 0.0
         self._written = 0
         self._is_held = False
+        self._is_paused = False
+        self._is_told = False
+        self._is_lost = False
+        self._backlog = b""
+        self._at = 0
+        self._left = 0
         self._watch: asyncio.TimerHandle | None = None
         self._loop: Final = asyncio.get_running_loop()
 
@@ -216,24 +209,76 @@ class Connection(asyncio.Protocol):
         self._number = number
         everything.opened(self, number)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002, what is read waits here and is bounded here
+        return self._all.buffer[: self._all.pump.piece]
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._number is None:
             return
+        data = bytes(self._all.buffer[:nbytes])
+        # Something is left if it was read again before its turn had ended.
+        self._backlog = self._backlog[self._at :] + data if self._backlog else data
+        self._at = 0
+        self._all.pump.kept += nbytes
+        if not self._is_held:
+            self._all.pump.wait(self)
+
+    def work(self, budget: Budget) -> tuple[int, int, bool]:
+        """Its turn: see waypost.daemon.pump.Worker."""
+        if self._number is None:
+            return 0, 0, False
         everything = self._all
-        everything.shell.tell(partial(self._facts.data_received, self._number, data))
-        if everything.unwritten_bytes() > MAX_UNWRITTEN_BYTES:
-            everything.await_disk(self)
+        # Packets that wait come first, alone.
+        piece = b"" if self._left else self._take(budget.size)
+        fact = partial(self._facts.data_received, self._number, piece, most=budget.packets)
+        try:
+            done, self._left = everything.shell.tell(fact) or (0, 0)
+        except BaseException:
+            # The daemon ends, and nobody answers here.
+            self.abort()
+            raise
+        if self._left and not done:
+            # The queue manager holds it, and says when it goes on.
+            return 0, len(piece), False
+        if self._backlog or self._left:
+            return done, len(piece), True
+        if self._is_lost:
+            self._tell_lost()
+        elif self._is_paused:
+            self.resume_reading()
+        return done, len(piece), False
+
+    def _take(self, size: int) -> bytes:
+        backlog, at = self._backlog, self._at
+        piece = backlog if not at and len(backlog) <= size else backlog[at : at + size]
+        self._at += len(piece)
+        self._all.pump.kept -= len(piece)
+        if self._at == len(backlog):
+            self._backlog, self._at = b"", 0
+        return piece
+
+    def pause(self) -> None:
+        """Others are before it. A queue manager that waits for an answer has to know that none can come."""
+        self.pause_reading()
+        if not self._is_told and self._number is not None and self._facts.reading_paused is not None:
+            self._is_told = True
+            self._all.shell.tell(partial(self._facts.reading_paused, self._number))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002, the queue manager does not ask why
         everything = self._all
+        self._is_lost = True
         if self._watch is not None:
             self._watch.cancel()
         if self._is_admitted:
             everything.guard.left(self._address)
         everything.ended(self)
-        if self._number is not None:
-            number = self._forget()
-            everything.shell.tell(partial(self._facts.connection_lost, number))
+        # What waits for an acknowledgment to leave is of no use: it comes again on another connection.
+        if self._number is not None and (self._is_held or not (self._backlog or self._left)):
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        number = self._forget()
+        self._all.shell.tell(partial(self._facts.connection_lost, number))
 
     def pause_writing(self) -> None:
         if self._number is not None:
@@ -250,8 +295,9 @@ class Connection(asyncio.Protocol):
         self._all.shell.tell(partial(self._facts.writing_resumed, self._number))
 
     def write(self, data: bytes) -> None:
-        self._written += len(data)
-        self._transport.write(data)
+        if not self._is_lost:
+            self._written += len(data)
+            self._transport.write(data)
 
     def close(self) -> None:
         """The queue manager has done with it. What was written goes out, for some seconds."""
@@ -272,23 +318,36 @@ class Connection(asyncio.Protocol):
         """The queue manager wants to read nothing more for now, or again."""
         self._is_held = is_held
         if is_held:
+            self._all.pump.leave(self)
             self.pause_reading()
-        elif not self._all.waits_for_disk(self):
+            if self._is_lost:
+                self._tell_lost()
+        elif self._backlog or self._left:
+            self._all.pump.wait(self)
+        else:
             self.resume_reading()
 
     def pause_reading(self) -> None:
-        if not self._transport.is_closing():
+        if not self._transport.is_closing() and not self._is_paused:
+            self._is_paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._number is not None and not self._is_held and not self._transport.is_closing():
+        if self._number is not None and not self._is_held and not self._transport.is_closing() and self._is_paused:
+            self._is_paused = False
             self._transport.resume_reading()
+            if self._is_told and self._facts.reading_resumed is not None:
+                self._is_told = False
+                self._all.shell.tell(partial(self._facts.reading_resumed, self._number))
 
     def _forget(self) -> int:
         """The queue manager knows it no more."""
         assert self._number is not None
         number, self._number = self._number, None
         self._all.forget(number)
+        self._all.pump.leave(self)
+        self._all.pump.kept -= len(self._backlog) - self._at
+        self._backlog, self._at, self._left = b"", 0, 0
         return number
 
     def _watch_progress(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from waypost.daemon.buckets import Bucket, Rate
+from waypost.buckets import Bucket, Rate
 from waypost.daemon.facts import Facts, Shell
 from waypost.limits import MAX_PINGS_PER_SECOND
 from waypost.node.effects import SendDatagram

@@ -20,7 +20,7 @@ class World:
         self._waiting: list[Effect] | None = []
 
     def begin(self, tcp: TcpConnections, rpc: TcpConnections, names: Names, pings: Pings) -> None:
-        def kind(effect: Write | Close) -> TcpConnections:
+        def kind(effect: Write | Close | HoldReading) -> TcpConnections:
             """Those of remote readers have numbers below zero."""
             return tcp if effect.connection > 0 else rpc
 
@@ -28,7 +28,7 @@ class World:
             Connect: tcp.connect,
             Write: lambda effect: kind(effect).write(effect),
             Close: lambda effect: kind(effect).close(effect),
-            HoldReading: rpc.hold,
+            HoldReading: lambda effect: kind(effect).hold(effect),
             Resolve: names.resolve,
             SendDatagram: pings.send,
         }

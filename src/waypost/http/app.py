@@ -13,6 +13,7 @@ from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
+    admitting,
     bulk,
     bulk_writing,
     events,
@@ -47,6 +48,7 @@ _ROUTES: Final = (
     queues.purge_queue,
     queues.pause_queue,
     queues.resume_queue,
+    admitting.admit,
     sending.send,
     reading.receive,
     reading.peek,

@@ -23,7 +23,7 @@ from waypost.client.remote.schema import NewMessage, given
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
-from waypost.guid import guid_text, parse_guid
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.http.bulk import frame_response
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.routing import get, post
@@ -32,6 +32,7 @@ from waypost.http.service import Service
 from waypost.node import claims, stages
 from waypost.node.bulk import Rows, Target
 from waypost.node.bulk_writing import BulkWriting
+from waypost.node.commits import BY_COLUMN
 
 Writing: TypeAlias = NamedDependency[BulkWriting]
 Query = Annotated[str, QueryParameter(name="query", description="Whose batches they are.")]
@@ -93,22 +94,26 @@ async def return_claim(
 async def stage(data: JSONBody[schema.Stage], service: Served, writing: Writing) -> Staged:
     """Write messages to disk that nobody sees before their batch is committed."""
     groups = [_group(service, each) for each in data.groups]
-    found: bytes = await service.shell.do(writing.stage, (data.query, data.batch), groups, data.lease_s)
-    return Staged(guid_text(found), sum(len(each.bodies) + len(each.messages) for each in data.groups))
+    found: stages.Staged = await service.shell.do(writing.stage, _batch(service, data), groups, data.lease_s)
+    return Staged(guid_text(found.stage) if found.stage else "", found.count, is_committed=not found.stage)
 
 
 @post("/api/bulk/stages/drop", status_code=204)
 async def drop_stages(data: JSONBody[schema.DropStages], service: Served, writing: Writing) -> None:
-    """Let nothing be left of these stages. Those that are gone already stay gone."""
-    await service.shell.do(writing.drop, _identifiers(data.stages))
+    """Let nothing be left of these stages, and of all that a run has staged for a batch. What is gone stays gone."""
+    batch = None if data.batch is UNSET else _batch(service, data.batch)
+    await service.shell.do(writing.drop, _identifiers(data.stages), batch)
 
 
 @post("/api/bulk/commits", status_code=200)
 async def commit(data: JSONBody[schema.Commit], service: Served, writing: Writing) -> Committed:
-    """Make what is staged seen in one moment, once: a batch that was committed before changes nothing."""
+    """Make what is staged seen in one moment, once: a batch that was committed before changes nothing.
+
+    What else is staged for the batch is dropped.
+    """
     with _hint("GET /api/bulk/commits tells which batches were committed; others have to be staged again"):
         found: stages.Committed = await service.shell.do(
-            writing.commit, (data.query, data.batch), _identifiers(data.stages)
+            writing.commit, _batch(service, data), _identifiers(data.stages)
         )
     return Committed(found.count, found.is_repeated)
 
@@ -121,6 +126,16 @@ async def committed_batches(of: Query, service: Served, writing: Writing) -> Bat
 
 def _target(service: Service, name: str, epoch: str = "") -> Target:
     return Target(service.name(decoded(name)), parse_epoch(epoch))
+
+
+def _batch(service: Service, data: schema.BatchOfQuery) -> stages.Batch:
+    to = data.destination
+    destination = None if to is UNSET else service.name(to) if to else BY_COLUMN
+    try:
+        run = parse_guid(data.run) if data.run else NULL_GUID
+    except DecodeError as error:
+        raise InvalidParameter(f"a run is a GUID, or nothing if it is not known: {excerpt(error)}") from None
+    return stages.Batch(data.query, data.batch, destination, run)
 
 
 def _group(service: Service, data: schema.StagedMessages) -> stages.Group:

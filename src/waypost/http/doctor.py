@@ -19,6 +19,7 @@ from waypost.client.rpc_security import acceptors
 from waypost.client.rpc_users import UsersFile
 from waypost.core.queues import OutgoingQueueState
 from waypost.errors import InvalidParameter
+from waypost.guid import guid_text
 from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
 from waypost.node.network.network import Network
@@ -135,6 +136,25 @@ def _network(service: Service) -> Iterator[Check]:
         yield Check("outgoing", False, sentence, "ask explain for one of them")
     else:
         yield Check("outgoing", True, "every outgoing queue with messages is connected")
+    yield _acknowledgments(service)
+
+
+def _acknowledgments(service: Service) -> Check:
+    """Those that are kept because they came from an address that is not known (ADR 22)."""
+    kept = service.node.kept_acks
+    if not kept:
+        return Check("acknowledgments", True, "every acknowledgment that came was believed or refused")
+    senders = dict.fromkeys((guid_text(ack.bringer.guid), ack.bringer.address) for ack in kept)
+    shown = ", ".join(f"{guid} at {address}" for guid, address in tuple(senders)[:_SHOWN])
+    count = "1 acknowledgment is" if len(kept) == 1 else f"{len(kept)} acknowledgments are"
+    more = f" and {len(senders) - _SHOWN} more" if len(senders) > _SHOWN else ""
+    guid, address = next(iter(senders))
+    return Check(
+        "acknowledgments",
+        False,
+        f"{count} kept, because a queue manager was not expected at its address: {shown}{more}",
+        f"if it is really there: waypost sequence admit {guid} {address}; else they are a stranger's, and do no harm",
+    )
 
 
 def _rpc(service: Service) -> Iterator[Check]:

@@ -160,6 +160,11 @@ class _Live(Collector):
                 yield _gauge(f"waypost_transfer_{each.name}", f"Transfer: {words} now.", value)
             else:
                 yield _counter(f"waypost_transfer_{each.name}", f"Transfer: {words} since the start.", value)
+        yield _gauge(
+            "waypost_transfer_transactional_acks_kept",
+            "Acknowledgments that came from an address that is not known, and wait to be judged.",
+            len(self._service.node.kept_acks),
+        )
         yield from self._acks()
 
     def _acks(self) -> Iterator[Metric]:

@@ -93,6 +93,18 @@ class Application:
                     purge.reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
                     node.purge(purge, delete if part is queue else _nothing)
 
+    def admit_address(self, call: Call, guid: bytes, address: str) -> None:
+        """Believe what the queue manager with this GUID acknowledges from this address (ADR 22).
+
+        The answer is how many acknowledgments that were kept are believed now. Raises LimitReached.
+        """
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            node.destinations.admit(guid, address, call.now)
+            believed = 0 if node.network is None else node.network.judging.admitted(guid, address, call.now)
+            node.reply(call.request, believed)
+
     def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
         """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""
         with self._node.operation(call.now):

@@ -21,6 +21,7 @@ from waypost.errors import QueueDeleted, QueueNotFound, SharingViolation
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
 from waypost.node.application import Call
+from waypost.node.holders import holder_of
 from waypost.node.node import Node
 from waypost.store.records import split_messages
 from waypost.wire.format_names import FormatName
@@ -64,6 +65,8 @@ class QueueState:
     oldest: int
     held: int
     held_s: float
+    held_by: str = ""
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class Plan:
     epoch: bytes
     bounds: list[int]
     counts: list[int]
+    held_by: str = ""
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +126,15 @@ class BulkReading:
             uncommitted = self._uncommitted(queue)
             up_to = self._up_to(queue, wanted, uncommitted)
             arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
-            count = min(arrivals.count(wanted.after, up_to), _most(queue, wanted))
+            whole = arrivals.count(wanted.after, up_to)
+            count = min(whole, _most(queue, wanted))
             parts = min(parts, count, MAX_PLAN_PARTS)
             ranks = [count * part // parts for part in range(1, parts + 1)]
             bounds = [wanted.after, *(arrivals.nth(wanted.after, up_to, rank) for rank in ranks)]
+            is_whole = wanted.up_to is None and count == whole
+            held = self._held_back(queue, up_to, arrivals, call.now) if is_whole else ("", 0)
             node.await_everything()
-            node.reply(call.request, Plan(epoch_of(queue), bounds, _differences(ranks)))
+            node.reply(call.request, Plan(epoch_of(queue), bounds, _differences(ranks), *held))
 
     def read(self, call: Call, target: Target, wanted: Range) -> None:
         """The answer is Rows, in the order of arrival."""
@@ -193,17 +201,26 @@ class BulkReading:
             (lookup_id,) = arrivals.take(first - 1, first, 1)
             oldest = self._node.messages.get(queue.number, lookup_id).arrival_time
         stable = self._end_before(queue.positions.first_held)
+        uncommitted = self._uncommitted(queue)
+        seen = _seen(queue, uncommitted, skips_locked=False)
         return QueueState(
             queue,
             epoch_of(queue),
             first,
             arrivals.last,
             stable,
-            self._end_before(_first(self._uncommitted(queue))),
+            self._end_before(_first(uncommitted)),
             oldest,
             held,
             self._held_for(queue, stable + 1 if held else 0, now),
+            *self._held_back(queue, stable, seen, now),
         )
+
+    def _held_back(self, queue: Queue, end: int, seen: Arrivals, now: Now) -> tuple[str, int]:
+        """What holds the end of a read back, and how many messages that are seen are behind it. Nothing if none are."""
+        behind = seen.count(end, SEQUENCE_MASK) if queue.positions.held else 0
+        held = Arrivals(queue.positions).take(end, end + 1, 1) if behind else []
+        return (holder_of(self._node, queue, held[0], now), behind) if held else ("", 0)
 
     def _held_for(self, queue: Queue, blocking: int, now: Now) -> float:
         """How long the message with this number has been seen to hold others back; 0 is none."""

@@ -9,17 +9,17 @@ from waypost.core.transaction_records import OperationType, Run
 from waypost.errors import StoreDamaged
 from waypost.node import scans
 from waypost.store import keys
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, RunRecord, StageRecord
+from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitsRecord, RunRecord, StageRecord
 from waypost.store.port import Reader, Table
 
 
 @dataclass(slots=True)
 class Kept:
-    """Table BULK: claims by the number of their queue and their name, stages by their GUID, batches by their query."""
+    """Table BULK: claims by the number of their queue and their name, stages by their GUID, commits by query."""
 
     claims: dict[tuple[int, str], ClaimRecord] = field(default_factory=dict)
     stages: dict[bytes, StageRecord] = field(default_factory=dict)
-    batches: dict[str, BatchesRecord] = field(default_factory=dict)
+    commits: list[tuple[str, CommitsRecord]] = field(default_factory=list)
 
 
 def read(reader: Reader) -> Kept:
@@ -30,7 +30,9 @@ def read(reader: Reader) -> Kept:
         elif (stage := keys.stage_of(key)) is not None:
             kept.stages[stage] = StageRecord.decode(value)
         elif (query := keys.query_of(key)) is not None:
-            kept.batches[query] = BatchesRecord.decode(value)
+            kept.commits.append((query, BatchesRecord.decode(value).commits()))
+        elif (query := keys.committing_query_of(key)) is not None:
+            kept.commits.append((query, CommitsRecord.decode(value)))
         else:
             raise StoreDamaged(f"the store has a record of the unknown kind {key[0]} among claims and stages")
     return kept
@@ -51,7 +53,7 @@ def restore(kept: Kept, manager: QueueManager) -> None:
 
 
 def _runs(records: list[RunRecord], queues: Mapping[int, Queue]) -> list[Run]:
-    """Without queues that were deleted meanwhile, which have taken their messages along."""
+    """Without queues that were deleted meanwhile, with their messages: such a stage is never committed."""
     return [
         Run(OperationType.ENQUEUE, queues[each.queue_id], each.spans, each.is_quiet)
         for each in records

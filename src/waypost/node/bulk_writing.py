@@ -12,7 +12,7 @@ from waypost.node.application import Call
 from waypost.node.bulk import Rows, Target, epoch_of, find_target, rows_of
 from waypost.node.claims import NewClaim
 from waypost.node.node import Node
-from waypost.node.stages import Group
+from waypost.node.stages import Batch, Group
 
 
 class BulkWriting:
@@ -65,23 +65,28 @@ class BulkWriting:
             node.await_everything()
             node.reply(call.request, held)
 
-    def stage(self, call: Call, batch: tuple[str, int], groups: Sequence[Group], lease_s: float) -> None:
-        """Stage messages for a batch, which is a query and a number. The answer is the GUID of the stage."""
+    def stage(self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float) -> None:
+        """Stage messages for a batch. The answer is what is Staged."""
         node = self._node
         node.check_store()
         with node.operation(call.now):
-            node.reply(call.request, node.stages.stage(batch, groups, lease_s, call.now))
+            staged = node.stages.stage(batch, groups, lease_s, call.now)
+            if not staged.stage:
+                node.await_everything()
+            node.reply(call.request, staged)
 
-    def drop(self, call: Call, stages: Sequence[bytes]) -> None:
-        """Let nothing be left of stages, whether they are there or not."""
+    def drop(self, call: Call, stages: Sequence[bytes], batch: Batch | None = None) -> None:
+        """Let nothing be left of stages, whether they are there or not, and of what a run has staged for a batch."""
         node = self._node
         node.check_store()
         with node.operation(call.now):
             node.stages.drop(stages)
+            if batch is not None:
+                node.stages.drop_batch(batch)
             node.await_everything()
             node.reply(call.request)
 
-    def commit(self, call: Call, batch: tuple[str, int], stages: Sequence[bytes]) -> None:
+    def commit(self, call: Call, batch: Batch, stages: Sequence[bytes]) -> None:
         """Make what is staged seen, and the batch done, in one moment. The answer is what is Committed."""
         node = self._node
         node.check_store()

@@ -17,6 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_MESSAGES
+from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_transfer import add_loop, add_transfer
 from waypost.node.explain_words import at, counted, span
 from waypost.node.node import Node
@@ -161,7 +162,9 @@ def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) 
         arrived_time=message.arrival_time,
     )
     facts["class"] = f"{message.message_class:#06x}"
-    if _add_end(explanation, node, place):
+    is_ended = _add_end(explanation, node, place)
+    add_kept_acks(explanation.sentences, facts, node, place.message, now)
+    if is_ended:
         return
     since = f"since {at(message.arrival_time)} ({span(now.wall - message.arrival_time)})"
     say(f"Message {message.identifier} waits in {called(queue)} {since}.")
@@ -255,10 +258,8 @@ def _lasting_hold(node: Node, queue: Queue, lookup_id: int, now: Now) -> str:
     if holder is not None:
         claim, left = holder
         return f"The claim {claim} holds it, and gives it back if nobody uses that for {span(left)}."
-    batch = node.stages.batch_of(identifier)
-    if batch is None:
-        return ""
-    return f"It is staged for batch {batch[1]} of the query {batch[0]}: nobody sees it until that is committed."
+    staged = node.stages.key_of(identifier)
+    return "" if staged is None else f"It is staged for {staged}: nobody sees it until that is committed."
 
 
 def _hold(transaction: Transaction, operation_type: OperationType) -> str:
@@ -307,6 +308,8 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
         if loop is not None:
             add_loop(explanation.sentences, facts, loop)
+        if "lookup_id" not in facts:
+            add_kept_acks_of_queue(explanation.sentences, facts, node, queue, now)
     else:
         _add_readers(explanation, queue)
 

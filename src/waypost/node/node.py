@@ -36,9 +36,11 @@ from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
 from waypost.limits import PURGE_PART
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
 from waypost.node.claims import Claims
+from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
 from waypost.node.failures import failure
+from waypost.node.kept_acks import KeptAcks
 from waypost.node.network.network import Network
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote import RemoteReading
@@ -72,9 +74,11 @@ class Node:
         "claims",
         "default_time_to_reach_queue",
         "delivery",
+        "destinations",
         "directory",
         "external",
         "failure",
+        "kept_acks",
         "manager",
         "messages",
         "network",
@@ -130,7 +134,10 @@ class Node:
         self.external: Final = ExternalTransactions(self.manager.transactions)
         self.external.initialize(self.manager.identity.identifier)
         self.sequences: Final = Sequences(reader, self.manager, self.messages, lambda: self._operation.now)
-        self.transactional_acks: Final = TransactionalAcks(self.manager, self.default_time_to_reach_queue)
+        self.transactional_acks: Final = TransactionalAcks(self.manager)
+        # What acknowledgments of transactional messages are judged by, and those that are not judged yet.
+        self.destinations: Final = Destinations(reader, self.messages)
+        self.kept_acks: Final = KeptAcks(reader, self.messages)
         # What it does on the network; None for a queue manager that is by itself.
         self.network: Final = None if settings.transfer is None else Network(self, settings, reader)
         # The remote readers that it serves; None if it serves none.
@@ -144,6 +151,7 @@ class Node:
         assert token == self._durable + 1, f"batch {token} is durable before batch {self._durable + 1}"
         self._durable = token
         self.messages.persisted(token)
+        self.sequences.persisted(token)
         for reserve in self._reserves:
             reserve.persisted(token)
         self._effects += self._held_back.pop(token, ())
@@ -232,7 +240,7 @@ class Node:
         while (
             (events := self.manager.take_events())
             or (self._is_integrated and self._settle_directory())
-            or (network is not None and network.settle())
+            or (network is not None and network.settle(now))
         ):
             for event in events:
                 # Most are of two kinds, and nobody but transfer has to do anything about them.
@@ -248,6 +256,8 @@ class Node:
                 self._handle(event, now)
         messages = self.messages
         self.sequences.write()
+        if len(messages.batch.operations) > self._mark:
+            self.destinations.write()
         token = messages.token if len(messages.batch.operations) > self._mark else messages.read_token
         for reserve in self._reserves:
             token = max(token, reserve.advance(messages.batch, messages.token))

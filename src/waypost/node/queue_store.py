@@ -29,6 +29,7 @@ def write(batch: Batch, queue: Queue) -> None:
 def delete(batch: Batch, queue: Queue) -> None:
     batch.delete(Table.QUEUES, keys.queue_key(queue.number))
     batch.delete_range(Table.SEQUENCES, *keys.incoming_sequence_range(queue.number))
+    batch.delete_range(Table.SEQUENCES, *keys.sequence_address_range(queue.number))
     batch.delete(Table.SEQUENCES, keys.outgoing_sequence_key(queue.number))
 
 

@@ -24,7 +24,7 @@ from waypost.node.message_records import message_of
 from waypost.node.queue_security import queue_security
 from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages
-from waypost.routing.routes import Route
+from waypost.routing.routes import Relays, Route
 from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Reader, Table
@@ -57,6 +57,7 @@ class Settings:
     transfer: TransferSettings | None = None
     aliases: frozenset[str] = field(default_factory=frozenset)
     routes: tuple[Route, ...] = ()
+    relays: Relays = field(default_factory=Relays)
     remote: "RemoteServing | None" = None
 
 

@@ -17,6 +17,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
 from waypost.node.effects import Close, Effect, HoldReading, Notice, Write
+from waypost.node.turns import Work
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.qmcomm import QMCOMM
@@ -24,12 +25,12 @@ from waypost.remote.interfaces.remote_read import REMOTE_READ
 from waypost.remote.qm2qm.qmcomm import QmcommServer
 from waypost.remote.qm2qm.remote_queues import RemoteQueues
 from waypost.remote.qm2qm.server import Qm2qmServer
-from waypost.remote.remote_read.coordinator import LocalCoordinator
+from waypost.remote.remote_read.coordinator import LocalCoordinator, NoCoordinator
 from waypost.remote.remote_read.server import RemoteReadServer
 from waypost.rpc.authentication import Acceptors, Caller
 from waypost.rpc.endpoint_mapper import Registration, endpoint_mapper
 from waypost.rpc.endpoint_mapper_interface import ANY_ADDRESS
-from waypost.rpc.server import RpcServer
+from waypost.rpc.server import ALL, RpcServer
 from waypost.rpc.settings import RpcSettings
 from waypost.rpc.statistics import RpcStatistics
 from waypost.security.access import Sender, allows, caller_of
@@ -66,7 +67,11 @@ def _nobody(_auth_type: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteServing:
-    """How a queue manager serves remote readers, and on which ports. A `mapper_port` of 0 is no endpoint mapper."""
+    """How a queue manager serves remote readers, and on which ports. A `mapper_port` of 0 is no endpoint mapper.
+
+    `has_coordinator` if somebody hears of the transactions of remote readers (ToCoordinator) and says how they end.
+    Without it they are refused.
+    """
 
     settings: RemoteSettings = field(default_factory=RemoteSettings)
     rpc: RpcSettings = field(default_factory=RpcSettings)
@@ -75,6 +80,7 @@ class RemoteServing:
     qm2qm_port: int = QM2QM_PORT
     mapper_port: int = 0
     mapper_address: IPv4Address = ANY_ADDRESS
+    has_coordinator: bool = False
 
 
 class RemoteReading:
@@ -91,8 +97,10 @@ class RemoteReading:
         self.new_guid: Final = new_guid
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
-        self.coordinator: Final = LocalCoordinator(
-            node.manager.transactions, node.external, serving.settings.transaction_timeout_s
+        self.coordinator: Final = (
+            LocalCoordinator(node.manager.transactions, node.external, serving.settings.transaction_timeout_s)
+            if serving.has_coordinator
+            else NoCoordinator()
         )
         self._waits: dict[int, ReadThen] = {}
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
@@ -140,13 +148,16 @@ class RemoteReading:
         self._strangers.append((now.monotonic + BIND_SECONDS, number))
         return number
 
-    def data_received(self, connection: int, data: bytes, now: Now) -> None:
-        if connection in self._connections:
-            with self._node.operation(now):
-                failures = self.statistics.authentication_failures
-                self._rpc.received(connection, data, now)
-                if self.statistics.authentication_failures > failures:
-                    self._node.do(Notice("remote reader refused", {"address": self._addresses[connection]}))
+    def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
+        """Bytes have come. At most so many fragments are looked at; those left wait for a call without data."""
+        if connection not in self._connections:
+            return Work(0, 0)
+        with self._node.operation(now):
+            failures = self.statistics.authentication_failures
+            work = Work(*self._rpc.received(connection, data, now, most))
+            if self.statistics.authentication_failures > failures:
+                self._node.do(Notice("remote reader refused", {"address": self._addresses[connection]}))
+        return work
 
     def connection_lost(self, connection: int, now: Now) -> None:
         if connection in self._connections and self._node.failure is None:

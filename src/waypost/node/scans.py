@@ -12,9 +12,14 @@ from waypost.store.port import Item, Reader, Table, after
 _PAGE: Final = 10_000
 
 
-def items(reader: Reader, table: Table) -> Iterator[Item]:
-    start = b""
-    while page := reader.scan(table, start, None, _PAGE):
+def items(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None) -> Iterator[Item]:
+    while page := reader.scan(table, start, stop, _PAGE):
+        yield from page
+        start = after(page[-1][0])
+
+
+def range_items(reader: Reader, table: Table, start: bytes, stop: bytes) -> Iterator[Item]:
+    while page := reader.scan(table, start, stop, _PAGE):
         yield from page
         start = after(page[-1][0])
 

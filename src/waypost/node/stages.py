@@ -1,8 +1,10 @@
 """Stages: messages that are on disk and seen by nobody until a batch is committed, which happens once.
 
 A stage is a lasting transaction that has sent (waypost.core.lasting_transactions). The commit of several stages and the
-note that the batch of the query is done are one batch of the store, so a repetition changes nothing, whenever the
-process has died. Stages are committed in the order in which they were made.
+note that the batch of the query is done (waypost.node.commits) are one batch of the store, so a repetition changes
+nothing, whenever the process has died. Stages are committed in the order in which they were made, and all of their
+messages or none: if a queue was deleted meanwhile, the commit is refused. What else is staged for the batch goes with
+the commit, because nobody can commit it any more.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,22 +17,23 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
 from waypost.core.transaction_records import Run
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import InvalidParameter, LimitReached, TransactionSequence, TransactionUsage, UnsupportedFormatName
-from waypost.guid import guid_text
-from waypost.limits import (
-    MAX_BATCHES,
-    MAX_BULK_LEASE_SECONDS,
-    MAX_BULK_MESSAGES,
-    MAX_BULK_NAME,
-    MAX_QUERIES,
-    MAX_STAGES,
+from waypost.errors import (
+    InvalidParameter,
+    LimitReached,
+    QueueDeleted,
+    TransactionSequence,
+    TransactionUsage,
+    UnsupportedFormatName,
 )
+from waypost.guid import NULL_GUID, guid_text
+from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_MESSAGES, MAX_BULK_NAME, MAX_STAGES
 from waypost.node import bulk_store
 from waypost.node.bulk_leases import Leases
+from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
 from waypost.node.sending import close_unusable, messages_like, new_message, prepare_message, queue_of
 from waypost.store import keys
-from waypost.store.bulk_records import BatchesRecord, StageRecord
+from waypost.store.bulk_records import CommitRecord, StageRecord
 from waypost.store.port import Table
 from waypost.wire.format_names import FormatName
 
@@ -38,8 +41,18 @@ if TYPE_CHECKING:
     from waypost.node.node import Node
 
 
-# A query and the number of one of its batches.
-Batch = tuple[str, int]
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of a query as one of its runs writes it.
+
+    `destination` is the queue that all messages are for, BY_COLUMN if each says where it goes, or None for a batch that
+    is committed once to whatever destination. `run` is a GUID, NULL if it is not known.
+    """
+
+    query: str
+    number: int
+    destination: FormatName | str | None = None
+    run: bytes = NULL_GUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """The GUID of a stage, and how many messages it has. Without a GUID the batch is committed, and nothing is kept."""
+
+    stage: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """How many messages are seen now. `is_repeated` if they were before."""
 
@@ -63,24 +84,32 @@ class Committed:
 class Stages:
     """Those of one node, and the batches that are done."""
 
-    __slots__ = ("_batches", "_leases", "_new_guid", "_node", "_stages")
+    __slots__ = ("_by_batch", "_leases", "_new_guid", "_node", "_stages", "commits")
 
     def __init__(self, node: "Node", kept: bulk_store.Kept, new_guid: Callable[[], bytes], now: Now) -> None:
         """Leases begin anew."""
         self._node: Final = node
         self._new_guid: Final = new_guid
         self._stages: Final = kept.stages
-        # The query that was quiet for the longest time comes first.
-        self._batches: Final = dict(sorted(kept.batches.items(), key=lambda each: each[1].committed_time))
+        # Of each query and batch.
+        self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
+        self.commits: Final = Commits(node, kept.commits)
         self._leases: Final[Leases[bytes]] = Leases()
         for identifier, stage in kept.stages.items():
-            self._leases.start(identifier, now.monotonic + stage.lease_s)
+            self._begin(identifier, stage, now)
 
     # What a writer asks for, while an operation of the node is under way.
 
-    def stage(self, batch: Batch, groups: Sequence[Group], lease_s: float, now: Now) -> bytes:
-        """All messages of the groups, in their order, or none. Returns the GUID of the stage."""
-        _check_name(batch[0])
+    def stage(self, batch: Batch, groups: Sequence[Group], lease_s: float, now: Now) -> Staged:
+        """All messages of the groups, in their order, or none.
+
+        Nothing is kept for a batch that another run has committed. Raises TransactionSequence if this one has.
+        """
+        key = self._key(batch)
+        done = self.commits.find(key)
+        if done is not None:
+            check_repeats(done, key, batch.run)
+            return Staged(b"", 0)
         if len(self._stages) >= MAX_STAGES:
             raise LimitReached(f"{MAX_STAGES} stages wait for their commit already; commit or drop them")
         if sum(len(group.bodies) + len(group.messages) for group in groups) > MAX_BULK_MESSAGES:
@@ -95,40 +124,52 @@ class Stages:
             transactions.transaction_abort(identifier)
             raise
         runs = bulk_store.run_records(node.manager.lasting.keep(identifier))
-        stage = StageRecord(min(lease_s, MAX_BULK_LEASE_SECONDS), batch[1], batch[0], runs)
+        lease_s = min(lease_s, MAX_BULK_LEASE_SECONDS)
+        stage = StageRecord(lease_s, key.batch, key.query, runs, key.destination, batch.run)
         self._stages[identifier] = stage
-        self._leases.start(identifier, now.monotonic + stage.lease_s)
+        self._begin(identifier, stage, now)
         node.messages.batch.put(Table.BULK, keys.stage_key(identifier), stage.encode())
-        return identifier
+        return Staged(identifier, stage.count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
         """Those that are gone already stay gone."""
         for identifier in identifiers:
             self._drop(identifier)
 
-    def commit(self, batch: Batch, identifiers: Sequence[bytes], now: Now) -> Committed:
-        """Make what is staged seen, unless the batch was committed before: then drop it.
+    def drop_batch(self, batch: Batch) -> None:
+        """Drop all that this run has staged for a batch, also what a task has left that nobody heard of again."""
+        key = self._key(batch)
+        for identifier in list(self._by_batch.get((key.query, key.batch), ())):
+            stage = self._stages[identifier]
+            if stage.destination == key.destination and stage.run == batch.run:
+                self._drop(identifier)
 
-        Raises TransactionSequence if a stage is not there, or not one of this batch: then nothing is seen.
+    def commit(self, batch: Batch, identifiers: Sequence[bytes], now: Now) -> Committed:
+        """Make what is staged seen, unless that was done before; drop what else is staged for the batch.
+
+        Raises TransactionSequence if a stage is not there, or not one of this batch and run, or if this is a second
+        write of it; QueueDeleted if messages have gone with their queue. Then nothing is seen.
         """
-        _check_name(batch[0])
-        if batch[1] in self.batches(batch[0]):
-            self.drop([each for each in identifiers if self.batch_of(each) == batch])
+        key = self._key(batch)
+        done = self.commits.find(key)
+        if done is not None:
+            check_repeats(done, key, batch.run, digest_of(identifiers))
+            self._drop_all(key)
             return Committed(0, is_repeated=True)
-        self._check(batch, identifiers)
+        self._check(key, batch.run, identifiers)
         count = self._commit(identifiers, now)
-        self._remember(batch, now)
+        self._drop_all(key)
+        self.commits.remember(key, CommitRecord(key.batch, batch.run, digest_of(identifiers), count), now.wall)
         return Committed(count, is_repeated=False)
 
     def batches(self, query: str) -> list[int]:
         """The last ones of a query that were committed, ascending."""
-        done = self._batches.get(query)
-        return [] if done is None else list(done.batches)
+        return self.commits.batches(query)
 
-    def batch_of(self, identifier: bytes) -> Batch | None:
+    def key_of(self, identifier: bytes) -> Key | None:
         """The batch that this lasting transaction is a stage of."""
         stage = self._stages.get(identifier)
-        return None if stage is None else (stage.query, stage.batch)
+        return None if stage is None else Key(stage.query, stage.batch, stage.destination)
 
     # What a node tells.
 
@@ -171,25 +212,46 @@ class Stages:
         if status is not EnqueueStatus.ACCEPTED:
             raise not_enqueued(descriptor, status)
 
-    def _check(self, batch: Batch, identifiers: Sequence[bytes]) -> None:
-        query, number = batch
+    def _key(self, batch: Batch) -> Key:
+        if not 0 < len(batch.query.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
+            raise InvalidParameter(f"a query has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
+        to = batch.destination
+        if isinstance(to, FormatName):
+            to = destination_of(to, self._node.manager.collection)
+        return Key(batch.query, batch.number, to)
+
+    def _check(self, key: Key, run: bytes, identifiers: Sequence[bytes]) -> None:
         for identifier in identifiers:
-            staged = self.batch_of(identifier)
+            staged = self.key_of(identifier)
             if staged is None:
                 raise TransactionSequence(
                     f"the stage {guid_text(identifier)} is gone: it was dropped, or not committed in time; write the "
                     "batch again, with a longer lease if it takes long"
                 )
-            if staged != batch:
+            if not staged.matches(key):
+                raise TransactionSequence(f"the stage {guid_text(identifier)} is one of {staged}, not of {key}")
+            if self._stages[identifier].run != run:
                 raise TransactionSequence(
-                    f"the stage {guid_text(identifier)} is one of batch {staged[1]} of the query {staged[0]}, not of "
-                    f"batch {number} of {query}"
+                    f"the stage {guid_text(identifier)} of {key} is one of another run of the query; write the batch "
+                    "again"
                 )
-        done = self.batches(query)
-        if len(done) >= MAX_BATCHES and number < done[0]:
-            raise TransactionSequence(
-                f"whether batch {number} of the query {query} was committed is not known any more, but of its batches "
-                f"from {done[0]} on"
+            self._check_whole(identifier, staged)
+        self.commits.check_is_known(key)
+
+    def _check_whole(self, identifier: bytes, key: Key) -> None:
+        """Raise QueueDeleted if a queue has taken messages of the stage along."""
+        stage, manager = self._stages[identifier], self._node.manager
+        there = manager.collection.by_number
+        gone = {run.queue_id for run in stage.runs} - there.keys()
+        runs = manager.lasting.collection[identifier]
+        if gone or sum(map(len, runs)) != stage.count:
+            # Since a restart, nobody knows the name of a queue that is gone.
+            names = sorted({str(run.queue) for run in runs if run.queue.number in gone}) or [
+                key.destination or "a queue"
+            ]
+            raise QueueDeleted(
+                f"{names[0]} was deleted, or deleted and created again, after messages were staged for it: nothing of "
+                f"batch {key.batch} of the query {key.query} is committed; write the batch again"
             )
 
     def _commit(self, identifiers: Sequence[bytes], now: Now) -> int:
@@ -197,24 +259,22 @@ class Stages:
         runs = {identifier: lasting.collection[identifier] for identifier in identifiers}
         # In the order of their making, in which their messages stand.
         ordered = sorted(runs, key=lambda identifier: _first_place(runs[identifier]))
-        # A queue that was deleted meanwhile took its messages along.
-        count = sum(len(run) for run in chain.from_iterable(runs.values()) if not run.queue.is_deleted)
+        count = sum(map(len, chain.from_iterable(runs.values())))
         lasting.commit(ordered, now.wall)
         for identifier in ordered:
             self._forget(identifier)
         return count
 
-    def _remember(self, batch: Batch, now: Now) -> None:
-        query, number = batch
-        done = self._batches.pop(query, None) or BatchesRecord(0)
-        done.committed_time = int(now.wall)
-        done.batches = sorted((*done.batches, number))[-MAX_BATCHES:]
-        self._batches[query] = done
-        self._node.messages.batch.put(Table.BULK, keys.batches_key(query), done.encode())
-        if len(self._batches) > MAX_QUERIES:
-            oldest = next(iter(self._batches))
-            del self._batches[oldest]
-            self._node.messages.batch.delete(Table.BULK, keys.batches_key(oldest))
+    def _begin(self, identifier: bytes, stage: StageRecord, now: Now) -> None:
+        self._by_batch.setdefault((stage.query, stage.batch), {})[identifier] = None
+        self._leases.start(identifier, now.monotonic + stage.lease_s)
+
+    def _drop_all(self, key: Key) -> None:
+        """Drop what is staged for a batch that is committed: nobody can commit it, and it hides what comes later."""
+        for identifier in list(self._by_batch.get((key.query, key.batch), ())):
+            stage = self._stages[identifier]
+            if key.matches(Key(stage.query, stage.batch, stage.destination)):
+                self._drop(identifier)
 
     def _drop(self, identifier: bytes) -> None:
         if identifier in self._stages:
@@ -222,14 +282,13 @@ class Stages:
             self._forget(identifier)
 
     def _forget(self, identifier: bytes) -> None:
-        del self._stages[identifier]
+        stage = self._stages.pop(identifier)
+        others = self._by_batch[stage.query, stage.batch]
+        del others[identifier]
+        if not others:
+            del self._by_batch[stage.query, stage.batch]
         self._leases.end(identifier)
         self._node.messages.batch.delete(Table.BULK, keys.stage_key(identifier))
-
-
-def _check_name(query: str) -> None:
-    if not 0 < len(query.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
-        raise InvalidParameter(f"a query has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
 
 
 def _first_place(runs: Sequence[Run]) -> int:

@@ -25,6 +25,7 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import QueueNotFound, WaypostError
 from waypost.guid import NULL_GUID
 from waypost.transfer.sequences import final_ack_body
+from waypost.wire.codec import INFINITE
 from waypost.wire.direct_names import Protocol
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier
@@ -64,13 +65,12 @@ class Ways(Interface):
 
 
 class TransactionalAcks:
-    """`time_to_reach_queue` is how long an acknowledgment may be under way, in seconds."""
+    """MS-MQMQ 2.2.19.1: they have all the time there is, which a FinalAck needs, because it is sent once."""
 
-    __slots__ = ("_manager", "_order_acks", "_time_to_reach_queue", "ways")
+    __slots__ = ("_manager", "_order_acks", "ways")
 
-    def __init__(self, manager: QueueManager, time_to_reach_queue: int) -> None:
+    def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
-        self._time_to_reach_queue: Final = time_to_reach_queue
         # Whoever transfers takes this place.
         self.ways: Ways = _Alone(manager)
         # The OrderAck that waits for each sequence, by the numbers of the outgoing queues.
@@ -161,7 +161,7 @@ class TransactionalAcks:
             message_id=identifier.ordinal,
         )
         packet = form(user, order_queue_of_address(address_of(ack.origin)) if ack.is_direct else local_order_queue())
-        packet.message.base.time_to_reach_queue = self._time_to_reach_queue
+        packet.message.base.time_to_reach_queue = INFINITE
         message = stored_message(packet.encode())
         message.origin = ack.origin
         return message

@@ -3,6 +3,10 @@
 Transactional sequences stand beside their queue and go with it (waypost.node.queue_store).
 """
 
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+
 from waypost.clock import Now
 from waypost.limits import MAX_MET_HOSTS
 from waypost.node import scans
@@ -11,10 +15,16 @@ from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Batch, Reader, Table
 from waypost.store.records import CounterRecord, DuplicatesRecord, SequenceRecord
+from waypost.store.sequence_records import TAKES_ANY, WENT_ON, IncomingRecord, PlaceRecord
 from waypost.transfer.duplicates import Block, MessageHistory
+from waypost.transfer.incoming import IncomingSequences, Place
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence, OutgoingSequence
 from waypost.wire.identifiers import TxSequenceId
+
+_TIME_STAMP_SHIFT: Final = 32
+# Bytes of a /64 network.
+_NETWORK_SIZE: Final = 8
 
 
 def write_outgoing(batch: Batch, queue: int, sequence: OutgoingSequence) -> None:
@@ -22,12 +32,9 @@ def write_outgoing(batch: Batch, queue: int, sequence: OutgoingSequence) -> None
     batch.put(Table.SEQUENCES, keys.outgoing_sequence_key(queue), record.encode())
 
 
-def write_incoming(batch: Batch, key: SequenceKey, sequence: IncomingSequence) -> None:
+def write_incoming(batch: Batch, key: SequenceKey, sequences: IncomingSequences) -> None:
     source, queue = key
-    record = SequenceRecord(
-        sequence.sequence_id, sequence.number, sequence.reject_count, sequence.last_access_time
-    )  # fmt: skip
-    batch.put(Table.SEQUENCES, keys.incoming_sequence_key(queue, source), record.encode())
+    batch.put(Table.SEQUENCES, keys.incoming_sequence_key(queue, source), _incoming_record(sequences).encode())
 
 
 def delete_incoming(batch: Batch, key: SequenceKey) -> None:
@@ -35,25 +42,64 @@ def delete_incoming(batch: Batch, key: SequenceKey) -> None:
     batch.delete(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
 
 
-def read_sequences(reader: Reader) -> tuple[dict[int, OutgoingSequence], dict[SequenceKey, IncomingSequence]]:
-    """Those of all queues: what goes out by the number of the queue, what comes in also by its source."""
+def read_incoming(value: bytes) -> IncomingSequences:
+    """A record without an address is of every address until one needs it."""
+    record = IncomingRecord.decode(value)
+    lines = [
+        IncomingSequence(
+            line.sequence_identifier, line.sequence_number, line.reject_count, line.last_access_time, line.reject_count
+        )
+        for line in record.lines
+    ]
+    time_stamps = [line.sequence_id >> _TIME_STAMP_SHIFT for line in lines]
+    return IncomingSequences(
+        dict(zip(time_stamps, lines, strict=True)),
+        {
+            address_text(place.address): Place(time_stamps[place.line], place.last_access_time, place.ended)
+            for place in record.places
+        },
+        takes_any=bool(record.flags & TAKES_ANY),
+        went_on=bool(record.flags & WENT_ON),
+    )
+
+
+def _incoming_record(sequences: IncomingSequences) -> IncomingRecord:
+    numbers = {time_stamp: number for number, time_stamp in enumerate(sequences.lines)}
+    return IncomingRecord(
+        (TAKES_ANY if sequences.takes_any else 0) | (WENT_ON if sequences.went_on else 0),
+        [
+            SequenceRecord(line.sequence_id, line.number, line.reject_count, line.last_access_time)
+            for line in sequences.lines.values()
+        ],
+        [
+            PlaceRecord(address_bytes(address), numbers[place.time_stamp], place.last_access_time, place.ended)
+            for address, place in sequences.places.items()
+        ],
+    )
+
+
+@lru_cache(maxsize=1024)
+def address_bytes(peer: str) -> bytes:
+    """An address as waypost.peers.peer_of gives it, in a key or a record: IPv4, or the network of IPv6."""
+    return ip_address(peer).packed[:_NETWORK_SIZE] if peer else b""
+
+
+def address_text(data: bytes) -> str:
+    """The same as text."""
+    if len(data) == _NETWORK_SIZE:
+        data += bytes(_NETWORK_SIZE)
+    return str(ip_address(data)) if data else ""
+
+
+def read_outgoing(reader: Reader) -> dict[int, OutgoingSequence]:
+    """The sequences of what goes out, by the numbers of the queues."""
     outgoing: dict[int, OutgoingSequence] = {}
-    incoming: dict[SequenceKey, IncomingSequence] = {}
-    for key, value in scans.items(reader, Table.SEQUENCES):
-        queue, source = keys.sequence_of(key)
+    for key, value in scans.items(reader, Table.SEQUENCES, *keys.all_outgoing_sequences()):
+        queue, _ = keys.sequence_of(key)
         record = SequenceRecord.decode(value)
-        if source is None:
-            time_stamp, ordinal = divmod(record.sequence_identifier, 1 << 32)
-            outgoing[queue] = OutgoingSequence(TxSequenceId(ordinal, time_stamp), record.sequence_number)
-        else:
-            incoming[source, queue] = IncomingSequence(
-                record.sequence_identifier,
-                record.sequence_number,
-                record.reject_count,
-                record.last_access_time,
-                record.reject_count,
-            )
-    return outgoing, incoming
+        time_stamp, ordinal = divmod(record.sequence_identifier, 1 << _TIME_STAMP_SHIFT)
+        outgoing[queue] = OutgoingSequence(TxSequenceId(ordinal, time_stamp), record.sequence_number)
+    return outgoing
 
 
 def begin_outgoing(batch: Batch, queue: int, last_time_stamp: int, now: Now) -> OutgoingSequence:

@@ -50,7 +50,7 @@ class RemoteSettings:
 
 
 class Coordinator(Protocol):
-    """Who brings external transactions to their end."""
+    """The one that brings the transactions of remote readers to their end."""
 
     def enlist(self, transaction_id: bytes, propagation_token: bytes, now: Now) -> HResult:
         """Take part in the transaction that the token stands for: with MQ_OK it is in the TransactionCollection.
@@ -58,8 +58,13 @@ class Coordinator(Protocol):
         Else nothing is left behind.
         """
 
-    def has_given_up(self, transaction_id: bytes) -> bool:
-        """Whether the transaction was aborted because it took too long, which its reader may not know yet."""
+    def admits(self, transaction_id: bytes) -> bool:
+        """Whether a remote reader may receive or move a message in this transaction.
+
+        One that is under way here is admitted. One that nobody knows is a transaction for a single message (readings
+        MQRR 3.15), if a coordinator could have brought it to its end; one that can never end as its reader means is
+        refused.
+        """
 
 
 class RemoteHost(Protocol):

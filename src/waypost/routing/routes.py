@@ -12,3 +12,11 @@ class Route:
     queue_manager: bytes
     host: str = ""
     via: bytes = NULL_GUID
+
+
+@dataclass(frozen=True, slots=True)
+class Relays:
+    """Queue managers that may bring acknowledgments of what goes by way of others: by their GUIDs or addresses."""
+
+    guids: frozenset[bytes] = frozenset()
+    addresses: frozenset[str] = frozenset()

@@ -72,6 +72,18 @@ class Routing:
         wanted = host.casefold()
         return bool(wanted) and any(wanted in (name.casefold(), _short(name)) for name in names if name)
 
+    def host_of(self, queue_manager: bytes) -> str:
+        """The name of its host, as a route or the directory tells it; "" if neither does."""
+        route = self._routes.get(queue_manager)
+        if route is not None and route.host:
+            return route.host
+        machine = None if self._directory is None else self._directory.queue_manager(queue_manager)
+        return "" if machine is None else machine.qualified_computer_name
+
+    def queue_managers_at(self, host: str) -> list[bytes]:
+        """Those whose routes name this host."""
+        return [each.queue_manager for each in self._routes.values() if each.host and each.host.lower() == host.lower()]
+
     def _along(self, route: Route) -> list[Hop]:
         """Only the next queue manager matters: it knows the rest of the way."""
         if route.via != NULL_GUID:

@@ -52,9 +52,14 @@ class Flow:
         self._buffered = 0
 
     @property
-    def waits(self) -> bool:
-        """Whether something was not looked at: then nothing more is to be read."""
-        return bool(self._fragments)
+    def waits(self) -> int:
+        """How many fragments were not looked at."""
+        return len(self._fragments)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether some have to wait until the client takes its answers: then nothing more is to be read."""
+        return bool(self._fragments) and not self.can_go_on
 
     @property
     def can_go_on(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from waypost.clock import Now
+from waypost.limits import MAX_TURN_PACKETS
 from waypost.rpc.associations import Associations
 from waypost.rpc.authentication import Acceptors, AuthLevel
 from waypost.rpc.server_binding import Endpoint, Unfinished
@@ -17,6 +18,10 @@ from waypost.rpc.settings import RpcSettings
 from waypost.rpc.statistics import RpcStatistics
 
 __all__ = ["Call", "Handler", "RpcServer", "Service"]
+
+
+# More fragments than any data have.
+ALL: Final = 1 << 62
 
 
 class RpcServer:
@@ -53,19 +58,25 @@ class RpcServer:
         self.statistics.connections_accepted += 1
         self._connections[connection] = ServerConnection(self._endpoints[listener], connection, address, write)
 
-    def received(self, connection: int, data: bytes, now: Now) -> None:
-        """Bytes of a connection. Those that come after its end are ignored."""
+    def received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> tuple[int, int]:
+        """Bytes of a connection. Those that come after its end are ignored.
+
+        At most so many fragments are looked at. How many were, and how many wait for a call without data.
+        """
         served = self._connections.get(connection)
         if served is None:
-            return
-        served.received(data, now)
+            return 0, 0
+        done = served.received(data, now, most)
         self._look_at(connection, served, now)
+        return done, 0 if served.is_ended else served.flow.waits
 
     def go_on(self, now: Now) -> None:
         """Look again at connections of which not everything was looked at, or which have ended by themselves."""
         touched, self._touched = self._touched, {}
         for connection, served in touched.items():
-            served.go_on(now)
+            served.go_on(now, MAX_TURN_PACKETS)
+            if served.flow.can_go_on:
+                self._touched[connection] = served
             self._look_at(connection, served, now)
 
     @property
@@ -105,9 +116,9 @@ class RpcServer:
         if served.is_ended:
             self._output.append((connection, None))
             self.closed(connection, now)
-        elif served.flow.waits != (connection in self._held):
-            (self._held.add if served.flow.waits else self._held.discard)(connection)
-            self._holds.append((connection, served.flow.waits))
+        elif served.flow.is_blocked != (connection in self._held):
+            (self._held.add if served.flow.is_blocked else self._held.discard)(connection)
+            self._holds.append((connection, served.flow.is_blocked))
 
     def closed(self, connection: int, now: Now) -> None:
         """The connection has gone. The server knows it already of those that it has closed itself."""

@@ -100,23 +100,29 @@ class ServerConnection:
         self._calls: dict[int, Call] = {}
         self.is_ended = False
 
-    def received(self, data: bytes, now: Now) -> None:
-        try:
-            fragments = self._reader.feed(data)
-        except DecodeError as error:
-            self._break_off(error)
-            return
-        self.flow.came(fragments)
-        self.go_on(now)
+    def received(self, data: bytes, now: Now, most: int) -> int:
+        """Bytes have come. How many fragments were looked at: not more than `most`."""
+        if data and self._reader.error is None:
+            try:
+                self.flow.came(self._reader.feed(data))
+            except DecodeError as error:
+                # What came before is answered first.
+                if not self.flow.waits:
+                    self._break_off(error)
+                    return 0
+        return self.go_on(now, most)
 
-    def go_on(self, now: Now) -> None:
+    def go_on(self, now: Now, most: int) -> int:
         """Look at what has come, as far as there is room for the answers."""
-        while not self.is_ended and (fragment := self.flow.next()) is not None:
+        done = 0
+        while done < most and not self.is_ended and (fragment := self.flow.next()) is not None:
+            done += 1
             self._take(fragment, now)
         if self._reader.error is not None and not self.flow.waits and not self.is_ended:
             self._break_off(self._reader.error)
         if self.flow.is_too_much:
             self.is_ended = True
+        return done
 
     @property
     def is_bound(self) -> bool:

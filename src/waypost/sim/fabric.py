@@ -8,7 +8,7 @@ connection that fell silent before stays silent, as those at its ends have to fi
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from waypost.node.effects import Close, Connect, Resolve, SendDatagram, Write
+from waypost.node.effects import Close, Connect, HoldReading, Resolve, SendDatagram, Write
 from waypost.sim.faults import Faults
 from waypost.sim.network import Endpoint, Surroundings
 from waypost.sim.violation import Violation
@@ -65,6 +65,8 @@ class Fabric(Generic[E]):
                 self.wires.write(machine, connection, data)
             case Close(connection):
                 self.wires.close(machine, connection)
+            case HoldReading(connection, is_held):
+                self.wires.hold(machine, connection, is_held=is_held)
             case Resolve(request, host):
                 self._later(machine, lambda: self._resolve(machine, request, host))
             case SendDatagram(data, address):

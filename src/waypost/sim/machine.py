@@ -325,7 +325,7 @@ class Machine:
         return accepted[0] if life == self.life else None
 
     def tell_remote(
-        self, tell_node: Callable[[RemoteReading, Now], None], tell_model: Callable[[Remote], None] | None = None
+        self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[Remote], None] | None = None
     ) -> None:
         """A fact of a connection, to the node and to the model."""
         now = self.now

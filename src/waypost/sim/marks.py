@@ -30,6 +30,7 @@ REMOTE_SOMETIMES: Final = (
 
 BULK_SOMETIMES: Final = (
     "a stable number that something holds back",
+    "a reader who is told what holds messages back",
     "a range that is read in several frames",
     "messages removed up to a number",
     "a bulk reader whose queue was made anew",
@@ -49,6 +50,11 @@ BULK_SOMETIMES: Final = (
     "a commit that is repeated",
     "a commit of stages that are gone",
     "a commit of a batch that nobody remembers",
+    "a commit into a queue that was deleted",
+    "a stage for what another run has committed",
+    "stages that a commit leaves over",
+    "a second write of a batch",
+    "a batch that is written to another destination too",
 )
 
 SOMETIMES: Final = (

@@ -6,6 +6,7 @@ from typing import Final
 
 from waypost.node import node, remote, reserves, scans
 from waypost.sim.marks import Marks
+from waypost.sim.net.eager import eager_windows
 from waypost.sim.net.marks import NET_SOMETIMES
 from waypost.sim.net.swarm import NetSwarm
 from waypost.sim.net.world import NetWorld
@@ -75,7 +76,8 @@ def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
     drawn = world.swarm
     limits: tuple[Patch, ...] = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
     if isinstance(drawn, NetSwarm):
-        return *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
+        limits = *limits, Patch(session, "LAST_NUMBER", drawn.last_number)
+        return (*limits, *eager_windows(drawn.eager)) if drawn.eager else limits
     limits = *limits, Patch(node, "PURGE_PART", drawn.purge_part)
     if isinstance(world, World) and world.bulk is not None:
         limits = *limits, *world.bulk_limits.patches()

@@ -116,7 +116,7 @@ class Twins:
 
     def tell(
         self,
-        tell_node: Callable[[RemoteReading, Now], None],
+        tell_node: Callable[[RemoteReading, Now], object],
         tell_model: Callable[[Remote], None] | None,
         now: Now,
     ) -> None:

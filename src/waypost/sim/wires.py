@@ -29,6 +29,7 @@ class End(Generic[E]):
     is_connected: bool = False
     is_flowing: bool = False
     is_paused: bool = False
+    is_held: bool = False
     is_silent: bool = False
     is_closed: bool = False
     is_dead: bool = False
@@ -74,6 +75,14 @@ class Wires(Generic[E]):
         if end is not None:
             self._shut(end)
             self._flow_later(end)
+
+    def hold(self, machine: E, number: int, *, is_held: bool) -> None:
+        """Nothing arrives at this end until it reads again: it waits at the other end."""
+        end = self._ends.get((machine.name, number))
+        if end is not None:
+            end.is_held = is_held
+            if not is_held and end.peer is not None:
+                self._flow_later(end.peer)
 
     def peer(self, machine: E, number: int) -> tuple[E, int]:
         """Who is at the other end of a connection that is open here."""
@@ -173,7 +182,7 @@ class Wires(Generic[E]):
             if end.sending and peer.machine.is_up:
                 self._lose(end)
             return
-        if end.sending or end.is_closed:
+        if (end.sending and not peer.is_held) or end.is_closed:
             end.is_flowing = True
             held = max(0.0, self._held_until(end.machine, peer.machine) - self._world.time)
             self._world.schedule(held + self._delay(), lambda: self._flow(end, peer), peer.machine)
@@ -197,7 +206,7 @@ class Wires(Generic[E]):
             self._lose(end)
         elif not end.sending:
             self._lost(peer)
-        else:
+        elif not peer.is_held:
             self._move(end, peer)
             self._flow_later(end)
 

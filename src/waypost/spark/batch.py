@@ -26,7 +26,17 @@ from waypost.spark.option_values import MAX_NUMBER
 from waypost.spark.options import ReadOptions
 from waypost.spark.origin import Origin
 from waypost.spark.origins import open_origin
-from waypost.spark.ranges import MessageRange, chosen, divided, known, packets, parts_for, place_of, stable
+from waypost.spark.ranges import (
+    MessageRange,
+    chosen,
+    divided,
+    known,
+    packets,
+    parts_for,
+    place_of,
+    stable,
+    warn_if_short,
+)
 from waypost.spark.schema import Shape
 from waypost.spark.shipping import Shipped
 
@@ -89,6 +99,8 @@ class BatchReader(Shipped, DataSourceReader):
             after.append(origin.seq_at(queue.format_name, bounds.since))
         if bounds.until is not None:
             up_to.append(origin.seq_at(queue.format_name, bounds.until))
+        if min(up_to) == newest:
+            warn_if_short(origin, queue, newest)
         begin = min(max(after), MAX_NUMBER)
         return Stretch(queue.format_name, queue.epoch, begin, max(min(up_to), begin), 0)
 

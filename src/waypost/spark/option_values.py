@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from waypost.client.excerpt import excerpt
-from waypost.errors import InvalidParameter
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.guid import parse_guid
 
 T = TypeVar("T")
 
@@ -143,3 +144,16 @@ def _whole(name: str, text: str, least: int) -> int:
     if not (stripped.isascii() and stripped.isdecimal() and len(stripped) < 18 and int(stripped) >= least):
         raise refused(name, text, f"a whole number from {least} on")
     return int(stripped)
+
+
+def guid(name: str, text: str) -> str:
+    if not is_guid(text.strip()):
+        raise refused(name, text, "a GUID, such as that of uuid.uuid4()")
+    return text.strip()
+
+
+def is_guid(text: str) -> bool:
+    try:
+        return bool(parse_guid(text))
+    except DecodeError:
+        return False

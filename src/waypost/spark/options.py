@@ -40,7 +40,7 @@ _NAMES: Final = (
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay"),
     *("minPartitions", "maxMessagesPerPartition", "failOnDataLoss", "mode", "claimLease", "claimMaxAborts"),
     *("includeBody", "includePacket", "includeSecurity", "decodeBody", "maxBodyBytes", "onMalformed"),
-    *("lockedMessages", "pushdown", "delivery", "txnId", "stageLease"),
+    *("lockedMessages", "pushdown", "delivery", "txnId", "runId", "stageLease"),
 )
 _NONE: Final[tuple[str, ...]] = ()
 _KNOWN: Final = {name.lower(): name for name in _NAMES}
@@ -128,6 +128,15 @@ class WriteOptions:
     transaction: str
     # For how long what tasks have staged waits for the end of their job.
     lease_s: float = DEFAULT_LEASE_S
+    # The run of the program that a batch write belongs to, a GUID; nothing if it is not known.
+    run: str = ""
+    # Whether each row says where it goes.
+    is_by_column: bool = False
+
+    @property
+    def destination(self) -> str:
+        """What a batch is committed to: the queue of all messages, or nothing if a column has them."""
+        return "" if self.is_by_column else self.queue or ""
 
 
 def read_options(given: Mapping[str, str], token: str | None = None) -> ReadOptions:
@@ -179,6 +188,7 @@ def write_options(given: Mapping[str, str], token: str | None = None) -> WriteOp
         delivery=cast("Delivery", options.word("delivery", words, "exactly-once")),
         transaction=options.text("txnId") or str(uuid4()),
         lease_s=options.read("stageLease", values.seconds, DEFAULT_LEASE_S),
+        run=options.read("runId", values.guid, ""),
     )
 
 

@@ -1,5 +1,6 @@
 """Which queues are read, which messages of them, and in how many partitions."""
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 from waypost.arrow.packets import Packets
-from waypost.client.bulk.schema import BulkQueue
+from waypost.client.bulk.schema import BulkQueue, PlannedRange
 from waypost.client.excerpt import excerpt
 from waypost.client.names import short_name
 from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
@@ -20,6 +21,8 @@ from waypost.spark.options import Place, Position, ReadOptions, Split
 from waypost.spark.origin import Limits, Origin
 from waypost.spark.origins import open_origin
 from waypost.wire.format_names import FormatName
+
+_log: Final = logging.getLogger("waypost.spark")
 
 # Fewer messages are not worth a task.
 _WORTH_A_TASK: Final = 10_000
@@ -76,6 +79,22 @@ def place_of(origin: Origin, queue: BulkQueue, position: Position, option: str) 
 
 def stable(queue: BulkQueue, place: Place) -> int:
     return queue.committed if place.locked == "skip" else queue.stable
+
+
+def ends_short(name: str, plan: PlannedRange) -> str:
+    """What a reader is told whose plan ends before messages that are there."""
+    return (
+        f"the read of {name} ends short, at {plan.bounds[-1]}: {plan.behind} messages behind it are held back by "
+        f"{plan.held_by}, and are read when those are committed, dropped or given back"
+    )
+
+
+def warn_if_short(origin: Origin, queue: BulkQueue, end: int) -> None:
+    """Say so if a read up to the end that is stable leaves out messages that are there."""
+    if queue.held:
+        plan = origin.plan(queue.format_name, end, None, Limits(1), parts=1, epoch=queue.epoch)
+        if plan.held_by:
+            _log.warning("%s", ends_short(queue.format_name, plan))
 
 
 def divided(origin: Origin, stretch: Stretch, parts: int) -> list[Stretch]:

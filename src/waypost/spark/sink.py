@@ -1,10 +1,12 @@
 """The sink: rows become messages, exactly once or at least once.
 
 Exactly once: tasks stage their messages at the daemon, where nobody sees them, and the driver commits all stages of a
-batch in one request, under the names of the query and of the batch. Whatever is repeated after a crash, a task, a batch
-or the commit, the daemon lets a batch of a query happen once. What tasks leave behind that failed is dropped there.
+batch in one request, under the names of the query, of the batch and of its destination. Whatever is repeated after a
+crash, a task, a batch or the commit, the daemon lets a batch of a query happen once for a destination. What tasks leave
+behind that failed is dropped there, with the commit.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,11 +16,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import StagedMessages
+from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
 from waypost.client.names import format_name
 from waypost.client.remote.manager import Manager, connect
 from waypost.client.remote.schema import MessageProperties, NewMessage
-from waypost.errors import InvalidParameter, QueueNotFound, TransactionUsage, WaypostError
+from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
+from waypost.spark.option_values import is_guid
 from waypost.spark.options import Place, WriteOptions
 from waypost.spark.shipping import Shipped
 from waypost.spark.sink_columns import Group, frames, groups
@@ -28,13 +31,36 @@ from waypost.wire.format_names import DirectFormatName
 _WORTH_SHARING: Final = 4
 
 
+# What Spark tells tasks of the query that they work for, and of its run: the name of the run itself, or of the group of
+# its jobs, which has the same GUID unless the user has named it otherwise.
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+_RUN: Final = "sql.streaming.runId"
+_JOB_GROUP: Final = "spark.jobGroup.id"
+
+_log: Final = logging.getLogger("waypost.spark")
+
+
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
-    """What a task has staged, or sent, under the name of its query and batch."""
+class Name:
+    """Under which a batch is written: query, number and run."""
 
     query: str
     batch: int
-    stages: tuple[str, ...]
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What a task has staged, or sent: the stages and how many messages they have.
+
+    `is_committed` if another run has committed the batch, so that nothing is staged.
+    """
+
+    name: Name
+    stages: tuple[str, ...] = ()
+    count: int = 0
+    is_committed: bool = False
 
 
 class _Sink(Shipped):
@@ -49,13 +75,14 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
     """Of df.write. Under the same option txnId, it happens once."""
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        return _write(self._options, iterator, self._options.transaction, 0)
+        name = Name(self._options.transaction, 0, self._options.run or run_of(TaskContext.get()))
+        return _write(self._options, iterator, name)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _commit(self._options.place, messages)
+        _commit(self._options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _drop(self._options.place, _stages(messages))
+        _abort(self._options, messages, Name(self._options.transaction, 0, self._options.run))
 
 
 class StreamWriter(_Sink, DataSourceStreamArrowWriter):
@@ -63,21 +90,35 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> Written:
         context = TaskContext.get()
-        query = context.getLocalProperty("sql.streaming.queryId") if context else None
-        batch = context.getLocalProperty("streaming.sql.batchId") if context else None
+        query = context.getLocalProperty(_QUERY) if context else None
+        batch = context.getLocalProperty(_BATCH) if context else None
         if not query or batch is None:
             raise InvalidParameter(
                 "this Spark tells a task neither query nor batch; Waypost needs pyspark 4.2 or later"
             )
-        return _write(self._options, iterator, query, int(batch))
+        return _write(self._options, iterator, Name(query, int(batch), run_of(context)))
 
-    # Tasks know the batch, and the query too, which the driver does not hear of.
+    # Tasks know the batch, and the query and its run too, which the driver does not hear of.
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        _commit(self._options.place, messages)
+        _commit(self._options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        _drop(self._options.place, _stages(messages))
+        _abort(self._options, messages, None)
+
+
+def run_of(context: TaskContext | None) -> str:
+    """The run of the query that a task works for: a GUID, or nothing if it is not known.
+
+    Outside of a query a group of jobs is the user's, whatever its name.
+    """
+    if context is None or not context.getLocalProperty(_QUERY):
+        return ""
+    for name in (_RUN, _JOB_GROUP):
+        found = context.getLocalProperty(name)
+        if found and is_guid(found):
+            return found
+    return ""
 
 
 def check_destination(options: WriteOptions) -> None:
@@ -113,22 +154,33 @@ def staged(messages: Iterable[Group]) -> list[StagedMessages]:
     return found
 
 
-def _write(options: WriteOptions, batches: Iterator[Any], query: str, batch: int) -> Written:
+def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written:
     if options.delivery == "at-least-once":
         with _manager(options.place) as manager:
             for frame in _frames(batches):
                 _send(manager, groups(frame, options.queue))
-        return Written(query, batch, ())
-    stages: list[str] = []
+        return Written(name)
+    found: list[Staged] = []
     with BulkClient(*_address(options.place)) as client:
         try:
             for frame in _frames(batches):
                 messages = staged(groups(frame, options.queue))
-                stages.append(client.stage(query, batch, messages, lease_s=options.lease_s))
+                wish = Stage(
+                    query=name.query,
+                    batch=name.batch,
+                    destination=options.destination,
+                    run=name.run,
+                    groups=messages,
+                    lease_s=options.lease_s,
+                )
+                found.append(client.staged(wish))
+                if not found[-1].is_committed and found[-1].count < frame.num_rows:
+                    raise _missing(found[-1].count, frame.num_rows, "staged")
         except BaseException:
-            _drop(options.place, stages)
+            _drop(options, [each.stage for each in found if each.stage], None)
             raise
-    return Written(query, batch, tuple(stages))
+    stages = tuple(each.stage for each in found if each.stage)
+    return Written(name, stages, sum(each.count for each in found), any(each.is_committed for each in found))
 
 
 def _frames(batches: Iterable[Any]) -> Iterator[Any]:
@@ -136,20 +188,46 @@ def _frames(batches: Iterable[Any]) -> Iterator[Any]:
         yield from frames(batch)
 
 
-def _commit(place: Place, messages: Sequence[WriterCommitMessage | None]) -> None:
+def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Raises WaypostError unless all that was staged is seen now, or was before."""
     written = [message for message in messages if isinstance(message, Written)]
     stages = _stages(messages)
-    if stages:
-        with BulkClient(*_address(place)) as client:
-            client.commit(written[0].query, written[0].batch, stages)
+    if not stages and not any(each.is_committed for each in written):
+        return
+    name = written[0].name
+    with BulkClient(*_address(options.place)) as client:
+        committed = client.commit(name.query, name.batch, stages, destination=options.destination, run=name.run)
+    expected = sum(each.count for each in written)
+    if committed.is_repeated:
+        _log.warning(
+            "batch %d of the query %s was committed before, by another run or by a request whose answer was lost: "
+            "nothing is written again",
+            name.batch,
+            name.query,
+        )
+    elif committed.count != expected:
+        raise _missing(committed.count, expected, "committed")
 
 
-def _drop(place: Place, stages: list[str]) -> None:
-    """As far as it can be: what is left is dropped when its time is over."""
-    with suppress(WaypostError):
-        if stages:
-            with BulkClient(*_address(place)) as client:
-                client.drop(stages)
+def _missing(count: int, expected: int, what: str) -> WaypostError:
+    return MessageNotFound(f"{count} messages were {what}, and {expected} rows were to be: some are missing")
+
+
+def _abort(options: WriteOptions, messages: Sequence[WriterCommitMessage | None], name: Name | None) -> None:
+    """Drop what tasks have staged, also those that died. Without a name, and if no task has ended, nobody knows it."""
+    written = [message.name for message in messages if isinstance(message, Written)]
+    _drop(options, _stages(messages), written[0] if written else name)
+
+
+def _drop(options: WriteOptions, stages: list[str], name: Name | None) -> None:
+    """As far as it can be: what is left goes with the next commit of the batch, or when its time is over."""
+    if options.delivery == "at-least-once" or not (stages or name):
+        return
+    batch = None
+    if name is not None:
+        batch = BatchOfQuery(query=name.query, batch=name.batch, destination=options.destination, run=name.run)
+    with suppress(WaypostError), BulkClient(*_address(options.place)) as client:
+        client.drop(stages, batch)
 
 
 def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[str]:

@@ -36,11 +36,14 @@ from waypost.spark.options import WriteOptions
 
 Codes = npt.NDArray[np.int64]
 
+# The column that says where each row goes.
+DESTINATION: Final = "dest_queue"
+
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 _SECONDS: Final = (*_WHOLE, FloatType, DoubleType)
 _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
     "body": (BinaryType, StringType),
-    "dest_queue": (StringType,),
+    DESTINATION: (StringType,),
     "label": (StringType,),
     "priority": _WHOLE,
     "body_type": _WHOLE,
@@ -90,7 +93,7 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
             )
     if "body" not in schema.names:
         raise InvalidParameter("there is no column body, binary or string, to make messages of")
-    if "dest_queue" not in schema.names and options.queue is None:
+    if DESTINATION not in schema.names and options.queue is None:
         raise InvalidParameter("where do the messages go? Give the option queue, or a column dest_queue")
 
 
@@ -113,7 +116,7 @@ def frames(batch: Any) -> Iterator[Any]:
 def groups(batch: Any, queue: str | None) -> list[Group]:
     """The messages of a RecordBatch; `queue` is for rows that name none."""
     rows = batch.num_rows
-    names = [name for name in batch.schema.names if name not in ("body", "dest_queue")]
+    names = [name for name in batch.schema.names if name not in ("body", DESTINATION)]
     columns = {name: _distinct(batch.column(name)) for name in names}
     queues, codes = _destinations(batch, queue)
     order: Codes = np.argsort(codes, kind="stable") if len(queues) > 1 else np.arange(rows)
@@ -137,10 +140,10 @@ def groups(batch: Any, queue: str | None) -> list[Group]:
 
 
 def _destinations(batch: Any, queue: str | None) -> tuple[Sequence[str], Codes]:
-    if "dest_queue" not in batch.schema.names:
+    if DESTINATION not in batch.schema.names:
         assert queue is not None
         return [queue], np.zeros(batch.num_rows, np.int64)
-    values, codes = _distinct(batch.column("dest_queue"))
+    values, codes = _distinct(batch.column(DESTINATION))
     names = [queue if value is None else str(value) for value in values]
     if None in names:
         raise InvalidParameter("the column dest_queue is null in a row, and the option queue names no other queue")

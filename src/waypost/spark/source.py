@@ -1,5 +1,6 @@
 """format("msmq"): what Spark asks for by that name."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
@@ -18,7 +19,7 @@ from waypost.spark.options import ReadOptions, WriteOptions, read_options, write
 from waypost.spark.schema import default_schema, shape_of
 from waypost.spark.session import TOKEN_SETTING
 from waypost.spark.sink import BatchWriter, StreamWriter, check_destination
-from waypost.spark.sink_columns import check_columns
+from waypost.spark.sink_columns import DESTINATION, check_columns
 from waypost.spark.stream import check_for_stream
 from waypost.spark.stream_claims import ClaimStream
 from waypost.spark.stream_ranges import RangeStream
@@ -68,7 +69,7 @@ class MsmqDataSource(DataSource):
             raise InvalidParameter("messages are only added to a queue: write with the mode append, not overwrite")
         check_columns(schema, options)
         check_destination(options)
-        return options
+        return replace(options, is_by_column=DESTINATION in schema.names)
 
 
 def register(spark: SparkSession) -> None:

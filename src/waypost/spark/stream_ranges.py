@@ -20,6 +20,7 @@ from waypost.spark.ranges import (
     MessageRange,
     chosen,
     divided,
+    ends_short,
     gone,
     known,
     packets,
@@ -27,6 +28,7 @@ from waypost.spark.ranges import (
     place_of,
     recreated,
     stable,
+    warn_if_short,
 )
 from waypost.spark.schema import Shape
 from waypost.spark.stream import MessageStream
@@ -39,6 +41,8 @@ class RangeStream(MessageStream):
         super().__init__(options, shape)
         # Where a query that takes what is there now ends in each queue.
         self._ends: dict[str, int] | None = None
+        # What holds queues back, as it was said last.
+        self._held: dict[str, str] = {}
         # Up to where drain has removed everything.
         self._removed: dict[str, RangePlace] = {}
 
@@ -58,6 +62,8 @@ class RangeStream(MessageStream):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802, the name is Spark's
         queues = chosen(self._origin, self._options)
         self._ends = {queue.format_name: stable(queue, self._options.place) for queue in queues}
+        for queue in queues:
+            warn_if_short(self._origin, queue, self._ends[queue.format_name])
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802, the name is Spark's
         self._settle(start)
@@ -160,6 +166,10 @@ class RangeStream(MessageStream):
         if up_to is not None and up_to <= place.seq:
             return None
         plan = self._origin.plan(name, place.seq, up_to, limits, parts=1, epoch=place.epoch)
+        if plan.held_by != self._held.get(name, ""):
+            self._held[name] = plan.held_by
+            if plan.held_by:
+                _log.warning("%s", ends_short(name, plan))
         if not plan.counts:
             return None
         count = UNKNOWN if UNKNOWN in plan.counts else sum(plan.counts)
@@ -170,7 +180,8 @@ class RangeStream(MessageStream):
             queue = self._origin.queue(name)
             behind = self._plan(name, place, None, Limits())
             end = place if behind is None else place.advanced(behind.up_to, behind.count)
-            yield name, end.json() | {"held": queue.held, "held_s": queue.held_s}
+            held = {"held": queue.held, "held_s": queue.held_s, "held_by": queue.held_by, "behind": queue.behind}
+            yield name, end.json() | held
 
     # --- What has gone
 

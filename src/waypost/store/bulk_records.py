@@ -1,19 +1,22 @@
 """The records of table BULK: what is claimed and what is staged, over restarts; see waypost.store.records.
 
-| key                                  | value         |
-|--------------------------------------|---------------|
-| 0 u8, queue id u64, text of a claim  | ClaimRecord   |
-| 1 u8, GUID of a stage                | StageRecord   |
-| 2 u8, text of a query                | BatchesRecord |
+| key                                                      | value         |
+|----------------------------------------------------------|---------------|
+| 0 u8, queue id u64, text of a claim                      | ClaimRecord   |
+| 1 u8, GUID of a stage                                    | StageRecord   |
+| 2 u8, text of a query                                    | BatchesRecord |
+| 3 u8, digest of a destination 16 bytes, text of a query  | CommitsRecord |
 
-waypost.store.keys makes the keys. Lookup ids are written as spans: the first, and how many follow each other.
+BatchesRecord is the old form of CommitsRecord, which is read and not written any more. waypost.store.keys makes the
+keys. Lookup ids are written as spans: the first, and how many follow each other.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from math import isfinite
 from struct import Struct
 from typing import Final
 
+from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_MESSAGES
 from waypost.store.codec import VERSION, damaged, decode_text, encode_text, unpack
 
@@ -56,7 +59,10 @@ class ClaimRecord:
         return head + _encode_spans(self.spans)
 
 
-_STAGE: Final = Struct("<BdQII")
+# Formats 1 and 2 of a stage. The first has neither destination nor run.
+_STAGE_VERSION: Final = 2
+_OLD_STAGE: Final = Struct("<BdQII")
+_STAGE: Final = Struct("<BdQIIIB16s")
 _RUN: Final = Struct("<Q?I")
 
 
@@ -71,20 +77,44 @@ class RunRecord:
 
 @dataclass(slots=True)
 class StageRecord:
-    """What is staged for a batch of a query: messages in their order."""
+    """What is staged for a batch of a query: messages in their order.
+
+    `destination` is the path that all of them go to, "" if a column says where each goes, or None if that is not known.
+    `run` is the GUID of the run of the query, NULL if it is not known.
+    """
 
     lease_s: float
     batch: int
     query: str
     runs: list[RunRecord] = field(default_factory=list)
+    destination: str | None = None
+    run: bytes = NULL_GUID
+
+    @property
+    def count(self) -> int:
+        """How many messages were staged."""
+        return sum(len(span) for run in self.runs for span in run.spans)
 
     @classmethod
     def decode(cls, value: bytes) -> "StageRecord":
-        lease_s, batch, length, count = unpack(_STAGE, value, "stage")
-        at = _STAGE.size + length
-        if not isfinite(lease_s) or at > len(value):
+        destination_length, has_destination, of_run = 0, 0, NULL_GUID
+        if value[:1] == bytes([VERSION]):
+            lease_s, batch, length, count = unpack(_OLD_STAGE, value, "stage")
+            start = _OLD_STAGE.size
+        else:
+            fields = unpack(_STAGE, value, "stage", _STAGE_VERSION)
+            lease_s, batch, length, count, destination_length, has_destination, of_run = fields
+            start = _STAGE.size
+        at = start + length + destination_length
+        if (
+            not isfinite(lease_s)
+            or at > len(value)
+            or has_destination > 1
+            or (destination_length and not has_destination)
+        ):
             raise damaged("stage")
-        query = decode_text(value[_STAGE.size : at], "stage")
+        query = decode_text(value[start : start + length], "stage")
+        destination = decode_text(value[start + length : at], "stage") if has_destination else None
         runs = []
         for _ in range(count):
             if at + _RUN.size > len(value) or value[at + 8] > 1:
@@ -98,14 +128,81 @@ class StageRecord:
             at = end
         if at != len(value):
             raise damaged("stage")
-        return cls(lease_s, batch, query, runs)
+        return cls(lease_s, batch, query, runs, destination, of_run)
 
     def encode(self) -> bytes:
-        query = encode_text(self.query)
-        parts = [_STAGE.pack(VERSION, self.lease_s, self.batch, len(query), len(self.runs)), query]
+        query, destination = encode_text(self.query), encode_text(self.destination or "")
+        counts = len(query), len(self.runs), len(destination), self.destination is not None
+        parts = [_STAGE.pack(_STAGE_VERSION, self.lease_s, self.batch, *counts, self.run), query, destination]
         for run in self.runs:
             parts += (_RUN.pack(run.queue_id, run.is_quiet, len(run.spans)), _encode_spans(run.spans))
         return b"".join(parts)
+
+
+_COMMITS: Final = Struct("<BQBI")
+_COMMIT: Final = Struct("<Q16s16sI")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """A batch that is committed: by which run, with which stages, and how many messages.
+
+    NULL is a run that is not known. A digest of NULL is that of a batch of which only the number is known.
+    """
+
+    batch: int
+    run: bytes = NULL_GUID
+    digest: bytes = NULL_GUID
+    count: int = 0
+
+
+@dataclass(slots=True)
+class CommitsRecord:
+    """The last batches of a query that were committed to a destination, and when the last one was (seconds since 1970).
+
+    Without a destination they are committed to all that there are. Commits are kept as the bytes that they have in the
+    store, ascending by their batches: there may be a million of them in memory.
+    """
+
+    committed_time: int
+    destination: str | None = None
+    packed: bytes = b""
+    # Read from a BatchesRecord, and in the store in that form.
+    is_old: bool = field(default=False, compare=False)
+
+    @property
+    def batches(self) -> list[int]:
+        return [commit[0] for commit in _COMMIT.iter_unpack(self.packed)]
+
+    def find(self, batch: int) -> CommitRecord | None:
+        for commit in _COMMIT.iter_unpack(self.packed):
+            if commit[0] == batch:
+                return CommitRecord(*commit)
+        return None
+
+    def add(self, commit: CommitRecord, most: int) -> None:
+        """Add the commit of a batch that is not there. The oldest go if there are more than `most`."""
+        commits = sorted((*_COMMIT.iter_unpack(self.packed), astuple(commit)))[-most:]
+        self.packed = b"".join([_COMMIT.pack(*each) for each in commits])
+
+    @classmethod
+    def decode(cls, value: bytes) -> "CommitsRecord":
+        committed_time, has_destination, length = unpack(_COMMITS, value, "commits")
+        at = _COMMITS.size + length
+        if at > len(value) or has_destination > 1 or (length and not has_destination):
+            raise damaged("commits")
+        if (len(value) - at) % _COMMIT.size:
+            raise damaged("commits")
+        destination = decode_text(value[_COMMITS.size : at], "commits") if has_destination else None
+        found = cls(committed_time, destination, value[at:])
+        if found.batches != sorted(set(found.batches)):
+            raise damaged("commits")
+        return found
+
+    def encode(self) -> bytes:
+        destination = encode_text(self.destination or "")
+        head = _COMMITS.pack(VERSION, self.committed_time, self.destination is not None, len(destination))
+        return head + destination + self.packed
 
 
 _BATCHES: Final = Struct("<BQ")
@@ -131,6 +228,11 @@ class BatchesRecord:
 
     def encode(self) -> bytes:
         return _BATCHES.pack(VERSION, self.committed_time) + b"".join(map(_BATCH.pack, self.batches))
+
+    def commits(self) -> CommitsRecord:
+        """The same in the new form: done for every destination."""
+        packed = b"".join([_COMMIT.pack(*astuple(CommitRecord(batch))) for batch in self.batches])
+        return CommitsRecord(self.committed_time, None, packed, is_old=True)
 
 
 def _encode_spans(spans: list[range]) -> bytes:

@@ -6,14 +6,13 @@ from typing import Any, Final
 from waypost.errors import StoreDamaged, StoreError, StoreTooNew
 
 VERSION: Final = 1
-_VERSION_BYTE: Final = bytes([VERSION])
 _LENGTH: Final = Struct("<I")
 
 
-def unpack(layout: Struct, value: bytes, what: str) -> list[Any]:
-    """The fixed fields behind the version."""
-    if value[:1] != _VERSION_BYTE or len(value) < layout.size:
-        raise bad(value, what)
+def unpack(layout: Struct, value: bytes, what: str, version: int = VERSION) -> list[Any]:
+    """The fixed fields behind the version; `version` is the newest that this kind of record has."""
+    if len(value) < layout.size or value[0] != version:
+        raise bad(value, what, version)
     return list(layout.unpack_from(value)[1:])
 
 
@@ -52,9 +51,9 @@ def decode_text(data: bytes, what: str) -> str:
         raise damaged(what) from None
 
 
-def bad(value: bytes, what: str) -> StoreError:
-    if value and value[0] > VERSION:
-        return StoreTooNew(f"a {what} record has format {value[0]}, and this Waypost knows formats up to {VERSION}")
+def bad(value: bytes, what: str, newest: int = VERSION) -> StoreError:
+    if value and value[0] > newest:
+        return StoreTooNew(f"a {what} record has format {value[0]}, and this Waypost knows formats up to {newest}")
     return damaged(what)
 
 

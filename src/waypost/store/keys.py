@@ -6,6 +6,7 @@ MQDMPR 3.A).
 
 from collections.abc import Iterable
 from enum import Enum
+from hashlib import blake2b
 from itertools import repeat
 from struct import Struct
 from typing import Final
@@ -16,10 +17,14 @@ _QUEUE_KEY: Final = Struct(">Q")
 _MESSAGE_KEY: Final = Struct(">QQ")
 # Also of a claim: what kind of key it is, and a queue id.
 _SEQUENCE_KEY: Final = Struct(">BQ")
-_INCOMING, _OUTGOING = 0, 1
+_INCOMING, _OUTGOING, _ADDRESS = 0, 1, 2
 _TOTALS: Final = b"queue:"
 _MET_HOST: Final = b"met_host:"
-_CLAIM, _STAGE, _BATCHES = 0, 1, 2
+_DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
+_KEPT_ACK_KEY: Final = Struct(">QII")
+_CLAIM, _STAGE, _BATCHES, _COMMITS = 0, 1, 2, 3
+# Bytes of the digest of a destination.
+_PLACE: Final = 16
 
 
 class Counter(Enum):
@@ -32,6 +37,8 @@ class Counter(Enum):
     TRANSACTION_NUMBER = b"transaction_number"
     # The greatest TimeStamp of an outgoing transactional sequence.
     SEQUENCE_TIME_STAMP = b"sequence_time_stamp"
+    # The latest time of the clock that a record with a transactional message was made at, to the minute.
+    LATEST_TIME = b"latest_time"
 
 
 QUEUE_MANAGER_KEY: Final = b"queue_manager"
@@ -74,13 +81,44 @@ def incoming_sequence_range(queue_id: int) -> tuple[bytes, bytes]:
     return _SEQUENCE_KEY.pack(_INCOMING, queue_id), _SEQUENCE_KEY.pack(_INCOMING, queue_id + 1)
 
 
+def all_incoming_sequences() -> tuple[bytes, bytes]:
+    return bytes([_INCOMING]), bytes([_INCOMING + 1])
+
+
 def outgoing_sequence_key(queue_id: int) -> bytes:
     return _SEQUENCE_KEY.pack(_OUTGOING, queue_id)
+
+
+def all_outgoing_sequences() -> tuple[bytes, bytes]:
+    return bytes([_OUTGOING]), bytes([_OUTGOING + 1])
+
+
+def sequence_address_key(queue_id: int, address: bytes) -> bytes:
+    """Of the sources that send to a queue from an address."""
+    return _SEQUENCE_KEY.pack(_ADDRESS, queue_id) + address
+
+
+def sequence_address_range(queue_id: int) -> tuple[bytes, bytes]:
+    return _SEQUENCE_KEY.pack(_ADDRESS, queue_id), _SEQUENCE_KEY.pack(_ADDRESS, queue_id + 1)
+
+
+def all_sequence_addresses() -> tuple[bytes, bytes]:
+    return bytes([_ADDRESS]), bytes([_ADDRESS + 1])
 
 
 def sequence_of(key: bytes) -> tuple[int, bytes | None]:
     """The queue id in a key of SEQUENCES, and the source queue manager of an incoming one."""
     return int.from_bytes(key[1:9], "big"), key[9:] if key[0] == _INCOMING else None
+
+
+def is_sequence_address(key: bytes) -> bool:
+    """Whether a key of SEQUENCES is that of an AddressRecord."""
+    return key[0] == _ADDRESS
+
+
+def sequence_address_of(key: bytes) -> tuple[int, bytes]:
+    """The queue id and the address in the key of an AddressRecord."""
+    return int.from_bytes(key[1:9], "big"), key[9:]
 
 
 def duplicates_key(number: int) -> bytes:
@@ -95,6 +133,37 @@ def totals_key(queue_id: int) -> bytes:
     return _TOTALS + _QUEUE_KEY.pack(queue_id)
 
 
+def destination_key(digest: bytes) -> bytes:
+    """By a digest of a format name, which may be longer than a key."""
+    return _DESTINATION + digest
+
+
+def kept_ack_key(sequence_identifier: int, sequence_number: int, message_id: int, address: str) -> bytes:
+    return _KEPT_ACK + _KEPT_ACK_KEY.pack(sequence_identifier, sequence_number, message_id) + encode_text(address)
+
+
+def admitted_key(guid: bytes, address: str) -> bytes:
+    return _ADMITTED + guid + encode_text(address)
+
+
+def admitted_of(key: bytes) -> tuple[bytes, str]:
+    """The GUID and the address in such a key."""
+    at = len(_ADMITTED)
+    return key[at : at + 16], decode_text(key[at + 16 :], "address")
+
+
+def destination_range() -> tuple[bytes, bytes]:
+    return _whole(_DESTINATION)
+
+
+def kept_ack_range() -> tuple[bytes, bytes]:
+    return _whole(_KEPT_ACK)
+
+
+def admitted_range() -> tuple[bytes, bytes]:
+    return _whole(_ADMITTED)
+
+
 def met_host_key(host: str) -> bytes:
     return _MET_HOST + encode_text(host)
 
@@ -105,7 +174,12 @@ def met_host_of(key: bytes) -> str:
 
 def met_host_range() -> tuple[bytes, bytes]:
     """Start and stop of the keys of all hosts that were met."""
-    return _MET_HOST, _MET_HOST[:-1] + bytes([_MET_HOST[-1] + 1])
+    return _whole(_MET_HOST)
+
+
+def _whole(prefix: bytes) -> tuple[bytes, bytes]:
+    """Start and stop of all keys that begin like this."""
+    return prefix, prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 def directory_key(object_type: int, identifier: bytes) -> bytes:
@@ -135,6 +209,12 @@ def batches_key(query: str) -> bytes:
     return bytes([_BATCHES]) + encode_text(query)
 
 
+def commits_key(query: str, destination: str | None) -> bytes:
+    """A destination may be longer than a key has room for, so that its digest stands for it; zeros stand for all."""
+    place = bytes(_PLACE) if destination is None else blake2b(encode_text(destination), digest_size=_PLACE).digest()
+    return bytes([_COMMITS]) + place + encode_text(query)
+
+
 def claim_of(key: bytes) -> tuple[int, str] | None:
     """The queue id and the text in the key of a claim; None for another key of BULK."""
     return (int.from_bytes(key[1:9], "big"), decode_text(key[9:], "claim")) if key[0] == _CLAIM else None
@@ -148,3 +228,8 @@ def stage_of(key: bytes) -> bytes | None:
 def query_of(key: bytes) -> str | None:
     """The query in the key of its batches; None for another key of BULK."""
     return decode_text(key[1:], "batches") if key[0] == _BATCHES else None
+
+
+def committing_query_of(key: bytes) -> str | None:
+    """The query in the key of its commits for a destination; None for another key of BULK."""
+    return decode_text(key[1 + _PLACE :], "commits") if key[0] == _COMMITS else None

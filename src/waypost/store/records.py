@@ -5,20 +5,28 @@
 | MESSAGES     | queue id u64, LookupIdentifier u64                     | MessageRecord       |
 | POSITIONS    | queue id u64, LookupIdentifier u64                     | PositionRecord      |
 | QUEUES       | queue id u64                                           | QueueRecord         |
-| SEQUENCES    | 0 u8, queue id u64, GUID of the source queue manager   | SequenceRecord, of what comes in  |
+| SEQUENCES    | 0 u8, queue id u64, GUID of the source queue manager,  |                     |
+|              | 8 bytes for the name that it uses                      | IncomingRecord      |
 |              | 1 u8, queue id u64                                     | SequenceRecord, of what goes out  |
+|              | 2 u8, queue id u64, an address                         | AddressRecord       |
 | TRANSACTIONS | GUID of the transaction                                | TransactionRecord   |
 | DUPLICATES   | number u64, consecutive, of a block                    | DuplicatesRecord    |
 | COUNTERS     | a Counter                                              | CounterRecord       |
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
 |              | "met_host:", name or address of a host                 | CounterRecord, when it was met first |
+|              | "destination:", 16 bytes of a digest of a format name  | DestinationRecord   |
+|              | "kept_ack:", TxSequenceID u64, TxSequenceNumber u32,   |                     |
+|              | MessageID u32, an address                              | KeptAckRecord       |
+|              | "admitted:", GUID, an address                          | AdmittedRecord      |
 | DIRECTORY    | object type u8, GUID                                   | an object of waypost.directory |
 | BULK         | see waypost.store.bulk_records                         | what is claimed and staged |
 
 waypost.store.keys makes the keys. The queue id is the store's own number for a queue of any kind (also a subqueue, a
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are
-not a part of its record. QueueRecord, TotalsRecord and QueueManagerRecord are in waypost.store.queue_records.
+not a part of its record. QueueRecord, TotalsRecord and QueueManagerRecord are in waypost.store.queue_records,
+DestinationRecord, KeptAckRecord and AdmittedRecord in waypost.store.ack_records, IncomingRecord and AddressRecord in
+waypost.store.sequence_records.
 
 Every value starts with a format version. `decode(value)` gives the record, StoreTooNew if a newer Waypost wrote it, and
 StoreDamaged for all bytes that `encode()` cannot have made; what it gives encodes to the same bytes.

@@ -92,13 +92,16 @@ class Link:
     dialed: float = -inf
     heard: float = -inf
     # The address and the GUID of the last session.
-    met: tuple[str, bytes] | tuple[()] = ()
+    last_host: tuple[str, bytes] | tuple[()] = ()
     # The monotonic time from which the wait for the next attempt counts, if it is not now.
     waits_from: float | None = None
     # Where the messages came from whose acknowledgments wait here, the last ones: hops of which the address is known.
     origins: list[Any] = field(default_factory=list)
     # MS-MQQB 3.1.5.2.2: no ping precedes what the Session Retry Connect Timer begins.
     is_retrying: bool = False
+    # The session on which transactional messages were sent last, and what is known of the destination.
+    met: Session | None = None
+    known: Any = None
 
     def go(self, event: LinkEvent) -> None:
         self.state = LINK.get((self.state, event), self.state)

@@ -26,10 +26,14 @@ class Incoming(NamedTuple):
 
 @dataclass(slots=True)
 class Received:
-    """What came out of some bytes: messages, in order, and what they acknowledge of that which was sent."""
+    """What came out of some bytes: messages, in order, and what they acknowledge of that which was sent.
+
+    `packets` is how many were looked at, messages or not.
+    """
 
     messages: list[Incoming] = field(default_factory=list)
     acknowledged: list[Sent] = field(default_factory=list)
+    packets: int = 0
 
 
 def without_session_header(message: UserMessage, data: bytes) -> bytes:

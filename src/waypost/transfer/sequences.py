@@ -65,9 +65,9 @@ class SentEntry:
 class TxOutgoingSequence:
     """OutgoingTransferSequence of MS-MQQB 3.1.1.3.1.1, of one outgoing queue: what was sent. It is volatile.
 
-    All entries are of the sequence `sequence_id`. `highest_number` is the greatest number of it that may have been
-    sent; an acknowledgment beyond that is nonsense. The Transactional Ack Wait Timer (3.1.2.6) runs on the monotonic
-    clock, to `deadline`; TimeOfLastAck and ResendTime are wall clock times.
+    All entries are of the sequence `sequence_id`. `highest_number` is the greatest number of it that is known to have
+    been sent; an acknowledgment beyond that changes nothing. The Transactional Ack Wait Timer (3.1.2.6) runs on the
+    monotonic clock, to `deadline`; TimeOfLastAck and ResendTime are wall clock times.
     """
 
     sequence_id: TxSequenceId
@@ -87,9 +87,12 @@ class TxOutgoingSequence:
     _entries: dict[int, SentEntry] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, outgoing: OutgoingSequence, resend_timer_table: Sequence[float]) -> "TxOutgoingSequence":
-        """After a start any message that has a number may have been sent before it."""
-        return cls(outgoing.sequence_id, resend_timer_table, outgoing.next_number - 1)
+    def of(
+        cls, outgoing: OutgoingSequence, resend_timer_table: Sequence[float], written: tuple[TxSequenceId, int]
+    ) -> "TxOutgoingSequence":  # fmt: skip
+        """`written` is the last message that is known to have been sent before."""
+        sequence_id, number = written
+        return cls(outgoing.sequence_id, resend_timer_table, number if sequence_id == outgoing.sequence_id else 0)
 
     @property
     def resend_interval(self) -> float:
@@ -249,8 +252,8 @@ class TxOutgoingSequence:
 class IncomingSequence:
     """IncomingTxSequenceID, IncomingTxSequenceNumber and TxMessageRejectCount of MS-MQQB 3.1.1.3.1.
 
-    There is one for each source queue manager and local queue (readings MQQB 3.18). `last_access_time` is in seconds
-    since 1970.
+    There is one for each source queue manager, local queue and TimeStamp (readings MQQB 3.18, ADR 23).
+    `last_access_time` is in seconds since 1970.
     """
 
     sequence_id: int = 0
@@ -262,16 +265,22 @@ class IncomingSequence:
 
     def accept(self, header: TransactionHeader, wall: float) -> bool:
         """MS-MQQB 3.1.5.8.6: whether the message is the next one. Only then the sequence moves (readings MQQB 3.5)."""
-        self.last_access_time = int(wall)
         is_next = self.is_next(header)
-        if not is_next:
-            self.reject_count = min(self.reject_count + 1, _LARGEST)
-        self.last_reject_count = self.reject_count
         if is_next:
-            self.sequence_id = header.tx_sequence_id
-            self.number = header.tx_sequence_number
-            self.reject_count = 0
+            self.advance(header, wall)
+        else:
+            self.last_access_time = int(wall)
+            self.reject_count = min(self.reject_count + 1, _LARGEST)
+            self.last_reject_count = self.reject_count
         return is_next
+
+    def advance(self, header: TransactionHeader, wall: float) -> None:
+        """The message is taken."""
+        self.last_access_time = int(wall)
+        self.last_reject_count = self.reject_count
+        self.sequence_id = header.tx_sequence_id
+        self.number = header.tx_sequence_number
+        self.reject_count = 0
 
     def order_ack_body(self) -> OrderAckBody | None:
         """MS-MQQB 2.2.4.1: everything accepted so far. It tells the incoming sequence (readings MQQB 3.6).
@@ -283,6 +292,7 @@ class IncomingSequence:
         return OrderAckBody(self.sequence_id, self.number, self.number - 1)
 
     def is_next(self, header: TransactionHeader) -> bool:
+        """Whether the message, which has the TimeStamp of this line, is the next one."""
         if header.tx_sequence_id == self.sequence_id:
             return header.previous_tx_sequence_number <= self.number < header.tx_sequence_number
         return header.tx_sequence_id > self.sequence_id and header.previous_tx_sequence_number == 0

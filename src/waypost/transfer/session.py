@@ -6,7 +6,8 @@ has acknowledged it; what it receives it hands out as it comes, counted. It has 
 
 Invariants: every UserMessage counts and is acknowledged, whatever becomes of it (readings MQQB 3.3). A recoverable one
 is acknowledged as stored only after `stored`. A closed session has no timer, no output but the refusal of a handshake,
-and still knows what is in flight.
+and still knows what is in flight. Of a peer that has sent more than the window, which Windows does because it tests its
+own, nothing more is looked at, and nothing is sent to it, until the acknowledgment was taken from the output.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from waypost.guid import NULL_GUID
 from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.in_flight import InFlight, Sent
+from waypost.transfer.inlet import ALL, Inlet
 from waypost.transfer.received import Incoming, MessagePacket, Received, without_session_header
 from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
@@ -26,7 +28,6 @@ from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
 from waypost.transfer.timers import Timers
 from waypost.wire import user_header
-from waypost.wire.framing import Splitter
 from waypost.wire.internal_packets import ESTABLISH_SIZE, ConnectionParameters, EstablishConnection, SessionAck
 from waypost.wire.packets import decode_packet
 from waypost.wire.session_header import SessionHeader
@@ -85,7 +86,7 @@ class Session:
         self._timers = SessionTimers(self, timers, settings)
         self._statistics = statistics
         self._ping = ping
-        self._splitter = Splitter()
+        self.inlet = Inlet(self._timers)
         self._unacknowledged = InFlight()
         self._output: list[bytes] = []
         self._received_ack, self.last_received = False, now.monotonic
@@ -105,6 +106,7 @@ class Session:
         return (
             self.state is _OPEN
             and not self.transport_paused
+            and not self.inlet.is_held
             and sent - self._unacknowledged.acknowledged < min(self.window_size, self.received_window_size)
             and sent < LAST_NUMBER
         )
@@ -113,11 +115,6 @@ class Session:
     def wants_recycling(self) -> bool:
         """Whether the numbers of this session are used up, so that another one has to follow it."""
         return self.counts.message_sent_count >= LAST_NUMBER
-
-    @property
-    def unfinished_bytes(self) -> int:
-        """Of a packet that has come in part. A closed session still tells it, so that whoever adds them up can."""
-        return self._splitter.pending
 
     def in_flight(self) -> list[Sent]:
         """What was sent and not acknowledged, in order."""
@@ -132,8 +129,6 @@ class Session:
         output.clear()
         self._statistics.bytes_sent += len(data)
         return data
-
-    # Sending
 
     def connected(self, now: Now) -> None:
         """MS-MQQB 3.1.5.2.3: the connection that the initiator wanted is there."""
@@ -186,17 +181,18 @@ class Session:
         """MS-MQQB 3.1.7.14."""
         self.session_active = True
 
-    # Receiving
+    def data_received(self, data: bytes, now: Now, most: int = ALL) -> Received:
+        """Take bytes from the connection. Whatever they are, nothing is raised; see `state` and `error`.
 
-    def data_received(self, data: bytes, now: Now) -> Received:
-        """Take bytes from the connection. Whatever they are, nothing is raised; see `state` and `error`."""
+        At most so many packets are looked at; the rest waits in `inlet` for another call, perhaps without data.
+        """
         received = Received()
         if self.state is _CLOSED:
             return received
         self._statistics.bytes_received += len(data)
         self.last_received = now.monotonic
         try:
-            self._packets_received(data, received, now)
+            self._packets_received(data, received, now, most)
         except DecodeError as error:
             self._statistics.packets_malformed += 1
             self.close(f"the other side sent a malformed packet: {error}")
@@ -208,17 +204,26 @@ class Session:
                 self._messages_received(now)
         return received
 
-    def _packets_received(self, data: bytes, received: Received, now: Now) -> None:
-        for packet in self._splitter.feed(data):
+    def _packets_received(self, data: bytes, received: Received, now: Now, most: int) -> None:
+        inlet, counts = self.inlet, self.counts
+        inlet.feed(data)
+        for packet in inlet.take(most):
             # MS-MQQB 3.1.5.1
             self._received_ack = True
+            received.packets += 1
             self._packet_received(packet, received, now)
             if self.state is _CLOSED:
                 return
-        if self._splitter.error is not None:
-            raise self._splitter.error
-        if self._splitter.pending > ESTABLISH_SIZE and self.state is not _OPEN:
+            if counts.unacked_received_msg_count > self.window_size:
+                inlet.hold(now)
+                break
+        inlet.check()
+        if inlet.unfinished_bytes > ESTABLISH_SIZE and self.state is not _OPEN:
             raise ProtocolError("the other side sent a large packet before the session was open")
+
+    def go_on(self, now: Now) -> bool:
+        """After `take_output`: whether the peer was held until now, and is not any more."""
+        return self.counts.unacked_received_msg_count <= self.window_size and self.inlet.release(now)
 
     def _packet_received(self, data: bytes, received: Received, now: Now) -> None:
         packet = decode_packet(data)
@@ -241,14 +246,9 @@ class Session:
 
     def _message_received(self, packet: MessagePacket, data: bytes, received: Received, now: Now) -> None:
         """MS-MQQB 3.1.5.8.2, 3.1.5.8.4 and the counting of 3.1.5.8.7, which comes first (readings MQQB 3.3)."""
-        counts = self.counts
-        counts.message_received_count += 1
-        counts.unacked_received_msg_count += 1
         message = packet if isinstance(packet, UserMessage) else packet.message
         flags = message.user.flags
-        number = 0
-        if flags & user_header.DM == _RECOVERABLE:
-            counts.recoverable_message_received_count = number = counts.recoverable_message_received_count + 1
+        number = self.counts.received(is_recoverable=flags & user_header.DM == _RECOVERABLE)
         if flags & user_header.DQ == user_header.DQ:
             self.is_direct = True
         header = message.session
@@ -300,8 +300,6 @@ class Session:
         self.received_window_size = header.window  # readings MQQB 3.13
         if len(self._unacknowledged):
             self._timers.start_ack_wait(now)
-
-    # Handshake
 
     def _asked(self, request: EstablishConnection) -> None:
         """MS-MQQB 3.1.5.3.1."""
@@ -358,9 +356,8 @@ class Session:
         self._enter(_CLOSED)
         self.error = reason
         self._output.clear()
+        self.inlet.clear()
         self._timers.stop_all()
-
-    # Timers
 
     def expired(self, timer: SessionTimer, now: Now) -> None:
         """A timer of this session has come to its end."""
@@ -376,7 +373,7 @@ class Session:
 
     def _cleanup_expired(self, now: Now) -> None:
         """MS-MQQB 3.1.6.2."""
-        if not self.session_active:
+        if not self.session_active and not self.inlet.is_shut:
             self.close("the session was idle")
             return
         self.session_active = False

@@ -54,6 +54,15 @@ class SessionCounts:
             last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
         return last == self.recoverable_message_received_count
 
+    def received(self, *, is_recoverable: bool) -> int:
+        """MS-MQQB 3.1.5.8.7: another message has come. Its number among the recoverable ones, 0 if it is none."""
+        self.message_received_count += 1
+        self.unacked_received_msg_count += 1
+        if is_recoverable:
+            self.recoverable_message_received_count += 1
+            return self.recoverable_message_received_count
+        return 0
+
     def stored(self, number: int) -> None:
         """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk: the next header acknowledges it."""
         if not self.recoverable_msg_ack_flags:

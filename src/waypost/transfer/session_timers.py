@@ -28,7 +28,16 @@ class SessionTimers:
     The two that are asked about with every message are known here, because `Timers` is slower to ask.
     """
 
-    __slots__ = ("_session", "_settings", "_timers", "is_ack_send_running", "is_ack_wait_running", "piggyback_from")
+    __slots__ = (
+        "_ack_wait_left",
+        "_is_clock_stopped",
+        "_session",
+        "_settings",
+        "_timers",
+        "is_ack_send_running",
+        "is_ack_wait_running",
+        "piggyback_from",
+    )
 
     def __init__(
         self, session: "Session", timers: Timers["tuple[Session, SessionTimer]"], settings: TransferSettings
@@ -39,6 +48,9 @@ class SessionTimers:
         self.is_ack_wait_running = False
         self.is_ack_send_running = False
         self.piggyback_from = inf
+        # What is left of the Ack Wait Timer while its clock stands still.
+        self._is_clock_stopped = False
+        self._ack_wait_left: float | None = None
 
     def start_initialization(self, now: Now) -> None:
         """MS-MQQB 3.1.2.1."""
@@ -56,8 +68,27 @@ class SessionTimers:
         """MS-MQQB 3.1.2.4."""
         self.is_ack_wait_running = True
         session = self._session
-        delay_ms = session.ack_wait_timeout_ms * (2 if session.is_direct else 1)
-        self._start(SessionTimer.ACK_WAIT, now.monotonic + delay_ms / 1000)
+        delay = session.ack_wait_timeout_ms * (2 if session.is_direct else 1) / 1000
+        if self._is_clock_stopped:
+            self._ack_wait_left = delay
+        else:
+            self._start(SessionTimer.ACK_WAIT, now.monotonic + delay)
+
+    def stop_ack_wait_clock(self, now: Now) -> None:
+        """The Ack Wait Timer stands still: acknowledgments may have come that nobody has read."""
+        key = self._session, SessionTimer.ACK_WAIT
+        deadline = self._timers.deadline(key)
+        self._is_clock_stopped = True
+        if deadline is not None:
+            self._ack_wait_left = max(deadline - now.monotonic, 0.0)
+            self._timers.stop(key)
+
+    def start_ack_wait_clock(self, now: Now) -> None:
+        """The Ack Wait Timer goes on from where it stood."""
+        left, self._ack_wait_left = self._ack_wait_left, None
+        self._is_clock_stopped = False
+        if left is not None:
+            self._start(SessionTimer.ACK_WAIT, now.monotonic + left)
 
     def start_ack_send(self, now: Now) -> None:
         """MS-MQQB 3.1.2.5 and 3.1.5.8.2."""
@@ -78,6 +109,7 @@ class SessionTimers:
         self._timers.stop((self._session, SessionTimer.ACK_SEND))
 
     def stop_all(self) -> None:
+        self._ack_wait_left = None
         for timer in SessionTimer:
             self._timers.stop((self._session, timer))
 

@@ -35,6 +35,8 @@ class ResendTimeouts:
 class TransferSettings:
     """Times end in their unit. `max_sessions` is how many sessions others may have open here.
 
+    A TimeStamp of a new incoming sequence may be `max_sequence_ahead_s` ahead of the clock. One address begins up to
+    `new_sequences_at_once` of them, and then `new_sequences_per_s` on average.
     `ack_hosts` are the hosts to which administration acknowledgments may open a connection, or one of the words above.
     """
 
@@ -50,12 +52,17 @@ class TransferSettings:
     duplicate_history_size: int = 10_000
     duplicate_history_s: float = 1800.0
     max_sessions: int = 0xFFFF_FFFF
+    max_sequence_ahead_s: float = 172_800.0
+    new_sequences_at_once: int = 1000
+    new_sequences_per_s: float = 100.0
     send_insecure_nacks: bool = False
     ack_hosts: tuple[str, ...] = (ACK_HOSTS_ANY,)
     ping: bool = False
     port: int = SESSION_PORT
     ping_port: int = PING_PORT
     is_routing_server: bool = False
+    # Addresses from which queue managers acknowledge besides those that are known, with GUIDs; NULL_GUID is any.
+    ack_addresses: frozenset[tuple[bytes, str]] = frozenset()
 
     def for_its_role(self) -> "TransferSettings":
         """A routing server has another default."""

@@ -25,9 +25,11 @@ class Statistics:
     order_acks_received: int = 0
     final_acks_sent: int = 0
     final_acks_received: int = 0
+    transactional_acks_refused: int = 0
     duplicates_discarded: int = 0
     messages_rejected: int = 0
     messages_refused_for_acks: int = 0
+    sequences_refused: int = 0
     messages_resent: int = 0
     messages_forwarded: int = 0
     messages_returned: int = 0

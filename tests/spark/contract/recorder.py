@@ -283,6 +283,7 @@ def task() -> Event:
     return {
         "batch": context.getLocalProperty("streaming.sql.batchId"),
         "query": context.getLocalProperty("sql.streaming.queryId"),
+        "group": context.getLocalProperty("spark.jobGroup.id"),
         "part": context.partitionId(),
         "attempt": context.attemptNumber(),
     }

@@ -27,6 +27,7 @@ class Run:
     events: list[Event]
     progress: list[dict[str, Any]]
     query: str
+    run: str
     failure: str
 
     def of(self, call: str) -> list[Event]:
@@ -61,7 +62,7 @@ def run(spark: SparkSession, record: Record, limit: str = "rows=2") -> Run:
     except StreamingQueryException as error:
         failure = str(error)
     progress = [json.loads(entry.json) for entry in query.recentProgress]
-    return Run(record.events()[before:], progress, str(query.id), failure)
+    return Run(record.events()[before:], progress, str(query.id), str(query.runId), failure)
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +181,13 @@ def test_tasks_know_the_query_and_the_batch(story: Story, call: str) -> None:
     assert story.first.batches(call) == [0, 1, 2]
     for event in story.first.of("write"):
         assert {number // 2 for number in event["numbers"]} <= {int(event["batch"])}
+
+
+def test_tasks_know_the_run_by_the_group_of_their_jobs(story: Story) -> None:
+    runs = [story.first, story.replayed, story.more]
+    assert len({each.run for each in runs}) == len(runs)
+    for each in runs:
+        assert {event["group"] for event in each.of("write")} == {each.run}
 
 
 def test_the_sink_commits_in_a_new_writer_that_has_only_the_messages(story: Story) -> None:

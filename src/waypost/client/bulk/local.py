@@ -77,11 +77,19 @@ def bulk_queue(target: Target, state: QueueState) -> BulkQueue:
         oldest=state.oldest,
         held=state.held,
         held_s=state.held_s,
+        held_by=state.held_by,
+        behind=state.behind,
     )
 
 
 def planned_range(plan: Plan) -> PlannedRange:
-    return PlannedRange(epoch=guid_text(plan.epoch), bounds=plan.bounds, counts=plan.counts)
+    return PlannedRange(
+        epoch=guid_text(plan.epoch),
+        bounds=plan.bounds,
+        counts=plan.counts,
+        held_by=plan.held_by,
+        behind=plan.behind,
+    )
 
 
 def frame_of(rows: Rows) -> bytes:

@@ -34,8 +34,10 @@ has asked or read under it for `lease_s`, its messages are for others again with
 came back `max_aborts` times go to the subqueue `poison`.
 
 Stages. What is staged is on disk and seen by nobody. Commit makes several stages seen in one moment and remembers that
-this batch of this query is done, so that a repetition changes nothing. A stage that is neither committed nor dropped
-within `lease_s` is gone.
+this batch of this query is done for this destination, so that a repetition changes nothing. A repetition has the same
+stages, or comes from another `run` of the query; anything else is a second write under the name of the first, and
+refused. Other stages of the batch are dropped with the commit. A stage that is neither committed nor dropped within
+`lease_s` is gone.
 """
 
 from typing import Annotated, Final, Literal
@@ -74,6 +76,9 @@ class BulkQueue(Struct, kw_only=True):
     # How many messages are locked or uncommitted, and for how long `stable` has been held back.
     held: int
     held_s: float
+    # What holds `stable` back, in words, and how many messages behind it would be read otherwise.
+    held_by: str = ""
+    behind: int = 0
 
 
 class BulkQueues(Struct):
@@ -99,12 +104,15 @@ class PlanRange(Request):
 class PlannedRange(Struct, kw_only=True):
     """Part i is (bounds[i], bounds[i + 1]] and has counts[i] messages now. The last bound is where the plan ends.
 
-    Nothing behind `after` gives one bound, `after` itself, and no counts.
+    Nothing behind `after` gives one bound, `after` itself, and no counts. A plan without `up_to` that ends short of
+    other messages says what holds them back, and how many of them are behind its end.
     """
 
     epoch: str
     bounds: list[int]
     counts: list[int]
+    held_by: str = ""
+    behind: int = 0
 
 
 class ReadRange(Request):
@@ -205,27 +213,43 @@ class StagedMessages(Request):
     messages: list[NewMessage] = []
 
 
-class Stage(Request):
-    """Messages in their order, for transactional queues here or anywhere: all of them or none."""
+class BatchOfQuery(Request, kw_only=True):
+    """A batch of a query, as one of its runs writes it.
+
+    `destination` is the queue that all messages are for, or "" if each says where it goes (a column, for Spark). A
+    batch without one is committed once, to whatever destination. `run` is a GUID; without one no repetition is known as
+    such but by its stages.
+    """
 
     query: str
     batch: Seq
+    destination: str | UnsetType = UNSET
+    run: str = ""
+
+
+class Stage(BatchOfQuery, kw_only=True):
+    """Messages in their order, for transactional queues here or anywhere: all of them or none."""
+
     groups: list[StagedMessages]
     lease_s: Seconds = 3600
 
 
 class Staged(Struct):
+    """`is_committed` if another run has committed the batch: then nothing is kept, and there is no stage."""
+
     stage: str
     count: int
+    is_committed: bool = False
 
 
 class DropStages(Request):
-    stages: list[str]
+    """These stages, and all others that the run of a batch has made for it."""
+
+    stages: list[str] = []
+    batch: BatchOfQuery | UnsetType = UNSET
 
 
-class Commit(Request):
-    query: str
-    batch: Seq
+class Commit(BatchOfQuery, kw_only=True):
     stages: list[str]
 
 

@@ -7,12 +7,13 @@ from types import NoneType
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from waypost.client.bulk.frame import Frame
 from waypost.client.bulk.paging import frames_ahead
 from waypost.client.bulk.schema import (
     Batches,
+    BatchOfQuery,
     Claimed,
     ClaimObject,
     Claims,
@@ -74,21 +75,45 @@ class BulkWriting(ABC):
         """The parts of the queue that readers have."""
         return self.call("GET", _path(name), None, Claims).claims
 
-    def stage(self, query: str, batch: int, groups: Iterable[StagedMessages], *, lease_s: float = 3600) -> str:
-        """Write messages that nobody sees yet; the id of the stage.
+    def stage(
+        self,
+        query: str,
+        batch: int,
+        groups: Iterable[StagedMessages],
+        *,
+        destination: str | None = None,
+        run: str = "",
+        lease_s: float = 3600,
+    ) -> str:
+        """Write messages that nobody sees yet; the id of the stage, or "" if another run has committed the batch.
 
-        A request whose answer was lost leaves a stage behind that nobody knows, and that is gone after its lease.
+        A request whose answer was lost leaves a stage behind that nobody knows, and that goes with the commit of the
+        batch, or after its lease. Raises TransactionSequence if the batch is committed by this run, or this one has no
+        name.
         """
-        staged = Stage(query=query, batch=batch, groups=list(groups), lease_s=lease_s)
-        return self.call("POST", "/stages", staged, Staged).stage
+        to = UNSET if destination is None else destination
+        wish = Stage(query=query, batch=batch, destination=to, run=run, groups=list(groups), lease_s=lease_s)
+        return self.staged(wish).stage
 
-    def drop(self, stages: Sequence[str]) -> None:
-        """Let nothing be left of stages, whether they are there or not."""
-        self.call("POST", "/stages/drop", DropStages(stages=list(stages)), NoneType)
+    def staged(self, wish: Stage) -> Staged:
+        """The same, with how many messages the stage has."""
+        return self.call("POST", "/stages", wish, Staged)
 
-    def commit(self, query: str, batch: int, stages: Sequence[str]) -> Committed:
-        """Make stages seen in one moment, unless the batch was committed before."""
-        return self.call("POST", "/commits", Commit(query=query, batch=batch, stages=list(stages)), Committed)
+    def drop(self, stages: Sequence[str], batch: BatchOfQuery | None = None) -> None:
+        """Let nothing be left of stages, whether they are there or not, and of others that a run has for its batch."""
+        wish = DropStages(stages=list(stages), batch=UNSET if batch is None else batch)
+        self.call("POST", "/stages/drop", wish, NoneType)
+
+    def commit(
+        self, query: str, batch: int, stages: Sequence[str], *, destination: str | None = None, run: str = ""
+    ) -> Committed:
+        """Make stages seen in one moment, unless the batch was committed before; drop its other stages.
+
+        Raises QueueDeleted if messages went with their queue, and TransactionSequence for a second write of the batch.
+        """
+        to = UNSET if destination is None else destination
+        wish = Commit(query=query, batch=batch, destination=to, run=run, stages=list(filter(None, stages)))
+        return self.call("POST", "/commits", wish, Committed)
 
     def batches(self, query: str) -> list[int]:
         """The last batches of the query that were committed, ascending."""

@@ -112,6 +112,9 @@ class Line:
             # (readings MQQB 3.14), and not when its timer says so.
             self._session.pause(now)
         self._take(received, now)
+        # What is acknowledged by now leaves before anything else is read.
+        while self._session.go_on(now):
+            self._take(self._session.data_received(b"", now), now)
 
     def lost(self, reason: str) -> None:
         """The connection is gone, or the owner has done with it."""

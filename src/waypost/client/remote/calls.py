@@ -48,6 +48,7 @@ from waypost.client.remote.schema import (
     SentIds,
     Status,
 )
+from waypost.client.remote.sequences import SequenceCalls
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
@@ -84,7 +85,7 @@ def status() -> Conversation[Status]:
     return found
 
 
-class RemoteCalls:
+class RemoteCalls(SequenceCalls):
     """The operations on one daemon."""
 
     __slots__ = (

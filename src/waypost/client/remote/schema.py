@@ -25,6 +25,7 @@ format name, and is possible wherever NAME is):
     POST   /api/transactions         NewTransaction      -> TransactionObject
     POST   /api/transactions/ID/commit|abort     -> 204
     POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
+    POST   /api/sequences/admit      Admit       -> Admitted
 
 Waits. A read waits for `timeout_s`, at most `Status.max_wait_s`, and answers 200 without messages when the time is
 over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
@@ -317,6 +318,19 @@ class Move(Request):
     to: str
     transaction: str | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
+
+
+class Admit(Request):
+    """A queue manager by its GUID, and an IP address from which it acknowledges transactional messages."""
+
+    guid: str
+    address: str
+
+
+class Admitted(Struct):
+    """How many acknowledgments that were kept from there are applied now."""
+
+    believed: int
 
 
 # --- Handles, cursors, transactions -----------------------------------------------------------------------------------

@@ -20,19 +20,19 @@ from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID, guid_text
+from waypost.node.network.admission import Admission
 from waypost.node.network.forwarding import Forwarding
+from waypost.node.network.order_acking import OrderAcking, session_origin
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.tracing import report_received
-from waypost.node.transactional_acks import origin_of
 from waypost.security.access import may_write, sender_of
-from waypost.transfer.order_acks import OrderAcks, SequenceKey
+from waypost.transfer.incoming import Verdict
+from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
 from waypost.wire import base_header, user_header
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.queue_names import DirectQueueFormatName
-from waypost.wire.remote_packet import Origin
-from waypost.wire.transactional_acks import FinalAck, OrderAck, OrderAckBody
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 class Arrivals:
     """What other queue managers send to this one."""
 
-    __slots__ = ("_forwarding", "_history", "_local", "_network", "_node", "_order_acks", "_origins")
+    __slots__ = ("_forwarding", "_history", "_local", "_network", "_node", "_order_acking", "admission")
 
     def __init__(self, node: "Node", network: "Network") -> None:
         self._node: Final = node
@@ -58,9 +58,8 @@ class Arrivals:
         settings = network.settings
         self._local: Final = (node.manager.identity.identifier, NULL_GUID)
         self._history: Final = node.sequences.history(settings.duplicate_history_size, settings.duplicate_history_s)
-        self._order_acks: Final = OrderAcks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
-        # Where the messages of a sequence come from, and whether they name this computer by its address.
-        self._origins: dict[SequenceKey, tuple[Origin, bool]] = {}
+        self._order_acking: Final = OrderAcking(node, network)
+        self.admission: Final = Admission(node, network)
 
     def take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         """All messages that came together."""
@@ -86,7 +85,8 @@ class Arrivals:
                 self._end(run, now)
                 run = None
                 if self._is_for_us(packet.message):
-                    self._transactional_ack(packet, now)
+                    if not self._network.judging.take(session, packet, now):
+                        return
                     continue
                 # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
                 packet = packet.message
@@ -110,16 +110,28 @@ class Arrivals:
         if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
             return None
         run = Run(key, queue, _destination(packet))
-        if not self._joins(run, packet, data, now):
-            return None
         if packet.transaction is not None:
-            self._note_origin(session, packet, queue)
+            return self._begin_transactional(run, session, packet, data, now=now)
+        return run if self._joins(run, packet, data, now) else None
+
+    def _begin_transactional(
+        self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now
+    ) -> Run | None:
+        """The same for a message of a sequence that is known."""
+        assert packet.transaction is not None
+        key = packet.user.source_queue_manager + run.destination, run.queue.number
+        if not self._has_room(run, data):
+            return None
+        if self.admission.judge(key, session, packet.transaction, now) is not Verdict.NEXT:
+            return None
+        run.line = self.admission.take(key, session, packet.transaction, now)
+        self._order_acking.received(key, session, packet, now)
+        run.add(data)
         return run
 
     def _joins(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
         """Add a message to a run if nothing speaks against it. If not, nothing has happened."""
-        manager, queue, size = self._node.manager, run.queue, run.size + len(data)
-        if not manager.writing.has_room(size) or not manager.positions.fits(queue, size):
+        if not self._has_room(run, data):
             return False
         if packet.transaction is None:
             identifier = data[_SOURCE] + data[_MESSAGE_ID] + run.destination
@@ -127,13 +139,17 @@ class Arrivals:
                 return False
             self._remember(packet, identifier, now)
         else:
-            key = packet.user.source_queue_manager + run.destination, queue.number
-            if not self._node.sequences.would_accept(key, packet.transaction):
+            header, line = packet.transaction, run.line
+            # The next sequence of the line, or another line, begins another run.
+            if line is None or header.tx_sequence_id != line.sequence_id or not line.is_next(header):
                 return False
-            self._order_acks.received(key, now.monotonic)
-            self._node.sequences.accept(key, queue, packet, now)
+            line.advance(header, now.wall)
         run.add(data)
         return True
+
+    def _has_room(self, run: Run, data: bytes) -> bool:
+        manager, size = self._node.manager, run.size + len(data)
+        return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
 
     def _end(self, run: Run | None, now: Now) -> None:
         """Put what is in a run into its queue."""
@@ -144,12 +160,6 @@ class Arrivals:
         status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
         assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
 
-    def _transactional_ack(self, packet: OrderAck | FinalAck, now: Now) -> None:
-        if isinstance(packet, OrderAck):
-            self._network.departures.order_ack(packet, now)
-        else:
-            self._network.departures.final_ack(packet, now)
-
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
         session.stored(numbers, now)
         self._network.touch(session)
@@ -157,32 +167,15 @@ class Arrivals:
     def tick(self, now: Now) -> None:
         """MS-MQQB 3.1.6.7 and 3.1.6.9."""
         self._history.clean_up(now.monotonic)
-        incoming = self._node.sequences.incoming
-        due = [(key, incoming[key].order_ack_body()) for key in self._order_acks.due(now.monotonic) if key in incoming]
-        if due:
-            # What they tell has to be durable, and no more than that may be told.
-            self._node.when_durable(lambda now: self._acknowledge(due, now))
+        self._order_acking.tick(now)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._history.next_deadline(), self._order_acks.next_deadline())
+        deadlines = (self._history.next_deadline(), self._order_acking.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
-        for key in [key for key in self._origins if key[1] == queue.number]:
-            del self._origins[key]
-            self._order_acks.forget(key)
-
-    def _acknowledge(self, due: Sequence[tuple[SequenceKey, OrderAckBody | None]], now: Now) -> None:
-        for key, body in due:
-            # The next message brings it again.
-            found = self._origins.pop(key, None)
-            if body is None or found is None:
-                continue
-            origin, is_direct = found
-            source = key[0][: len(NULL_GUID)]
-            sent = self._node.transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
-            self._network.statistics.order_acks_sent += sent
+        self._order_acking.forget(queue)
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
@@ -204,7 +197,7 @@ class Arrivals:
             return False
         if packet.user.flags & user_header.AQ:
             # It may make us connect to others: on whose account, is kept.
-            message.origin = _origin(session)
+            message.origin = session_origin(session)
         if is_ours and message.destination_queue_format_name is not None:
             self._network.loops.came_back(session, packet, message, now)
         elif not self._put(session, packet, message, data, now=now):
@@ -249,6 +242,8 @@ class Arrivals:
         self, session: Session, packet: UserMessage, message: Message, queue: Queue, now: Now
     ) -> bool:
         """MS-MQQB 3.1.5.8.6."""
+        header = packet.transaction
+        assert header is not None
         writing = self._node.manager.writing
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
@@ -256,12 +251,11 @@ class Arrivals:
         if wants_final_ack(message) and not self._network.acks.may_owe(session, packet):
             return True
         key = _sequence_key(packet, queue)
-        if not self._node.sequences.accept(key, queue, packet, now):
-            # Nothing is kept of sources that were never listened to.
+        if not self.admission.admit(key, session, header, now):
+            # It is not acknowledged, so that its source sends it again.
             self._network.statistics.messages_rejected += 1
             return True
-        origin = self._note_origin(session, packet, queue)
-        self._order_acks.received(key, now.monotonic)
+        origin = self._order_acking.received(key, session, packet, now)
         if wants_final_ack(message):
             message.origin = origin
         status = writing.enqueue_message(queue, message, None, now)
@@ -272,24 +266,16 @@ class Arrivals:
 
         MS-MQQB 3.1.5.8.6: it leads to an OrderAck all the same, because the one before may be lost.
         """
+        header = packet.transaction
+        if header is None:
+            return False
         key = _sequence_key(packet, queue)
-        sequences = self._node.sequences
-        if packet.transaction is None or key not in sequences.incoming:
+        if self.admission.judge(key, session, header, now) is not Verdict.BEFORE:
             return False
-        if sequences.would_accept(key, packet.transaction):
-            return False
-        sequences.accept(key, queue, packet, now)
-        self._note_origin(session, packet, queue)
-        self._order_acks.received(key, now.monotonic)
+        self._node.sequences.incoming.reject(key, header, now.wall)
+        self._order_acking.received(key, session, packet, now)
         self._network.statistics.messages_rejected += 1
         return True
-
-    def _note_origin(self, session: Session, packet: UserMessage, queue: Queue) -> Origin:
-        """Where OrderAcks for this sequence go."""
-        origin = _origin(session)
-        is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
-        self._origins[_sequence_key(packet, queue)] = origin, is_direct
-        return origin
 
     def _put_with(
         self, status: EnqueueStatus, session: Session, packet: UserMessage, message: Message, now: Now
@@ -355,15 +341,11 @@ class Arrivals:
         if packet.transaction is not None:
             acks = self._node.transactional_acks
             send = acks.send_final_ack if is_owed else acks.try_final_ack
-            self._network.statistics.final_acks_sent += send(packet, _origin(session), message_class, now)
+            self._network.statistics.final_acks_sent += send(packet, session_origin(session), message_class, now)
 
     def _discard(self, session: Session, reason: str) -> None:
         self._network.statistics.messages_rejected += 1
         self._network.notice("message discarded", peer=session.remote_qm_address, reason=reason)
-
-
-def _origin(session: Session) -> Origin:
-    return origin_of(session.remote_qm_guid, session.remote_qm_address)
 
 
 def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:

@@ -144,12 +144,19 @@ class Connecting:
             self._links.get(link.session, {}).pop(link, None)
             self._opening.pop(link.session, None)
 
+    def ask(self, host: str) -> int:
+        """Have the name of a host resolved for somebody else, who hears of it under this number."""
+        self._last_request += 1
+        self._node.do(Resolve(self._last_request, host))
+        return self._last_request
+
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         link = self._requests.pop(request, None)
         if link is None or link.state is not LinkState.RESOLVING:
             return
         hop = link.unresolved.pop(0)
         link.next_hops += hop.at(addresses)
+        self._network.judging.found(hop.host_name, addresses, now)
         self._resolve(link, now)
 
     def pinged(self, link: Link, now: Now, *, answered: bool) -> None:
@@ -195,13 +202,18 @@ class Connecting:
     def _attach_acks(self, session: Session, now: Now) -> None:
         """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1).
 
-        Nor do those that have no way but back to the queue manager that brought the messages.
+        Nor do those that have no way but back to the queue manager that brought the messages. Those for its address
+        leave a session with another address: anybody can say that it has this GUID.
         """
         for link in self._network.acks.of(session.remote_qm_guid):
-            if link.is_open or not self._may_connect(link):
+            if not self._may_connect(link):
                 continue
             if link.peer != session.remote_qm_guid and not self._ways.goes_back(link):
                 continue
+            if link.is_open and link.session is not None:
+                if not _is_nearer(link, session):
+                    continue
+                self._leave(link, link.session, now)
             pending, link.session = link.session, None
             if pending is not None:
                 self._opening.pop(pending, None)
@@ -254,9 +266,7 @@ class Connecting:
         while link.unresolved:
             hop: Hop = link.unresolved[0]
             if not is_address(hop.host_name):
-                self._last_request += 1
-                self._requests[self._last_request] = link
-                self._node.do(Resolve(self._last_request, hop.host_name))
+                self._requests[self.ask(hop.host_name)] = link
                 return
             link.next_hops += hop.at((hop.host_name,))
             link.unresolved.pop(0)
@@ -306,7 +316,7 @@ class Connecting:
         link.next_retry = None
         link.last_error = ""
         link.session = session
-        link.met = session.remote_qm_address, session.remote_qm_guid
+        link.last_host = session.remote_qm_address, session.remote_qm_guid
         link.outbox.start_again()
         link.failures = 0
         link.go(LinkEvent.ATTACHED)
@@ -331,6 +341,12 @@ class Connecting:
             self._network.departures.want(link.queue)
             return
         self._wait(link, now)
+
+    def _leave(self, link: Link, session: Session, now: Now) -> None:
+        """The messages of the link go over another session from now on."""
+        self._links.get(session, {}).pop(link, None)
+        link.leave_session()
+        self._network.departures.detached(link, session, now)
 
     def _fail(self, link: Link, status: ConnectionStatus, reason: str, now: Now) -> None:
         """MS-MQQB 3.1.5.2."""
@@ -393,3 +409,11 @@ class Connecting:
 
 # A host that is heard often is tried once in this time.
 _PROBE_SECONDS: Final = 1.0
+
+
+def _is_nearer(link: Link, session: Session) -> bool:
+    """Whether the acknowledgments are for the address of this session, and go over a session with another one."""
+    name = link.queue.destination_format_name
+    address = name.host if isinstance(name, DirectFormatName) else ""
+    assert link.session is not None
+    return session.remote_qm_address == address != link.session.remote_qm_address

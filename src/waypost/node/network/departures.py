@@ -28,7 +28,6 @@ from waypost.wire import base_header, user_header
 from waypost.wire.expiry import has_expired
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
-from waypost.wire.transactional_acks import FinalAck, OrderAck
 
 if TYPE_CHECKING:
     from waypost.node.network.network import Network
@@ -123,6 +122,8 @@ class Departures:
         self._wanted[link] = None
 
     def deleted(self, queue: OutgoingQueue) -> None:
+        if not self._node.manager.final_acks.count(queue):
+            self._node.destinations.forget(queue.destination_format_name)
         link = queue.link
         if link is not None:
             self._timers.stop(link)
@@ -201,6 +202,8 @@ class Departures:
                 has_more = False
                 break
             written += size
+        if len(link.sequence):
+            self._network.judging.sent(link, session, now)
         self._mind(link)
         return written, has_more
 
@@ -258,29 +261,24 @@ class Departures:
         for link, messages in delivered.items():
             self._node.manager.positions.delivered_all(link.queue, messages)
 
-    def order_ack(self, ack: OrderAck, now: Now) -> None:
-        """MS-MQQB 3.1.5.6."""
-        self._network.statistics.order_acks_received += 1
-        queue = self._node.sequences.queue_of(ack.body.tx_sequence_id)
+    def order_ack(self, sequence_id: TxSequenceId, number: int, now: Now) -> None:
+        """MS-MQQB 3.1.5.6, for an OrderAck that is believed."""
+        queue = self._node.sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if link is None:
             return
-        left = link.sequence.order_acknowledged(ack.body.tx_sequence_id, ack.body.tx_sequence_number, now)
+        left = link.sequence.order_acknowledged(sequence_id.value, number, now)
         # Before the sequence may end.
         self._mind(link)
         self._leave(link, [entry.lookup_id for entry in left])
         self._mind(link)
 
-    def final_ack(self, ack: FinalAck, now: Now) -> None:
-        """MS-MQQB 3.1.5.7."""
-        self._network.statistics.final_acks_received += 1
-        if ack.body.source_guid == self._own_guid:
-            identifier = MessageIdentifier(ack.body.source_guid, ack.body.message_id)
-            time_stamp, ordinal = divmod(ack.body.tx_sequence_id, 1 << 32)
-            sequence = TxSequenceId(ordinal, time_stamp), ack.body.tx_sequence_number
-            final_acks = self._node.manager.final_acks
-            final_acks.final_ack_arrived(identifier, ack.message_class, now, sequence=sequence)
-            self._end(identifier, *sequence)
+    def final_ack(
+        self, identifier: MessageIdentifier, message_class: int, place: tuple[TxSequenceId, int], now: Now
+    ) -> None:  # fmt: skip
+        """MS-MQQB 3.1.5.7, for a FinalAck that is believed."""
+        self._node.manager.final_acks.final_ack_arrived(identifier, message_class, now, sequence=place)
+        self._end(identifier, *place)
 
     def _end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int) -> None:
         """A message that had this place has come to its end, in whatever state it was."""
@@ -358,7 +356,8 @@ class Departures:
             end=END,
         )
         table = self._network.settings.resend_timeouts.resend_timer_table
-        sequence = TxOutgoingSequence.of(self._node.sequences.outgoing_of(queue), table)
+        written = self._node.destinations.written(queue.destination_format_name)
+        sequence = TxOutgoingSequence.of(self._node.sequences.outgoing_of(queue), table, written)
         link = queue.link = Link(queue, outbox, sequence, peer=peer_of(queue.destination_format_name))
         if link.is_for_acks:
             self._network.acks.add(link)

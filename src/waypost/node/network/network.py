@@ -14,19 +14,22 @@ from waypost.core.positions import START
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_IDENTIFIER_CONFLICTS, MAX_UNFINISHED_BYTES
-from waypost.node.effects import Close, Notice, SendDatagram, Write
+from waypost.node.effects import Close, HoldReading, Notice, SendDatagram, Write
 from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.network.acks import Acks
 from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
+from waypost.node.network.judging import Judging
 from waypost.node.network.loops import Loops
 from waypost.node.network.ways import Ways, is_address
 from waypost.node.routing_directory import NodeRoutingDirectory
+from waypost.node.turns import Work
 from waypost.routing.routing import Routing
 from waypost.store.port import Reader
 from waypost.transfer.handshake import Initiator, PingUse
+from waypost.transfer.inlet import ALL
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Received, Role, Session, SessionState, SessionTimer
 from waypost.transfer.statistics import Statistics
@@ -44,7 +47,7 @@ class Network:
     """See the module. Nothing that a remote host sends raises anything here."""
 
     __slots__ = (
-        "_arrivals",
+        "_held",
         "_last_connection",
         "_node",
         "_open",
@@ -54,9 +57,11 @@ class Network:
         "_unfinished",
         "acks",
         "admin_acks",
+        "arrivals",
         "connecting",
         "departures",
         "initiator",
+        "judging",
         "loops",
         "pings",
         "settings",
@@ -81,13 +86,16 @@ class Network:
         self.twins: dict[str, int] = {}
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
+        # Sessions whose other side has sent more than the window.
+        self._held: set[Session] = set()
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
         self.acks: Final = Acks(node, self)
         self.departures: Final = Departures(node, self)
         self.loops: Final = Loops(node, self)
         self.ways: Final = Ways(self, _routing(node, settings))
         self.connecting: Final = Connecting(node, self, self.ways)
-        self._arrivals: Final = Arrivals(node, self)
+        self.judging: Final = Judging(node, self, settings)
+        self.arrivals: Final = Arrivals(node, self)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
         node.transactional_acks.ways = self.acks
         hosts = AckHosts(node, self.ways, self.settings.ack_hosts, reader)
@@ -107,12 +115,14 @@ class Network:
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)
+            self.judging.start(now)
 
     def stop(self, now: Now) -> None:
         """MS-MQQB 3.1.4.2."""
         with self._node.operation(now):
             for session in tuple(self._sessions.values()):
                 self.close(session, "the queue manager stops", now)
+            self._node.destinations.write()
 
     def accept(self, address: str, now: Now) -> int | None:
         """MS-MQQB 3.1.5.10: somebody has connected. None if the connection is to be closed at once.
@@ -150,17 +160,19 @@ class Network:
             session.close(reason)
             self._forget(session, now)
 
-    def data_received(self, connection: int, data: bytes, now: Now) -> None:
+    def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
+        """Bytes have come. At most so many packets are looked at; those that are left wait for a call without data."""
         session = self._sessions.get(connection)
         if session is None:
-            return
+            return Work(0, 0)
         with self._node.operation(now):
-            self._unfinished -= session.unfinished_bytes
-            received = session.data_received(data, now)
-            self._unfinished += session.unfinished_bytes
-            if self._unfinished > MAX_UNFINISHED_BYTES and session.unfinished_bytes:
+            self._unfinished -= session.inlet.unfinished_bytes
+            received = session.data_received(data, now, most)
+            self._unfinished += session.inlet.unfinished_bytes
+            if self._unfinished > MAX_UNFINISHED_BYTES and session.inlet.unfinished_bytes:
                 session.close("there are too many unfinished packets")
             self._take(session, received, now)
+        return Work(received.packets, len(session.inlet))
 
     def connection_lost(self, connection: int, now: Now) -> None:
         """MS-MQQB 3.1.7.3."""
@@ -185,6 +197,17 @@ class Network:
             session.transport_paused = False
             self.departures.pump(session, now)
 
+    def reading_paused(self, connection: int, now: Now) -> None:
+        """The shell reads nothing more from the connection for now."""
+        session = self._sessions.get(connection)
+        if session is not None:
+            session.inlet.set_unread(now, is_unread=True)
+
+    def reading_resumed(self, connection: int, now: Now) -> None:
+        session = self._sessions.get(connection)
+        if session is not None:
+            session.inlet.set_unread(now, is_unread=False)
+
     def datagram_received(self, data: bytes, address: str, port: int, now: Now) -> None:
         """Something has come to the ping port (MS-MQQB 3.1.7.7). What is no Ping Request is ignored."""
         answer = self.pings.answer(data, would_accept=self._accepts())
@@ -205,7 +228,8 @@ class Network:
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         """A Resolve came to its end; without an address the host is unknown."""
         with self._node.operation(now):
-            self.connecting.resolved(request, addresses, now)
+            if not self.judging.resolved(request, addresses, now):
+                self.connecting.resolved(request, addresses, now)
 
     def addresses_changed(self, addresses: frozenset[str], now: Now) -> None:
         """The computer has other IP addresses now."""
@@ -225,7 +249,7 @@ class Network:
             self.connecting.pinged(link, now, answered=False)
         self.connecting.tick(now)
         self.departures.tick(now)
-        self._arrivals.tick(now)
+        self.arrivals.tick(now)
 
     def next_deadline(self) -> float | None:
         deadlines = (
@@ -233,17 +257,17 @@ class Network:
             self.pings.next_deadline(),
             self.connecting.next_deadline(),
             self.departures.next_deadline(),
-            self._arrivals.next_deadline(),
+            self.arrivals.next_deadline(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def settle(self) -> bool:
+    def settle(self, now: Now) -> bool:
         """The end of an operation: send what has become ready, and write. Whether anything came of it."""
         if self.departures.settle():
             return True
         if self._touched:
-            self._flush()
-        return False
+            self._flush(now)
+        return bool(self._touched)
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
@@ -251,7 +275,7 @@ class Network:
             self.departures.deleted(queue)
             self.admin_acks.forget(queue)
         else:
-            self._arrivals.forget(queue)
+            self.arrivals.forget(queue)
 
     # What the parts ask for.
 
@@ -312,24 +336,30 @@ class Network:
             session.just_opened = False
             self._open[session] = None
             self.notice("session opened", peer=session.remote_qm_address, guid=guid_text(session.remote_qm_guid))
+            self.judging.opened(session, now)
             self.connecting.opened(session, now)
         if received.acknowledged:
             self.departures.acknowledged(received.acknowledged)
         if received.messages:
-            self._arrivals.take(session, received.messages, now)
+            self.arrivals.take(session, received.messages, now)
         self.touch(session)
         if session.state is SessionState.CLOSED:
             self._forget(session, now)
-        else:
-            self.departures.pump(session, now)
+            return
+        if session.inlet.is_held and session not in self._held:
+            self._held.add(session)
+            self._node.do(HoldReading(session.connection, is_held=True))
+        self.departures.pump(session, now)
 
     def _forget(self, session: Session, now: Now) -> None:
         """A session is closed: its connection goes, and its links look for another."""
         if self._sessions.pop(session.connection, None) is None:
             return
-        self._unfinished -= session.unfinished_bytes
+        self._unfinished -= session.inlet.unfinished_bytes
         self._write(session)
         self._touched.pop(session, None)
+        self.judging.closed(session)
+        self._held.discard(session)
         self.connecting.closing(session)
         self._node.do(Close(session.connection))
         event = "session closed" if session in self._open else "session failed"
@@ -343,10 +373,15 @@ class Network:
                 del self.twins[next(iter(self.twins))]
         self.connecting.closed(session, now)
 
-    def _flush(self) -> None:
+    def _flush(self, now: Now) -> None:
         touched, self._touched = self._touched, {}
         for session in touched:
             self._write(session)
+            if session in self._held and session.go_on(now):
+                # The acknowledgment is with the transport before anything more is read, or sent from here.
+                self._held.discard(session)
+                self._node.do(HoldReading(session.connection, is_held=False))
+                self.departures.pump(session, now)
 
     def _write(self, session: Session) -> None:
         data = session.take_output()

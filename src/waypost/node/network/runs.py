@@ -6,7 +6,7 @@ unusual: then the message goes the long way (waypost.node.network.arrivals). Onl
 to the last name; the others have no other names.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import Queue
 from waypost.wire import base_header, user_header
@@ -14,6 +14,9 @@ from waypost.wire.codec import INFINITE
 from waypost.wire.expiry import has_expired
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.transfer.sequences import IncomingSequence
 
 # A message with one of these wants more than to be put into its queue, or has more names, which may be wrong.
 _UNUSUAL: Final = (
@@ -60,15 +63,17 @@ def run_key(packet: UserMessage, wall: float) -> Key | None:
 class Run:
     """The messages so far. They are all accepted; whoever ends the run puts them into the queue.
 
-    `destination` is what the identifiers of its messages are told apart by from those of other queues.
+    `destination` is what the identifiers of its messages are told apart by from those of other queues. `line` is the
+    sequence that its messages are in, if they are transactional.
     """
 
-    __slots__ = ("destination", "key", "packets", "queue", "size")
+    __slots__ = ("destination", "key", "line", "packets", "queue", "size")
 
     def __init__(self, key: Key, queue: Queue, destination: bytes) -> None:
         self.key: Final = key
         self.queue: Final = queue
         self.destination: Final = destination
+        self.line: IncomingSequence | None = None
         self.packets: list[bytes] = []
         self.size = 0
 

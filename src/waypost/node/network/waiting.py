@@ -43,6 +43,6 @@ def _hosts_of(link: Link) -> Iterator[Host]:
         yield hop.address
         if hop.qm_guid != NULL_GUID:
             yield hop.qm_guid
-    yield from link.met
+    yield from link.last_host
     if link.peer is not None:
         yield link.peer

@@ -61,7 +61,7 @@ class Ways:
         """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
         if link.peer is None:
             return self._session_with(destination.queue_manager, _OPENED_HERE)
-        session = self._session_with(link.peer, _EITHER)
+        session = self._session_with(link.peer, _EITHER, destination.host)
         if session is None and self.goes_back(link):
             sessions = (self._session_with(hop.queue_manager_guid, _EITHER) for hop in link.origins)
             session = next(filter(None, sessions), None)
@@ -93,12 +93,16 @@ class Ways:
         hops = [hop for hop in self.routing.next_hops(destination) if hop.host_name]
         return hops or list(link.origins)
 
-    def _session_with(self, guid: bytes, roles: Container[Role]) -> Session | None:
-        """MS-MQQB 1.3.5.1: a session that is open with this queue manager."""
+    def _session_with(self, guid: bytes, roles: Container[Role], address: str = "") -> Session | None:
+        """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
         if guid == NULL_GUID:
             return None
-        sessions = self._network.open_sessions
-        return _first(session for session in sessions if session.remote_qm_guid == guid and session.role in roles)
+        sessions = [
+            session
+            for session in self._network.open_sessions
+            if session.remote_qm_guid == guid and session.role in roles
+        ]
+        return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
 
     def _session_to(self, hop: NextHop) -> Session | None:
         """A session that was opened to this address: it is the host that a direct name means."""

@@ -1,5 +1,11 @@
-"""The coordinator that ships with Waypost, for MS-MQRR 3.1.4.12: transactions of this queue manager and its clients.
+"""The coordinators of MS-MQRR 3.1.4.12: none, which is what a daemon has, and one for this queue manager's own clients.
 
+Without a coordinator nobody can tell this queue manager how a transaction of a remote reader has ended. So none is
+taken part in, and nothing is received in one: a message in it would be away until its time is over, or be gone for good
+though its reader aborts.
+
+The coordinator that ships with Waypost serves the simulator and whoever brings transactions to their end in the same
+process.
 A transaction that is under way here is taken by its identifier, whatever the token says. Another one begins with a
 token that `local_token` makes: nobody but a client of Waypost can mean such a transaction, and that client brings it to
 its end with the queue manager. A token of MS-DTCO 2.2.5.4 speaks of a coordinator on another computer that cannot be
@@ -31,6 +37,25 @@ def local_token(transaction_id: bytes) -> bytes:
     That is the ASCII text "waypost transaction", a null, and the 16 bytes of the identifier.
     """
     return _PREFIX + transaction_id
+
+
+class NoCoordinator:
+    """Coordinator of waypost.remote.context that takes part in nothing."""
+
+    __slots__ = ()
+
+    def enlist(self, _transaction_id: bytes, _propagation_token: bytes, _now: Now) -> HResult:
+        """MS-MQMQ 2.4: no connection with the Distributed Transaction Coordinator can be established."""
+        return HResult.MQ_ERROR_DTC_CONNECT
+
+    def admits(self, _transaction_id: bytes) -> bool:
+        return False
+
+    def tick(self, _now: Now) -> None:
+        """Nothing takes too long."""
+
+    def next_deadline(self) -> float | None:
+        return None
 
 
 class LocalCoordinator:
@@ -79,8 +104,9 @@ class LocalCoordinator:
             if len(self._given_up) > MAX_ENLISTED_TRANSACTIONS:
                 del self._given_up[next(iter(self._given_up))]
 
-    def has_given_up(self, transaction_id: bytes) -> bool:
-        return transaction_id in self._given_up
+    def admits(self, transaction_id: bytes) -> bool:
+        """One that took too long is refused: its reader may not know yet that it was aborted."""
+        return transaction_id in self._transactions.collection or transaction_id not in self._given_up
 
     def next_deadline(self) -> float | None:
         return self._timers.next_deadline()

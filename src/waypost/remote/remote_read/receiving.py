@@ -95,9 +95,6 @@ class Receiving:
         if status is not HResult.MQ_OK:
             return ReceiveReply(hresult=status)
         if transaction not in self._host.manager.transactions.collection:
-            if transaction is not None and self._host.coordinator.has_given_up(transaction):
-                # Its reader would take the message out of the queue, and out of a transaction that is no more.
-                return ReceiveReply(hresult=HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
             # readings MQRR 3.15: a transaction for this message alone, which its end commits or aborts.
             transaction = None
         entry = None
@@ -132,6 +129,9 @@ class Receiving:
             return HResult.STATUS_INVALID_HANDLE
         if transaction is not None and (action.is_peek or not descriptor.queue.attributes.transactional):
             return HResult.MQ_ERROR_TRANSACTION_USAGE
+        if transaction is not None and not self._host.coordinator.admits(transaction):
+            # Its acknowledgment would take the message out of the queue whatever becomes of the transaction.
+            return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         return HResult.MQ_OK
 
     def _read(

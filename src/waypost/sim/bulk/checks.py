@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
-from waypost.sim.model.disk import BulkKey, SavedBulk, SavedClaim, SavedStage
+from waypost.sim.bulk.words import Batch
+from waypost.sim.model.disk import BulkKey, Done, SavedBulk, SavedClaim, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys
-from waypost.store.bulk_records import BatchesRecord, ClaimRecord, StageRecord
+from waypost.store.bulk_records import ClaimRecord, CommitsRecord, StageRecord
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
 
@@ -55,7 +56,16 @@ def _saved(key: bytes, value: bytes) -> tuple[BulkKey, SavedBulk]:
     if (identifier := keys.stage_of(key)) is not None:
         stage = StageRecord.decode(value)
         places = [(run.queue_id, lookup_id) for run in stage.runs for span in run.spans for lookup_id in span]
-        return BulkKey(0, identifier), SavedStage(stage.lease_s, stage.query, stage.batch, tuple(places))
-    query = keys.query_of(key)
+        batch = Batch(stage.query, stage.batch, _key_of(stage.destination), stage.run)
+        return BulkKey(0, identifier), SavedStage(stage.lease_s, batch, tuple(places))
+    query = keys.committing_query_of(key)
     assert query is not None
-    return BulkKey(0, query), tuple(BatchesRecord.decode(value).batches)
+    commits = CommitsRecord.decode(value)
+    found = [commit for batch in commits.batches if (commit := commits.find(batch)) is not None]
+    done = tuple(Done(each.batch, each.run, each.digest, each.count) for each in found)
+    return BulkKey(0, (query, _key_of(commits.destination))), done
+
+
+def _key_of(destination: str | None) -> str | None:
+    """The key of the queue that has this path."""
+    return destination and destination.rpartition("\\")[2]

@@ -7,8 +7,8 @@ from waypost.node.bulk import BulkReading, Range, Target
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.claims import NewClaim
 from waypost.node.node import Node
-from waypost.node.stages import Group
-from waypost.sim.bulk.words import Batch, Staging
+from waypost.node.stages import Batch, Group
+from waypost.sim.bulk.words import Staging
 
 OPERATIONS: Final = frozenset(
     {
@@ -56,8 +56,11 @@ class BulkDesk:
     def stage(self, call: Call, batch: Batch, staging: tuple[Staging, list[Group]], lease_s: float) -> None:
         """The model is told the GUID: it has to be the same when the answer comes, which may be never."""
         words, groups = staging
+        stages = self._node.stages._stages  # noqa: SLF001
+        before = next(reversed(stages), b"")
         self._writing.stage(call, batch, groups, lease_s)
-        words.stage = next(reversed(self._node.stages._stages))  # noqa: SLF001
+        last = next(reversed(stages), b"")
+        words.stage = last if last != before else b""
 
     def drop_stages(self, call: Call, stages: tuple[bytes, ...]) -> None:
         self._writing.drop(call, stages)

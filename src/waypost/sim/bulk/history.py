@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
-from waypost.node.stages import Committed
+from waypost.node.stages import Committed, Staged
 from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.client import Ask, Result
 from waypost.sim.model.letters import SEQUENCE
@@ -60,7 +60,7 @@ class BulkHistory:
     def __init__(self, promises: Promises) -> None:
         self._promises: Final = promises
         self._parts: Final[dict[tuple[str, int], Part]] = {}
-        self._batches: Final[dict[Batch, Writing]] = {}
+        self._batches: Final[dict[tuple[str, int, str | None], Writing]] = {}
         # By epochs: the greatest stable number that was told, and what was read up to one: (after, up_to], numbers.
         self._stable: Final[dict[bytes, int]] = {}
         self._complete: Final[dict[bytes, list[tuple[int, int, frozenset[int]]]]] = {}
@@ -79,11 +79,14 @@ class BulkHistory:
                 self._claimed(wish, number, count)
             case "read_claim", (At(key), (str(claim), int(number)), *_), Rows() as rows:
                 self._read_part(self._parts[claim, number], key, rows)
-            case "stage", ((str(query), int(number)), Staging() as staging, _), bytes(stage):
-                self._writing((query, number)).stages[stage] = staging.drafts
+            case "stage", (Batch() as batch, Staging() as staging, _), Staged(stage):
                 self._hide([draft for _, draft in staging.drafts])
-            case "commit_stages", ((str(query), int(number)), tuple(stages)), Committed() as committed:
-                self._committed(self._writing((query, number)), stages, committed)
+                if stage:
+                    self._writing(batch).stages[stage] = staging.drafts
+                else:
+                    self._committed(self._writing(batch), (), is_repeated=True)
+            case "commit_stages", (Batch() as batch, tuple(stages)), Committed() as committed:
+                self._committed(self._writing(batch), stages, is_repeated=committed.is_repeated)
 
     def unanswered(self, ask: Ask) -> None:
         """It was under way in a crash, or refused: nobody knows what was done."""
@@ -97,8 +100,8 @@ class BulkHistory:
                 self._promises.lost(part.count - len(part.read))
             case "stage", (_, Staging() as staging, _):
                 self._hide([draft for _, draft in staging.drafts])
-            case "commit_stages", ((str(query), int(number)), tuple(stages)):
-                writing = self._writing((query, number))
+            case "commit_stages", (Batch() as batch, tuple(stages)):
+                writing = self._writing(batch)
                 if not writing.is_done:
                     writing.unanswered.append(stages)
                     for _, draft in _drafts(writing, stages):
@@ -152,19 +155,20 @@ class BulkHistory:
     # Stages.
 
     def _writing(self, batch: Batch) -> Writing:
-        return self._batches.setdefault(batch, Writing())
+        """The same for all runs."""
+        return self._batches.setdefault((batch.query, batch.number, batch.to), Writing())
 
     def _hide(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
             self._promises.unseen(draft.uid)
 
-    def _committed(self, writing: Writing, stages: tuple[bytes, ...], committed: Committed) -> None:
+    def _committed(self, writing: Writing, stages: tuple[bytes, ...], *, is_repeated: bool) -> None:
         """One of the commits of a batch was done: this one, or one that was not answered."""
         if writing.is_done:
-            if not committed.is_repeated:
+            if not is_repeated:
                 raise Violation("a batch was committed twice")
             return
-        candidates = writing.unanswered if committed.is_repeated else [stages]
+        candidates = writing.unanswered if is_repeated else [stages]
         if not candidates:
             raise Violation("a batch is said to be done, and nobody has committed it")
         chosen = {stage for each in candidates for stage in each}

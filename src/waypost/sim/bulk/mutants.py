@@ -12,10 +12,11 @@ from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import Queue
 from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import OperationType, Run
-from waypost.node import bulk, bulk_writing
+from waypost.node import bulk, bulk_writing, stages
 from waypost.node.bulk import BulkReading, Range
 from waypost.node.bulk_leases import Leases
 from waypost.node.claims import Claimed, Claims, NewClaim
+from waypost.node.commits import Commits, Key
 from waypost.node.node import Node
 from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
@@ -31,7 +32,9 @@ def _remembered_apart(seal: Any) -> Callable[[StoredMessages], tuple[Batch, int]
     def torn(messages: StoredMessages) -> tuple[Batch, int]:
         operations = messages.batch.operations
         due = [operation for owner, operation in late if owner is messages]
-        late[:] = [(messages, each) for each in operations if each[1] is Table.BULK and keys.query_of(each[2])]
+        late[:] = [
+            (messages, each) for each in operations if each[1] is Table.BULK and keys.committing_query_of(each[2])
+        ]
         operations[:] = [*due, *(each for each in operations if (messages, each) not in late)]
         sealed: tuple[Batch, int] = seal(messages)
         return sealed
@@ -123,6 +126,28 @@ def _first_stage_only(commit: Any) -> Callable[[Stages, Sequence[bytes], Now], i
     return hasty
 
 
+def _deleted_left_out(commit: Any) -> Callable[[LastingTransactions, Sequence[bytes], float], None]:
+    def careless(lasting: LastingTransactions, identifiers: Sequence[bytes], wall: float) -> None:
+        for identifier in identifiers:
+            runs = lasting.collection[identifier]
+            lasting.collection[identifier] = [run for run in runs if not run.queue.is_deleted]
+        commit(lasting, identifiers, wall)
+
+    return careless
+
+
+def _key_without_destination(key: Any) -> Callable[[Stages, stages.Batch], Key]:
+    def short(of: Stages, batch: stages.Batch) -> Key:
+        found: Key = key(of, batch)
+        return replace(found, destination=None)
+
+    return short
+
+
+def _nothing_held(_held_back: Any) -> Callable[..., tuple[str, int]]:
+    return lambda *_: ("", 0)
+
+
 def _drop_leaves_messages(_drop: Any) -> Callable[[LastingTransactions, bytes], None]:
     def careless(lasting: LastingTransactions, identifier: bytes) -> None:
         lasting.collection.pop(identifier)
@@ -139,7 +164,7 @@ def _epoch_of_the_name(_epoch_of: Any) -> Callable[[Queue], bytes]:
 
 
 BULK_MUTANTS: Final = (
-    Mutant("batch-not-remembered", "forgets that a batch is committed", instead(Stages, "_remember", nothing)),
+    Mutant("batch-not-remembered", "forgets that a batch is committed", instead(Commits, "remember", nothing)),
     Mutant(
         "batch-remembered-apart",
         "writes that a batch is committed after its messages",
@@ -180,6 +205,29 @@ BULK_MUTANTS: Final = (
         instead(Stages, "_commit", _first_stage_only),
     ),
     Mutant(
+        "commit-into-a-recreated-queue",
+        "commits what is left of stages when a queue was deleted or created again",
+        (
+            *instead(Stages, "_check_whole", nothing),
+            *instead(LastingTransactions, "commit", _deleted_left_out),
+        ),
+    ),
+    Mutant(
+        "orphan-stage-stays",
+        "leaves stages of a batch that is committed, which hide what comes later",
+        instead(Stages, "_drop_all", nothing),
+    ),
+    Mutant(
+        "commit-without-destination",
+        "takes a batch for done that was written to another destination",
+        instead(Stages, "_key", _key_without_destination),
+    ),
+    Mutant(
+        "second-write-dropped",
+        "takes a second write of a batch for a repetition",
+        instead(stages, "check_repeats", nothing),
+    ),
+    Mutant(
         "dropped-stage-stays",
         "leaves the messages of a stage that is dropped",
         instead(LastingTransactions, "drop", _drop_leaves_messages),
@@ -203,6 +251,11 @@ BULK_MUTANTS: Final = (
         "locked-not-skipped",
         "removes and shows what others hold",
         instead(bulk, "_seen", _locked_not_skipped),
+    ),
+    Mutant(
+        "short-read-in-silence",
+        "does not say what holds messages back from readers",
+        instead(BulkReading, "_held_back", _nothing_held),
     ),
     Mutant("removed-in-plans", "counts messages that are gone", instead(Arrivals, "count", _removed_counted)),
     Mutant(

@@ -36,10 +36,19 @@ class Claiming:
 
 @dataclass(slots=True)
 class Query:
-    """A writer has to have this batch committed. `stages` are those whose commit it has asked for without an answer."""
+    """A writer has to have this batch committed. `stages` are those whose commit it has asked for without an answer.
 
+    `to` is where it writes, and `run` the present run of it.
+    """
+
+    to: str | None
+    run: bytes
     batch: int = 0
     stages: list[bytes] = field(default_factory=list)
+
+    def begin_again(self, run: bytes) -> None:
+        """In another run, which knows nothing of the stages of the last."""
+        self.run, self.stages = run, []
 
 
 @dataclass(slots=True)

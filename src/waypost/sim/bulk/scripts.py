@@ -5,14 +5,16 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.bulk import Plan, Range, Rows
 from waypost.node.claims import Claimed, NewClaim
+from waypost.node.stages import Committed, Staged
 from waypost.sim.bulk.notebook import Claiming, Query, Stream
 from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.machine import Machine
-from waypost.sim.words import Draft, Drafts
+from waypost.sim.words import Draft, Drafts, Existing
 from waypost.sim.workloads import any_key, new_draft
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
@@ -129,22 +131,37 @@ def stager(client: Client[Machine]) -> Script:
     if not keys:
         yield Pause(60.0)
         return
-    note = machine.world.notebook.queries.setdefault(client.name, Query())
+    to = rng.choice((None, "", *keys))
+    note = machine.world.notebook.queries.setdefault(client.name, Query(to, rng.randbytes(16)))
+    if rng.random() < 0.5:
+        note.begin_again(rng.randbytes(16))
     for _ in range(rng.randint(2, 5)):
-        batch = client.name, note.batch
+        batch = Batch(client.name, note.batch, note.to, note.run)
         if not note.stages or rng.random() < 0.4:
             note.stages = yield from _write(client, batch, keys)
         if rng.random() < 0.3:
             # Others commit meanwhile, and some leases end.
             yield Pause(rng.choice((0.1, 0.1, 0.3, 1.2)))
+        if rng.random() < 0.2:
+            # What a task leaves that is killed.
+            yield from _write(client, batch, keys)
+        if rng.random() < 0.1:
+            plan = rng.choice([plan for plan in machine.swarm.plans if plan.transactional])
+            yield Ask("delete_queue", (Existing(plan.key),))
+            if rng.random() < 0.7:
+                yield Ask("create_queue", (plan,))
         committed = yield Ask("commit_stages", (batch, tuple(note.stages)))
         if committed.is_ok:
             if rng.random() < 0.3:
                 yield from _repeat(client, batch, keys, note.stages)
+            if note.to is not None and rng.random() < 0.2:
+                yield from _copy(client, batch, keys)
             note.batch += 1
         elif committed.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES and rng.random() < 0.5:
             yield Pause(0.1)
             continue
+        else:
+            note.begin_again(NULL_GUID if rng.random() < 0.1 else rng.randbytes(16))
         note.stages = []
         yield Pause(rng.choice((0.0, 0.02, 0.2)))
 
@@ -157,8 +174,8 @@ def _write(
     stages: list[bytes] = []
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         staged = yield Ask("stage", (batch, _staging(client, keys), rng.choice(_LEASES)))
-        if isinstance(staged.value, bytes):
-            stages.append(staged.value)
+        if isinstance(staged.value, Staged) and staged.value.stage:
+            stages.append(staged.value.stage)
     if stages and rng.random() < 0.2:
         dropped = rng.choice(stages)
         yield Ask("drop_stages", ((dropped,),))
@@ -170,12 +187,25 @@ def _write(
 def _repeat(client: Client[Machine], batch: Batch, keys: list[str], stages: list[bytes]) -> Asked:
     """The same batch again, with the same stages or new ones, or one that is long done."""
     rng = client.machine.rng
+    run = rng.choice((batch.run, rng.randbytes(16), NULL_GUID))
+    again = replace(batch, run=run)
     if rng.random() < 0.5:
-        stages = yield from _write(client, batch, keys)
-    yield Ask("commit_stages", (batch, tuple(stages)))
-    yield Ask("list_batches", (batch[0],))
-    if batch[1]:
-        yield Ask("commit_stages", ((batch[0], batch[1] - 1), ()))
+        stages = yield from _write(client, again, keys)
+    yield Ask("commit_stages", (again, tuple(stages)))
+    yield Ask("list_batches", (batch.query,))
+    if batch.number:
+        yield Ask("commit_stages", (replace(again, number=batch.number - 1), ()))
+
+
+def _copy(client: Client[Machine], batch: Batch, keys: list[str]) -> Asked:
+    """A copy of the query writes the batch to another destination."""
+    rng = client.machine.rng
+    to = rng.choice([each for each in ("", *keys) if each != batch.to])
+    copy = replace(batch, to=to, run=rng.randbytes(16))
+    stages = yield from _write(client, copy, keys)
+    copied = yield Ask("commit_stages", (copy, tuple(stages)))
+    if isinstance(copied.value, Committed) and copied.value.count:
+        client.machine.world.marks.sometimes("a batch that is written to another destination too")
 
 
 def _staging(client: Client[Machine], keys: list[str]) -> Staging:
@@ -227,7 +257,7 @@ def end_bulk(client: Client[Machine]) -> Asked:
         else:
             yield Ask("return_claim", (at, name))
     for query, note in machine.world.notebook.queries.items():
-        yield Ask("commit_stages", ((query, note.batch), tuple(note.stages)))
+        yield Ask("commit_stages", (Batch(query, note.batch, note.to, note.run), tuple(note.stages)))
     yield Ask("drop_stages", (tuple(bulk.stages.stages),))
     for key in [box.key for box in books.boxes.values() if not box.key.endswith("$")]:
         yield Ask("plan", (At(key), Range(), 1))

@@ -2,13 +2,34 @@
 
 from dataclasses import dataclass
 
+from waypost.guid import NULL_GUID
+from waypost.node import stages
 from waypost.node.bulk import Target
 from waypost.node.node import Node
 from waypost.node.stages import Group
 from waypost.sim.words import Draft, Drafts, Word, format_name
 
-# A query and the number of one of its batches.
-Batch = tuple[str, int]
+
+@dataclass(frozen=True, slots=True)
+class Batch(Word):
+    """A batch of a query as a run writes it. `to` is the key of a queue, "" for by column, None for any destination."""
+
+    query: str
+    number: int
+    to: str | None = None
+    run: bytes = NULL_GUID
+
+    def to_engine(self, node: Node) -> stages.Batch:  # noqa: ARG002
+        return stages.Batch(self.query, self.number, format_name(self.to) if self.to else self.to, self.run)
+
+    def matches(self, other: "Batch") -> bool:
+        """Whether both are the same, whichever runs write them."""
+        ends = self.to, other.to
+        return (self.query, self.number) == (other.query, other.number) and (self.to == other.to or None in ends)
+
+    def __str__(self) -> str:
+        to = "" if self.to is None else f" to {self.to or 'columns'}"
+        return f"{self.query} {self.number}{to} by {self.run.hex()[:4]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,13 @@ class Bulk:
         numbers = _numbers(box.letters.values())
         held = [letter for letter in box.letters.values() if letter.state is not State.AVAILABLE]
         due = numbers[:1], numbers[-1:], self._end_before(held), self._end_before(_uncommitted(box)), len(held)
+        behind = sum(
+            not letter.is_uncertain and letter.lookup_id & SEQUENCE > due[2] for letter in box.letters.values()
+        )
         if held:
             self._books.marks.sometimes("a stable number that something holds back")
+        if held and behind:
+            self._books.marks.sometimes("a reader who is told what holds messages back")
 
         def check(states: list[QueueState]) -> None:
             (state,) = states
@@ -95,6 +100,8 @@ class Bulk:
             found = *ends, state.stable, state.committed, state.held
             if found != due or state.queue.number != box.number:
                 raise Violation(f"{box.key} is said to be {found}, and {due} was due")
+            if state.behind != behind or bool(state.held_by) != bool(behind):
+                raise Violation(f"{state.behind} messages of {box.key} are said to be held back, and {behind} are")
 
         self._answer(call, check, max(due[2], due[3]))
 
@@ -198,8 +205,7 @@ class Bulk:
 
     def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
         self._openings.check_store()
-        self.stages.stage(batch, staging, lease_s, call.now)
-        self._expect(call, staging.stage)
+        self._expect(call, self.stages.stage(batch, staging, lease_s, call.now))
 
     def drop_stages(self, call: Call, stages: tuple[bytes, ...]) -> None:
         self._openings.check_store()
@@ -211,7 +217,7 @@ class Bulk:
         self._expect(call, self.stages.commit(batch, stages))
 
     def list_batches(self, call: Call, query: str) -> None:
-        self._expect(call, list(self.stages.batches.get(query, ())))
+        self._expect(call, self.stages.batches_of(query))
 
     # How it is done.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from waypost.sim.bulk.words import Batch
 from waypost.sim.model.letters import Letter
 from waypost.sim.words import Plan
 from waypost.wire.message_class import MessageClass
@@ -58,23 +59,32 @@ class SavedStage:
     """What is staged for a batch of a query: the places of its letters."""
 
     lease_s: float
-    query: str
-    batch: int
+    batch: Batch
     places: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """A batch that is committed: by which run, with which stages, and how many messages."""
+
+    number: int
+    run: bytes
+    digest: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class BulkKey:
-    """A claim by the number of its box and its name, a stage by its GUID, the batches of a query by its name."""
+    """A claim by the number of its box and its name, a stage by its GUID, commits by query and destination."""
 
     box: int
-    name: str | bytes
+    name: str | bytes | tuple[str, str | None]
 
 
 # The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier), the GUID of a
-# transaction, or something of the bulk interface. Batches that are done are numbers, ascending.
+# transaction, or something of the bulk interface.
 Key = int | tuple[int, int] | bytes | BulkKey
-SavedBulk = SavedClaim | SavedStage | tuple[int, ...]
+SavedBulk = SavedClaim | SavedStage | tuple[Done, ...]
 Saved = SavedBox | SavedLetter | tuple[SavedStep, ...] | SavedBulk
 Change = tuple[Key, Saved | None]
 

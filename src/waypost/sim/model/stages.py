@@ -6,12 +6,14 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import AccessType
+from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
-from waypost.node.stages import Committed
+from waypost.node.commits import digest_of
+from waypost.node.stages import Committed, Staged
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.words import Batch, Staging
 from waypost.sim.model.books import Books
-from waypost.sim.model.disk import BulkKey, Operation, SavedStage
+from waypost.sim.model.disk import BulkKey, Done, Operation, SavedStage
 from waypost.sim.model.letters import Box, Letter, Refused
 from waypost.sim.model.works import Step, Work, Works, mark
 from waypost.sim.words import Draft
@@ -25,13 +27,16 @@ class Stage:
     deadline: float
     work: Work
 
+    # How many messages were staged.
+    count: int
+
     @property
     def letters(self) -> list[Letter]:
         return [step.letter for step in self.work.steps if step.is_alive]
 
 
 class Stages:
-    """`batches` are those of each query that are done, ascending."""
+    """`done` are the batches of each query and destination that are committed, ascending."""
 
     def __init__(
         self, books: Books, works: Works, limits: BulkLimits, box: Callable[[str, AccessType], Box]
@@ -41,7 +46,7 @@ class Stages:
         self._limits: Final = limits
         self._box: Final = box
         self.stages: dict[bytes, Stage] = {}
-        self.batches: dict[str, tuple[int, ...]] = {}
+        self.done: dict[tuple[str, str | None], tuple[Done, ...]] = {}
 
     def restore(self, key: BulkKey, saved: SavedStage) -> None:
         assert isinstance(key.name, bytes)
@@ -57,12 +62,19 @@ class Stages:
         if work.steps:
             self._books.marks.sometimes("a stage that outlives a restart")
         deadline = self._books.now.monotonic + saved.lease_s
-        self.stages[key.name] = Stage((saved.query, saved.batch), saved.lease_s, deadline, work)
+        self.stages[key.name] = Stage(saved.batch, saved.lease_s, deadline, work, len(saved.places))
 
-    def restore_batches(self, key: BulkKey, batches: tuple[int, ...]) -> None:
-        self.batches[str(key.name)] = batches
+    def restore_batches(self, key: BulkKey, done: tuple[Done, ...]) -> None:
+        assert isinstance(key.name, tuple)
+        self.done[key.name] = done
 
-    def stage(self, batch: Batch, staging: Staging, lease_s: float, now: Now) -> None:
+    def batches_of(self, query: str) -> list[int]:
+        return sorted({each.number for key, done in self.done.items() if key[0] == query for each in done})
+
+    def stage(self, batch: Batch, staging: Staging, lease_s: float, now: Now) -> Staged:
+        if self._is_repeated(batch, b""):
+            self._books.marks.sometimes("a stage for what another run has committed")
+            return Staged(b"", 0)
         if len(self.stages) >= self._limits.stages:
             self._books.marks.sometimes("too many stages")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
@@ -81,9 +93,11 @@ class Stages:
         mark(work)
         for step in work.steps:
             self._books.publish(step.letter)
-        stage = self.stages[staging.stage] = Stage(batch, lease_s, now.monotonic + lease_s, work)
+        count = len(work.steps)
+        stage = self.stages[staging.stage] = Stage(batch, lease_s, now.monotonic + lease_s, work, count)
         places = tuple((step.box.number, step.letter.lookup_id) for step in work.steps)
-        self._books.disk.write(BulkKey(0, staging.stage), SavedStage(stage.lease_s, *batch, places))
+        self._books.disk.write(BulkKey(0, staging.stage), SavedStage(stage.lease_s, batch, places))
+        return Staged(staging.stage, count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
         for identifier in identifiers:
@@ -94,18 +108,17 @@ class Stages:
                 self._forget(identifier)
 
     def commit(self, batch: Batch, identifiers: Sequence[bytes]) -> Committed:
-        query, number = batch
-        done = self.batches.get(query, ())
-        if number in done:
+        if self._is_repeated(batch, digest_of(identifiers)):
             self._books.marks.sometimes("a commit that is repeated")
-            self.drop([each for each in identifiers if each in self.stages and self.stages[each].batch == batch])
+            self._drop_all(batch)
             return Committed(0, is_repeated=True)
-        if any(each not in self.stages or self.stages[each].batch != batch for each in identifiers):
-            self._books.marks.sometimes("a commit of stages that are gone")
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        if len(done) >= self._limits.batches and number < done[0]:
-            self._books.marks.sometimes("a commit of a batch that nobody remembers")
-            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        for identifier in identifiers:
+            self._check(batch, identifier)
+        place = batch.query, batch.to
+        for done in self._of(batch):
+            if len(done) >= self._limits.batches and batch.number < done[0].number:
+                self._books.marks.sometimes("a commit of a batch that nobody remembers")
+                raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         stages = [stage for identifier, stage in self.stages.items() if identifier in identifiers]
         count = sum(len(stage.letters) for stage in stages)
         self._books.expire()
@@ -116,9 +129,46 @@ class Stages:
             self._forget(identifier)
         if len(stages) > 1:
             self._books.marks.sometimes("a commit of several stages")
-        self.batches[query] = tuple(sorted((*done, number)))[-self._limits.batches :]
-        self._books.disk.write(BulkKey(0, query), self.batches[query])
+        self._drop_all(batch)
+        new = Done(batch.number, batch.run, digest_of(identifiers), count)
+        every = sorted((*self.done.get(place, ()), new), key=lambda done: done.number)
+        self.done[place] = tuple(every[-self._limits.batches :])
+        self._books.disk.write(BulkKey(0, place), self.done[place])
         return Committed(count, is_repeated=False)
+
+    def _of(self, batch: Batch) -> list[tuple[Done, ...]]:
+        """What is done of the query, for its destination."""
+        return [
+            done
+            for (query, to), done in self.done.items()
+            if query == batch.query and (to == batch.to or None in (to, batch.to))
+        ]
+
+    def _is_repeated(self, batch: Batch, digest: bytes) -> bool:
+        """Whether the batch is done, and this is not a second one of its name."""
+        found = [each for done in self._of(batch) for each in done if each.number == batch.number]
+        if not found:
+            return False
+        if found[0].digest != digest and batch.run in (NULL_GUID, found[0].run):
+            self._books.marks.sometimes("a second write of a batch")
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        return True
+
+    def _check(self, batch: Batch, identifier: bytes) -> None:
+        stage = self.stages.get(identifier)
+        if stage is None or not stage.batch.matches(batch) or stage.batch.run != batch.run:
+            self._books.marks.sometimes("a commit of stages that are gone")
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        if len(stage.letters) != stage.count:
+            self._books.marks.sometimes("a commit into a queue that was deleted")
+            raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
+
+    def _drop_all(self, batch: Batch) -> None:
+        """What is staged for a batch that is done is of no use, and hides what comes later."""
+        orphans = [identifier for identifier, stage in self.stages.items() if stage.batch.matches(batch)]
+        if orphans:
+            self._books.marks.sometimes("stages that a commit leaves over")
+        self.drop(orphans)
 
     def tick(self, now: Now) -> None:
         due = [(stage.deadline, identifier) for identifier, stage in self.stages.items()]

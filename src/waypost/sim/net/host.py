@@ -5,13 +5,14 @@ their order, the disk writes batches in the background.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult
 from waypost.node.application import Call
-from waypost.node.effects import Commit, Effect, Failure, Notice, Reply, ToCoordinator, Write
+from waypost.node.effects import Close, Commit, Effect, Failure, HoldReading, Notice, Reply, ToCoordinator, Write
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
@@ -20,6 +21,7 @@ from waypost.sim.clock import Clock
 from waypost.sim.drive import Drive
 from waypost.sim.net import checks
 from waypost.sim.net.desk import NetDesk
+from waypost.sim.net.inbox import Inbox
 from waypost.sim.violation import Violation
 from waypost.sim.words import Word
 from waypost.store.port import Batch
@@ -51,6 +53,7 @@ class Host:
 
     node: Node
     _desk: NetDesk
+    _inbox: Inbox
 
     def __init__(self, number: int, world: "NetWorld") -> None:
         self.world: Final = world
@@ -129,13 +132,14 @@ class Host:
         self._requests.clear()
         self._tick_at = _NEVER
         self._takes_effects_later = False
+        self._inbox = Inbox(self, self.swarm.turn, self.world.marks)
         self.drive.start()
         settings = Settings(
             self.name,
             f"{self.name}.example.org",
             frozenset({self.address}),
             quota=self.swarm.quota,
-            transfer=self.swarm.transfer,
+            transfer=replace(self.swarm.transfer, ack_addresses=self.world.ack_addresses_of(self)),
             routes=self.world.routes_of(self),
         )
         try:
@@ -260,34 +264,35 @@ class Host:
         return number
 
     def connected(self, connection: int) -> None:
-        self._tell(lambda now: self.network.connected(connection, now))
+        self.tell(lambda now: self.network.connected(connection, now))
 
     def connect_failed(self, connection: int, reason: str) -> None:
-        self._tell(lambda now: self.network.connect_failed(connection, reason, now))
+        self.tell(lambda now: self.network.connect_failed(connection, reason, now))
 
     def data_received(self, connection: int, data: bytes) -> None:
-        self._tell(lambda now: self.network.data_received(connection, data, now))
+        """What has come waits for the turn of its connection."""
+        self._inbox.came(connection, data)
 
     def connection_lost(self, connection: int) -> None:
-        self._tell(lambda now: self.network.connection_lost(connection, now))
+        self._inbox.lost(connection)
 
     def writing_paused(self, connection: int) -> None:
-        self._tell(lambda now: self.network.writing_paused(connection, now))
+        self.tell(lambda now: self.network.writing_paused(connection, now))
 
     def writing_resumed(self, connection: int) -> None:
-        self._tell(lambda now: self.network.writing_resumed(connection, now))
+        self.tell(lambda now: self.network.writing_resumed(connection, now))
 
     def datagram_received(self, data: bytes, address: str, port: int) -> None:
         """What comes from the ping port answers a request; everything else comes to our own ping port."""
         if port == PING_PORT:
-            self._tell(lambda now: self.network.ping_answered(data, now))
+            self.tell(lambda now: self.network.ping_answered(data, now))
         else:
-            self._tell(lambda now: self.network.datagram_received(data, address, port, now))
+            self.tell(lambda now: self.network.datagram_received(data, address, port, now))
 
     def resolved(self, request: int, addresses: tuple[str, ...]) -> None:
-        self._tell(lambda now: self.network.resolved(request, addresses, now))
+        self.tell(lambda now: self.network.resolved(request, addresses, now))
 
-    def _tell(self, fact: Callable[[Now], None]) -> None:
+    def tell(self, fact: Callable[[Now], object]) -> None:
         now = self.now
         self._tick_if_due(now)
         fact(now)
@@ -347,6 +352,12 @@ class Host:
                 pass
             case Notice(_, facts):
                 self._mark_end(str(facts.get("reason", "")))
+            case HoldReading(connection, is_held):
+                self._inbox.hold(connection, is_held=is_held)
+                self.world.fabric.carry(self, effect)
+            case Close(connection):
+                self._inbox.forget(connection)
+                self.world.fabric.carry(self, effect)
             case Write(connection, data):
                 self.world.watch.written((self.name, self.life, connection), self.name, data)
                 self.world.fabric.carry(self, effect)

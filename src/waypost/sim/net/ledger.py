@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.message import Message
-from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import is_transactional, sequence_of
 from waypost.node.application import ReadOptions
 from waypost.node.message_records import message_of
 from waypost.node.node import Node
 from waypost.sim.client import Ask, Result
 from waypost.sim.marks import Marks
+from waypost.sim.net.roles import OUTGOING, role_of
+from waypost.sim.net.sequence_facts import sequence_facts
 from waypost.sim.net.words import ADMIN, Letter
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -42,7 +43,6 @@ Place = tuple[int, int]
 _NORMAL: Final = MessageClass.MQMSG_CLASS_NORMAL
 _RECEIVED: Final = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 _RECEIVES: Final = ("receive", "receive_many")
-OUTGOING: Final = "outgoing"
 JOURNAL: Final = ";journal"
 DEAD: Final = (";deadletter", ";deadxact")
 _SYSTEM: Final = {Suffix.JOURNAL: JOURNAL, Suffix.DEADLETTER: DEAD[0], Suffix.DEADXACT: DEAD[1]}
@@ -204,16 +204,16 @@ class Ledger:
             if table is Table.MESSAGES:
                 if action is Action.PUT:
                     place = _place(key)
-                    role = system.get(place[0]) or _role(manager.collection.by_number.get(place[0]))
+                    role = system.get(place[0]) or role_of(manager.collection.by_number.get(place[0]))
                     facts.puts.append(Put(place, role, message_of(value, place[1]), counts))
                 else:
                     end = (place := _place(key))[0], place[1] + 1
                     facts.gone.append((place, end if action is Action.DELETE else _place(value)))
             elif table is Table.SEQUENCES:
                 if action is Action.PUT:
-                    facts.sequences.append((key, SequenceRecord.decode(value)))
+                    facts.sequences += sequence_facts(key, value)
                 else:
-                    facts.forgotten.append((key, value if action is Action.DELETE_RANGE else key + b"\0"))
+                    facts.forgotten.append((key, value if action is Action.DELETE_RANGE else key + b"\xff" * 5))
         self.books[host].pending.append(facts)
 
     def durable(self, host: str, count: int) -> None:
@@ -389,12 +389,3 @@ class Ledger:
 
 def _place(key: bytes) -> Place:
     return keys.queue_id_of(key), int.from_bytes(key[8:16].ljust(8, b"\0"), "big")
-
-
-def _role(queue: Queue | None) -> str:
-    """What a queue is: the key of an application's queue, or one of the others."""
-    if queue is None:
-        return ""
-    if isinstance(queue, OutgoingQueue):
-        return OUTGOING
-    return f"{queue.pathname.queue};journal" if queue.is_journal else queue.pathname.queue

@@ -10,6 +10,8 @@ NET_SOMETIMES: Final = (
     "a disk full with pending batches",
     "a wall clock that went back",
     "a window that is full",
+    "a peer beyond the window",
+    "connections that take turns",
     "a session closed because nothing was acknowledged",
     "a session closed because it was idle",
     "a session that was not set up in time",

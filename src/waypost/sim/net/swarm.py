@@ -18,7 +18,9 @@ WORKLOADS: Final = ("sender", "sender", "committer", "committer", "receiver", "f
 class NetSwarm:
     """Rates are probabilities, as in waypost.sim.swarm. `via` is the machine through which others are routed, or none.
 
-    `last_number` is how many messages a session carries before another follows it.
+    `last_number` is how many messages a session carries before another follows it. `eager` is the window that senders
+    go by instead of that of the other side, as Windows does, or 0. `turn` is how many packets of a connection are
+    looked at before others have their turn.
     """
 
     hosts: tuple[str, ...]
@@ -47,6 +49,8 @@ class NetSwarm:
     expiring: float
     asking: float
     odd: float
+    eager: int
+    turn: int
 
 
 def draw(rng: Random, nodes: int) -> NetSwarm:
@@ -92,6 +96,8 @@ def draw(rng: Random, nodes: int) -> NetSwarm:
         expiring=rng.choice((0.0, 0.0, 0.2)),
         asking=rng.choice((0.0, 0.2, 0.6)),
         odd=rng.choice((0.0, 0.05, 0.2)),
+        eager=rng.choice((0, 0, 0, 20)),
+        turn=rng.choice((1, 4, 64)),
     )
 
 

@@ -96,6 +96,12 @@ class NetWorld(Stage[Host]):
                 routes.append(Route(other.guid, other.name) if is_direct else Route(other.guid, via=middle))
         return tuple(routes)
 
+    def ack_addresses_of(self, host: Host) -> frozenset[tuple[bytes, str]]:
+        """Those that messages go to by way of the machine in the middle may acknowledge without it."""
+        via = self.swarm.via
+        is_far = bool(via) and host.name != via
+        return frozenset((other.guid, other.address) for other in self.hosts if is_far and other.name != via)
+
     # What happens.
 
     def run(self) -> None:
@@ -131,7 +137,7 @@ class NetWorld(Stage[Host]):
         """After every turn of a host, and closely now and then."""
         self._looks += 1
         if self._looks % _OFTEN == 0:
-            checks.check_sessions(host.node, host.name)
+            checks.check_sessions(host.node, host.name, self.swarm.eager)
             checks.mark(host.node, self.marks)
             if self._looks % _INTERVAL == 0:
                 checks.check_counts(host.node, host.name)

@@ -54,7 +54,7 @@ class Lounge:
 
     @property
     def serving(self) -> RemoteServing:
-        """How the node is to serve them: whoever comes, without a name."""
+        """How the node is to serve them: whoever comes, without a name, and the world is their coordinator."""
         patience = self.swarm.patience
         settings = RemoteSettings(
             pending_request_timeout_s=patience.pending_request,
@@ -62,7 +62,7 @@ class Lounge:
             min_auth_level=AuthLevel.NONE,
             allows_nonauthenticated_rpc=True,
         )
-        return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.swarm.max_fragment))
+        return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.swarm.max_fragment), has_coordinator=True)
 
     def open(self, machine: "Machine") -> None:
         self.machine = machine

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -32,13 +33,17 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MsmqSink:
-    """The sink of format("msmq"). `options` say which daemon sends."""
+    """The sink of format("msmq"). `options` say which daemon sends.
+
+    One sink is one run of a program: what another has sent under the name of a transaction is not sent again.
+    """
 
     options: Mapping[str, str] = field(default_factory=dict)
+    run: str = field(default_factory=lambda: str(uuid4()))
 
     def send(self, messages: DataFrame, delivery: Delivery, transaction: str) -> None:
         writer = _consistent(messages).select(*SENT).write.format("msmq").mode("append").options(**self.options)
-        writer.option("delivery", delivery).option("txnId", transaction).save()
+        writer.option("delivery", delivery).option("txnId", transaction).option("runId", self.run).save()
 
 
 def _consistent(messages: DataFrame) -> DataFrame:

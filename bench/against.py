@@ -1,0 +1,198 @@
+"""Measure this checkout against another commit: `make bench AGAINST=COMMIT`, or `python bench/against.py COMMIT`.
+
+The other commit is installed into an environment of its own under build/against. Both sides run all the time, each in
+a process of its own (bench/side.py) with daemons of its own, and take turns: A B B A in every round, so that a drift of
+the machine favours neither. The ratio of a round is what this checkout does to what the commit does; above 1 is faster.
+
+First this checkout is measured against itself, which says how far apart two equal sides come out: the spread of a row
+is the interquartile range of those ratios. A row fails if its median ratio is below 0.95 and below 1 minus twice its
+spread. A row with a spread above 0.2 is not measured: the machine is too restless for it. The exit code is 1 if a row
+fails. The table is printed, and build/bench.json has the same figures.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench import record, side
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+ROUNDS: Final = 7
+LEAST_RATIO: Final = 0.95
+MOST_SPREAD: Final = 0.2
+PLACE: Final = ROOT / "build/against"
+ADDRESSES: Final = ("127.0.93.1", "127.0.94.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An interpreter, and where it finds Waypost if that is not installed there."""
+
+    python: str
+    source: str = ""
+
+
+@dataclass(slots=True)
+class Figures:
+    """Rates are medians of this checkout and of the commit, per second."""
+
+    row: str
+    ours: float
+    theirs: float
+    ratio: float
+    spread: float
+
+    @property
+    def verdict(self) -> str:
+        if self.spread > MOST_SPREAD:
+            return "not measured"
+        if self.ratio < min(LEAST_RATIO, 1 - 2 * self.spread):
+            return "FAILED"
+        return "as fast" if self.ratio < 1 + 2 * self.spread else "faster"
+
+
+class Running:
+    """One side while it runs."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process: Final = process
+        self.read()
+
+    def read(self) -> dict[str, float]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"a side ended with {self._process.wait()}")
+        answer: dict[str, float] = json.loads(line)
+        return answer
+
+    def rate(self, row: str) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write(row + "\n")
+        self._process.stdin.flush()
+        return self.read()["rate"]
+
+
+@contextmanager
+def running(program: Program, address: str) -> Iterator[Running]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+    environment.pop("PYTHONPATH", None)
+    if program.source:
+        environment["PYTHONPATH"] = program.source
+    PLACE.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(
+        [program.python, str(ROOT / "bench/side.py"), address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd=PLACE,
+        text=True,
+    )
+    try:
+        yield Running(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+
+
+def installed(commit: str) -> tuple[str, Program]:
+    """The commit's full name, and the environment that has it."""
+    git = ["git", "-C", str(ROOT)]
+    name = subprocess.run(
+        [*git, "rev-parse", "--verify", f"{commit}^{{commit}}"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+    folder = PLACE / name
+    python = folder / "environment/bin/python"
+    if not (folder / "installed").exists():
+        print(f"Installing {name[:12]} into build/against (once) ...", file=sys.stderr)
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "source").mkdir(parents=True)
+        archive = subprocess.run([*git, "archive", name], check=True, stdout=subprocess.PIPE).stdout
+        subprocess.run(["tar", "-x", "-C", str(folder / "source")], input=archive, check=True)
+        venv.create(folder / "environment", with_pip=True)
+        pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+        subprocess.run([*pip, str(folder / "source")], check=True)
+        (folder / "installed").touch()
+    return name, Program(str(python))
+
+
+def measure(
+    ours: Program, theirs: Program, rows: Sequence[str], rounds: int, what: str
+) -> dict[str, list[list[float]]]:
+    """For each row the rates of all rounds: ours, and theirs."""
+    rates: dict[str, list[list[float]]] = {row: [[], []] for row in rows}
+    with running(ours, ADDRESSES[0]) as a, running(theirs, ADDRESSES[1]) as b:
+        # The first round finds cold caches and empty files, and does not count.
+        for number in range(rounds + 1):
+            for row in rows:
+                first, one, other, last = a.rate(row), b.rate(row), b.rate(row), a.rate(row)
+                if number:
+                    rates[row][0].append((first + last) / 2)
+                    rates[row][1].append((one + other) / 2)
+            print(f"\r{what}: round {number} of {rounds} ", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return rates
+
+
+def ratios(rates: list[list[float]]) -> list[float]:
+    return [our / their for our, their in zip(*rates, strict=True)]
+
+
+def spread(values: list[float]) -> float:
+    first, _, third = quantiles(values, n=4, method="inclusive")
+    return third - first
+
+
+def table(rows: Sequence[Figures], name: str) -> str:
+    lines = [f"{'per second':34}{'checkout':>12}{name[:10]:>12}{'ratio':>8}{'spread':>8}  verdict"]
+    lines += [
+        f"{row.row:34}{row.ours:>12,.0f}{row.theirs:>12,.0f}{row.ratio:>8.2f}{row.spread:>8.2f}  {row.verdict}"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure this checkout against another commit.")
+    parser.add_argument("commit", help="what git calls the other commit")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each measurement (default: %(default)s)")
+    parser.add_argument("--row", action="append", choices=list(side.ROWS), help="measure this row only; repeatable")
+    arguments = parser.parse_args()
+    if arguments.rounds < 2:
+        parser.error("--rounds must be at least 2")
+    rows = arguments.row or list(side.ROWS)
+    name, theirs = installed(arguments.commit)
+    ours = Program(sys.executable, str(ROOT / "src"))
+    same = measure(ours, ours, rows, arguments.rounds, "this checkout against itself")
+    rates = measure(ours, theirs, rows, arguments.rounds, f"against {name[:12]}")
+    figures = [
+        Figures(
+            row, median(rates[row][0]), median(rates[row][1]), median(ratios(rates[row])), spread(ratios(same[row]))
+        )
+        for row in rows
+    ]
+    print(table(figures, name))
+    record.keep(
+        {"against": {"commit": name, "setting": record.setting(), "rows": [asdict(row) for row in figures]}}
+    )  # fmt: skip
+    failed = [row.row for row in figures if row.verdict == "FAILED"]
+    if failed:
+        print(f"slower than {name[:12]}: {', '.join(failed)}", file=sys.stderr)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""The arguments of `admit_sequence_address`: the queue manager, and the address that it acknowledges from."""
+
+from waypost.client.excerpt import excerpt
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.guid import NULL_GUID, parse_guid
+from waypost.wire.ip_addresses import plain_address
+
+
+def admitted_address(guid: object, address: object) -> tuple[bytes, str]:
+    """Raises InvalidParameter."""
+    try:
+        identifier = parse_guid(str(guid))
+    except DecodeError:
+        identifier = NULL_GUID
+    if identifier == NULL_GUID:
+        raise InvalidParameter(f"{excerpt(guid)} is not the GUID of a queue manager")
+    try:
+        return identifier, plain_address(str(address))
+    except ValueError:
+        raise InvalidParameter(f"{excerpt(address)} is not an IP address") from None

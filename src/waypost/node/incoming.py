@@ -1,0 +1,239 @@
+"""The incoming transactional sequences of a queue manager: MS-MQQB 3.1.1.3.1, kept in the store for good.
+
+A sequence that has taken a message is not forgotten, because its source would be heard twice or not at all. Nothing is
+read at a start: what is wanted is read then, and a part of it stays in memory. waypost.transfer.incoming has the rule.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from waypost.core.queues import Queue
+from waypost.guid import NULL_GUID
+from waypost.limits import MAX_CACHED_SEQUENCES, MAX_SEQUENCE_PAGE
+from waypost.node import scans, transfer_store
+from waypost.node.kept import Kept
+from waypost.node.stored_messages import StoredMessages
+from waypost.store import keys
+from waypost.store.port import Batch, Reader, Table, after
+from waypost.store.sequence_records import AddressRecord
+from waypost.transfer.incoming import ANY_ADDRESS, IncomingSequences
+from waypost.transfer.order_acks import SequenceKey
+from waypost.transfer.sequences import IncomingSequence
+from waypost.wire.management import SourceInfo
+from waypost.wire.transaction_header import TransactionHeader
+
+# Bytes that a source takes in the store, with what the store needs for it: for quotas.
+SOURCE_BYTES: Final = 128
+
+# The number of a queue, and an address.
+_AddressKey = tuple[int, str]
+
+
+class Incoming:
+    """What was taken from each source, for each queue and each name that the source uses for it."""
+
+    __slots__ = ("_addresses", "_kept", "_messages", "_reader")
+
+    def __init__(self, reader: Reader, messages: StoredMessages) -> None:
+        self._reader: Final = reader
+        self._messages: Final = messages
+        self._kept: Final[Kept[SequenceKey, IncomingSequences]] = Kept(
+            self._read,
+            # Looked up when it is used: the simulator plants a mistake in its place.
+            lambda batch, key, sequences: transfer_store.write_incoming(batch, key, sequences),  # noqa: PLW0108
+            transfer_store.delete_incoming,
+            size=MAX_CACHED_SEQUENCES,
+        )
+        self._addresses: Final[Kept[_AddressKey, AddressRecord]] = Kept(
+            self._read_address, _write_address, _delete_address, size=MAX_CACHED_SEQUENCES
+        )
+
+    @property
+    def in_memory(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: SequenceKey) -> IncomingSequences | None:
+        return self._kept.get(key)
+
+    def take(self, key: SequenceKey, address: str, header: TransactionHeader, wall: float) -> IncomingSequence:
+        """A message that was judged to be taken moves its sequence. Returns that."""
+        found = self._kept.get(key)
+        sequences = IncomingSequences() if found is None else found
+        before = None if address in sequences.places else set(sequences.places)
+        went_on = sequences.went_on
+        line = sequences.take(address, header, wall)
+        if before is not None or went_on is not sequences.went_on:
+            met = set(sequences.places) if before is None else before
+            self._recount(key[1], sequences, met, was_single=not went_on)
+        self._kept.changed(key, sequences)
+        return line
+
+    def reject(self, key: SequenceKey, header: TransactionHeader, wall: float) -> None:
+        """A message of a known sequence that is not the next one is counted."""
+        sequences = self._kept.get(key)
+        line = None if sequences is None else sequences.line_of(header)
+        if sequences is not None and line is not None:
+            line.accept(header, wall)
+            self._kept.changed(key, sequences)
+
+    def expect_any(self, key: SequenceKey) -> None:
+        """Forget all about a source. Its next message is taken whatever its PreviousTxSequenceNumber."""
+        self._forget(key)
+        self._kept.changed(key, IncomingSequences(takes_any=True))
+
+    def delete(self, key: SequenceKey) -> None:
+        """Forget all about a source."""
+        self._forget(key)
+        self._kept.delete(key)
+
+    def forget_address(self, key: SequenceKey, address: str) -> bool:
+        """What came from this address was of somebody else. Whether there was anything."""
+        sequences = self._kept.get(key)
+        if sequences is None or address not in sequences.places:
+            return False
+        before = set(sequences.places)
+        sequences.forget_address(address)
+        self._recount(key[1], sequences, before, was_single=not sequences.went_on)
+        if sequences.places:
+            self._kept.changed(key, sequences)
+        else:
+            self._kept.delete(key)
+        return True
+
+    def forget(self, queue: Queue) -> None:
+        """The queue is deleted, and its records with it."""
+        self._kept.forget(lambda key: key[1] == queue.number)
+        self._addresses.forget(lambda key: key[0] == queue.number)
+
+    def write(self, batch: Batch, token: int) -> None:
+        """What has changed goes into the batch that is being made."""
+        self._kept.write(batch, token)
+        self._addresses.write(batch, token)
+
+    def persisted(self, token: int) -> None:
+        self._kept.persisted(token)
+        self._addresses.persisted(token)
+
+    def page(
+        self, start: bytes, stop: bytes | None = None, limit: int = MAX_SEQUENCE_PAGE
+    ) -> tuple[list[tuple[SequenceKey, IncomingSequences]], bytes | None]:
+        """Those behind a place of the store, as they are now, and where to go on; None at the end.
+
+        One that is not durable yet may be missing.
+        """
+        found = []
+        first, last = keys.all_incoming_sequences()
+        stop = last if stop is None else stop
+        page = self._reader.scan(Table.SEQUENCES, max(start, first), stop, limit)
+        for stored, _ in page:
+            queue, source = keys.sequence_of(stored)
+            assert source is not None
+            sequences = self._kept.get((source, queue))
+            if sequences is not None:
+                found.append(((source, queue), sequences))
+        return found, after(page[-1][0]) if len(page) == limit else None
+
+    def of_source(self, queue: int, source: bytes) -> list[SequenceKey]:
+        """The keys under which a source is known at a queue: one for each name that it uses."""
+        start = keys.incoming_sequence_key(queue, source)
+        stop = keys.incoming_sequence_key(queue, source + b"\xff" * 9)
+        found = []
+        for stored in self._reader.keys(Table.SEQUENCES, start, stop, MAX_SEQUENCE_PAGE):
+            _, name = keys.sequence_of(stored)
+            assert name is not None
+            if self._kept.get((name, queue)) is not None:
+                found.append((name, queue))
+        return found
+
+    def addresses(self, limit: int) -> tuple[dict[str, AddressRecord], bool]:
+        """The sources of all addresses that were met, and whether these are all of them."""
+        found: dict[str, AddressRecord] = {}
+        for count, (stored, value) in enumerate(
+            scans.items(self._reader, Table.SEQUENCES, *keys.all_sequence_addresses())
+        ):
+            if count == limit:
+                return found, False
+            _, address = keys.sequence_address_of(stored)
+            record = AddressRecord.decode(value)
+            total = found.setdefault(transfer_store.address_text(address), AddressRecord())
+            total.sources += record.sources
+            total.single += record.single
+        return found, True
+
+    def bytes_of(self, address: str, queues: Iterator[Queue]) -> int:
+        """What the sources that were met at an address take in the store: their share of the quota."""
+        records = (self._addresses.get((queue.number, address)) for queue in queues)
+        return sum(record.sources for record in records if record is not None) * SOURCE_BYTES
+
+    def source_info(self, queue: Queue) -> list[SourceInfo]:
+        """MS-MQQB 3.1.5.8.6: IncomingTransactionalTransferInfo of the queue, of as many sources as one page has.
+
+        Which of its names a source uses for the queue is not kept.
+        """
+        name = f"DIRECT=OS:{queue.qualified_pathname}"
+        found, _ = self.page(*keys.incoming_sequence_range(queue.number))
+        return [
+            SourceInfo(
+                name,
+                source[: len(NULL_GUID)],
+                line.sequence_id,
+                line.number,
+                line.last_access_time,
+                line.last_reject_count,
+            )
+            for (source, _), sequences in found
+            for line in sequences.lines.values()
+        ]
+
+    def _forget(self, key: SequenceKey) -> None:
+        """The addresses at which a source was met have one source less."""
+        sequences = self._kept.get(key)
+        if sequences is not None:
+            before, was_single = set(sequences.places), not sequences.went_on
+            self._recount(key[1], IncomingSequences(), before, was_single=was_single)
+
+    def _recount(self, queue: int, sequences: IncomingSequences, before: set[str], *, was_single: bool) -> None:
+        """The source was met at the addresses `before`, and is met at those that it has now."""
+        single = not sequences.went_on
+        for address in before - sequences.places.keys():
+            self._count(queue, address, -1, -was_single)
+        for address in sequences.places.keys() - before:
+            self._count(queue, address, 1, int(single))
+        if single is not was_single:
+            for address in before & sequences.places.keys():
+                self._count(queue, address, 0, single - was_single)
+
+    def _count(self, queue: int, address: str, sources: int, single: int) -> None:
+        if address == ANY_ADDRESS:
+            return
+        key = queue, address
+        record = self._addresses.get(key) or AddressRecord()
+        record.sources = max(record.sources + sources, 0)
+        record.single = max(record.single + single, 0)
+        if record.sources:
+            self._addresses.changed(key, record)
+        else:
+            self._addresses.delete(key)
+
+    def _read(self, key: SequenceKey) -> IncomingSequences | None:
+        source, queue = key
+        value = self._reader.get(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
+        return None if value is None else transfer_store.read_incoming(value)
+
+    def _read_address(self, key: _AddressKey) -> AddressRecord | None:
+        queue, address = key
+        value = self._reader.get(
+            Table.SEQUENCES, keys.sequence_address_key(queue, transfer_store.address_bytes(address))
+        )
+        return None if value is None else AddressRecord.decode(value)
+
+
+def _write_address(batch: Batch, key: _AddressKey, record: AddressRecord) -> None:
+    queue, address = key
+    stored = keys.sequence_address_key(queue, transfer_store.address_bytes(address))
+    batch.put(Table.SEQUENCES, stored, record.encode())
+
+
+def _delete_address(batch: Batch, key: _AddressKey) -> None:
+    queue, address = key
+    batch.delete(Table.SEQUENCES, keys.sequence_address_key(queue, transfer_store.address_bytes(address)))

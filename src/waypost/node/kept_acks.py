@@ -1,0 +1,163 @@
+"""Acknowledgments of transactional messages that may be true: they are kept until it is known (ADR 22).
+
+A FinalAck is sent once, and our session acknowledges it, so those that are kept survive. An OrderAck comes again with
+every message that is sent again, so those live in memory, the last one of a sequence and an address. They are bounded
+for a message, for an address and in total: what is beyond a bound is not taken, and whoever has taken it from a session
+says so there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.limits import MAX_KEPT_ACKS, MAX_KEPT_ACKS_OF_ADDRESS, MAX_KEPT_ACKS_OF_MESSAGE
+from waypost.node import scans
+from waypost.node.stored_messages import StoredMessages
+from waypost.store import keys
+from waypost.store.ack_records import KeptAckRecord
+from waypost.store.port import Reader, Table
+from waypost.transfer.believing import Bringer
+from waypost.wire.identifiers import TxSequenceId
+from waypost.wire.ip_addresses import network_of
+from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
+
+# TxSequenceID, TxSequenceNumber and MessageID; of an OrderAck only the first.
+_Key = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgment:
+    """What an OrderAck or a FinalAck says, who says it, and who brought it when. An OrderAck has no message_id."""
+
+    tx_sequence_id: int
+    tx_sequence_number: int
+    message_id: int
+    message_class: int
+    source: bytes
+    bringer: Bringer
+    time: int
+
+    @classmethod
+    def of(cls, packet: OrderAck | FinalAck, bringer: Bringer, time: int) -> "Acknowledgment":
+        body, source = packet.body, packet.message.user.source_queue_manager
+        message_id = packet.body.message_id if isinstance(packet, FinalAck) else 0
+        message_class = packet.message.properties.message_class
+        number = body.tx_sequence_number
+        return cls(body.tx_sequence_id, number, message_id, message_class, source, bringer, time)
+
+    @property
+    def is_order_ack(self) -> bool:
+        return self.message_class == ORDER_ACK_CLASS
+
+    @property
+    def sequence_id(self) -> TxSequenceId:
+        time_stamp, ordinal = divmod(self.tx_sequence_id, 1 << 32)
+        return TxSequenceId(ordinal, time_stamp)
+
+    @property
+    def key(self) -> _Key:
+        if self.is_order_ack:
+            return self.tx_sequence_id, 0, 0
+        return self.tx_sequence_id, self.tx_sequence_number, self.message_id
+
+
+class KeptAcks:
+    """See the module. A /64 network of IPv6 counts as one address."""
+
+    __slots__ = ("_by_key", "_by_network", "_messages")
+
+    def __init__(self, reader: Reader, messages: StoredMessages) -> None:
+        self._messages: Final = messages
+        self._by_key: dict[_Key, dict[str, Acknowledgment]] = {}
+        self._by_network: dict[str, int] = {}
+        for _, value in scans.range_items(reader, Table.COUNTERS, *keys.kept_ack_range()):
+            self._add(_ack_of(KeptAckRecord.decode(value)))
+
+    def __len__(self) -> int:
+        return sum(self._by_network.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    def __iter__(self) -> Iterator[Acknowledgment]:
+        """Those that are there now; each may go meanwhile."""
+        return iter([ack for acks in self._by_key.values() for ack in acks.values()])
+
+    def of_message(self, ordinal: int) -> list[Acknowledgment]:
+        """The FinalAcks that name the message with this number."""
+        return [ack for ack in self if ack.message_id == ordinal and not ack.is_order_ack]
+
+    def keep(self, ack: Acknowledgment) -> bool:
+        """Whether it is kept now, or was: of one address only the first FinalAck of a message and the last OrderAck."""
+        address = ack.bringer.address
+        places = self._by_key.get(ack.key, {})
+        before = places.get(address)
+        if before is not None:
+            if ack.is_order_ack and ack.tx_sequence_number > before.tx_sequence_number:
+                places[address] = ack
+            return True
+        if (
+            len(places) >= MAX_KEPT_ACKS_OF_MESSAGE
+            or self._by_network.get(network_of(address), 0) >= MAX_KEPT_ACKS_OF_ADDRESS
+            or len(self) >= MAX_KEPT_ACKS
+        ):
+            return False
+        self._add(ack)
+        if not ack.is_order_ack:
+            self._messages.batch.put(Table.COUNTERS, _key(ack), _record_of(ack).encode())
+        return True
+
+    def drop(self, ack: Acknowledgment) -> None:
+        """It was believed or refused, or what it acknowledges is gone."""
+        acks = self._by_key.get(ack.key)
+        address = ack.bringer.address
+        if acks is None or acks.pop(address, None) is None:
+            return
+        if not acks:
+            del self._by_key[ack.key]
+        network = network_of(address)
+        self._by_network[network] -= 1
+        if not self._by_network[network]:
+            del self._by_network[network]
+        if not ack.is_order_ack:
+            self._messages.batch.delete(Table.COUNTERS, _key(ack))
+
+    def settle(self, believed: Acknowledgment) -> None:
+        """Drop what says no more than one that was believed."""
+        for ack in list(self._by_key.get(believed.key, {}).values()):
+            if not ack.is_order_ack or ack.tx_sequence_number <= believed.tx_sequence_number:
+                self.drop(ack)
+
+    def _add(self, ack: Acknowledgment) -> None:
+        network = network_of(ack.bringer.address)
+        self._by_key.setdefault(ack.key, {})[ack.bringer.address] = ack
+        self._by_network[network] = self._by_network.get(network, 0) + 1
+
+
+def _key(ack: Acknowledgment) -> bytes:
+    return keys.kept_ack_key(ack.tx_sequence_id, ack.tx_sequence_number, ack.message_id, ack.bringer.address)
+
+
+def _record_of(ack: Acknowledgment) -> KeptAckRecord:
+    return KeptAckRecord(
+        ack.tx_sequence_id,
+        ack.tx_sequence_number,
+        ack.message_id,
+        ack.message_class,
+        ack.time,
+        ack.source,
+        ack.bringer.guid,
+        ack.bringer.address,
+    )
+
+
+def _ack_of(record: KeptAckRecord) -> Acknowledgment:
+    return Acknowledgment(
+        record.sequence_identifier,
+        record.sequence_number,
+        record.message_id,
+        record.message_class,
+        record.source,
+        Bringer(record.guid, record.address),
+        record.time,
+    )

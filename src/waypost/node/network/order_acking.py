@@ -1,0 +1,89 @@
+"""The OrderAcks for what was taken: MS-MQQB 3.1.1.6.2, 3.1.6.9 and 3.1.7.17."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.queues import Queue
+from waypost.guid import NULL_GUID
+from waypost.node.transactional_acks import origin_of
+from waypost.transfer.order_acks import LineKey, OrderAcks, SequenceKey
+from waypost.transfer.session import Session
+from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.remote_packet import Origin
+from waypost.wire.transactional_acks import OrderAckBody
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+
+_TIME_STAMP_SHIFT: Final = 32
+
+
+class OrderAcking:
+    """When they are due, and where they go."""
+
+    __slots__ = ("_network", "_node", "_order_acks", "_origins")
+
+    def __init__(self, node: "Node", network: "Network") -> None:
+        self._node: Final = node
+        self._network: Final = network
+        settings = network.settings
+        self._order_acks: Final = OrderAcks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
+        # Where the messages of a sequence come from, and whether they name this computer by its address.
+        self._origins: dict[LineKey, tuple[Origin, bool]] = {}
+
+    def __len__(self) -> int:
+        """How many sequences are to be acknowledged."""
+        return len(self._origins)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def received(self, key: SequenceKey, session: Session, packet: UserMessage, now: Now) -> Origin:
+        """A message of a known sequence has come, taken or not. Returns where its acknowledgments go."""
+        assert packet.transaction is not None
+        line: LineKey = *key, packet.transaction.tx_sequence_id >> _TIME_STAMP_SHIFT
+        origin = session_origin(session)
+        is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
+        self._origins[line] = origin, is_direct
+        self._order_acks.received(line, now.monotonic)
+        return origin
+
+    def tick(self, now: Now) -> None:
+        due = [(key, self._body(key)) for key in self._order_acks.due(now.monotonic)]
+        if due:
+            # What they tell has to be durable, and no more than that may be told.
+            self._node.when_durable(lambda now: self._acknowledge(due, now))
+
+    def next_deadline(self) -> float | None:
+        return self._order_acks.next_deadline()
+
+    def forget(self, queue: Queue) -> None:
+        """The queue is deleted."""
+        for key in [key for key in self._origins if key[1] == queue.number]:
+            del self._origins[key]
+            self._order_acks.forget(key)
+
+    def _body(self, key: LineKey) -> OrderAckBody | None:
+        source, queue, time_stamp = key
+        sequences = self._node.sequences.incoming.find((source, queue))
+        line = None if sequences is None else sequences.lines.get(time_stamp)
+        return None if line is None else line.order_ack_body()
+
+    def _acknowledge(self, due: Sequence[tuple[LineKey, OrderAckBody | None]], now: Now) -> None:
+        for key, body in due:
+            # The next message brings it again.
+            found = self._origins.pop(key, None)
+            if body is None or found is None:
+                continue
+            origin, is_direct = found
+            source = key[0][: len(NULL_GUID)]
+            sent = self._node.transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
+            self._network.statistics.order_acks_sent += sent
+
+
+def session_origin(session: Session) -> Origin:
+    """Where everything comes from that a session brings, as it is kept with a message."""
+    return origin_of(session.remote_qm_guid, session.remote_qm_address)

@@ -1,0 +1,106 @@
+"""Which OrderAck or FinalAck is believed: MS-MQQB 3.1.5.6 and 3.1.5.7 name no condition, and anybody can send one.
+
+A GUID in a handshake proves nothing, because everybody who connects learns it. An address is something: the other end
+of a TCP connection has it. So an acknowledgment is believed if it is of something that was written to a session, is of
+the destination of that, and came over a session with the destination at an address of its own, or with a queue manager
+on the way to it (ADR 22). Everything here is a decision on facts; nothing is looked up.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from waypost.guid import guid_text
+
+# The addresses of queue managers, by their GUIDs.
+Hosts = Mapping[bytes, AbstractSet[str]]
+
+
+class Written(Enum):
+    """Whether what is acknowledged was written to a session.
+
+    PERHAPS: a process before this one had it, and it was not sent again yet.
+    """
+
+    NO = auto()
+    PERHAPS = auto()
+    YES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Bringer:
+    """The other end of the session that brings an acknowledgment."""
+
+    guid: bytes
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is known of the destination of a message.
+
+    `destination` is empty while its GUID is not known. `hops` are the queue managers that messages go to it by way of,
+    and those of `routing.relays`; None if messages go there at once. Whoever is at one of `relay_addresses` counts as
+    one of them.
+    """
+
+    destination: Hosts
+    hops: Hosts | None = None
+    relay_addresses: frozenset[str] = frozenset()
+
+
+class Decision(Enum):
+    APPLY = auto()
+    KEEP = auto()
+    REFUSE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`reason` is the end of a sentence that begins with "it". To admit the address would help if `is_by_address`."""
+
+    decision: Decision
+    reason: str = ""
+    is_by_address: bool = False
+
+
+APPLY: Final = Verdict(Decision.APPLY)
+_UNKNOWN: Final = Verdict(Decision.KEEP, "is for a destination that was not dialled yet", is_by_address=True)
+_UNSENT: Final = Verdict(Decision.KEEP, "is of a message that was not sent again since the start")
+_NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is of a message that was never sent")
+
+
+def judge(
+    written: Written, way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_hop: bool, is_admitted: bool
+) -> Verdict:
+    """`source` is SourceQueueManager of the acknowledgment.
+
+    `may_be_of_any_hop`: it says that a message was refused, which every queue manager on the way can do (MS-MQQB
+    3.1.5.8.2); only the first of them is known here, so the bringer alone is looked at. `is_admitted`: an operator has
+    admitted the address of the bringer.
+    """
+    if written is Written.NO:
+        return _NOT_WRITTEN
+    verdict = _judge_sender(way, source, bringer, may_be_of_any_hop=may_be_of_any_hop, is_admitted=is_admitted)
+    return _UNSENT if verdict is APPLY and written is Written.PERHAPS else verdict
+
+
+def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_hop: bool, is_admitted: bool) -> Verdict:
+    if not way.destination:
+        return APPLY if is_admitted and source == bringer.guid else _UNKNOWN
+    hops = way.hops or {}
+    if source not in way.destination and not (may_be_of_any_hop and way.hops is not None):
+        return Verdict(Decision.REFUSE, f"is of {guid_text(source)}, which is not the destination")
+    guid, address = guid_text(bringer.guid), bringer.address
+    addresses = way.destination.get(bringer.guid, hops.get(bringer.guid))
+    if addresses is None:
+        if way.hops is None:
+            return Verdict(Decision.REFUSE, f"came from {guid}, which is not the destination")
+        if address not in way.relay_addresses:
+            return Verdict(Decision.KEEP, f"came from {guid} at {address}, which is not among routing.relays")
+    elif not is_admitted and address not in addresses and address not in way.relay_addresses:
+        reason = f"came from {address}, which is not known as an address of {guid}"
+        return Verdict(Decision.KEEP, reason, is_by_address=True)
+    return APPLY

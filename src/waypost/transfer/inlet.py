@@ -1,0 +1,89 @@
+"""What has come on the connection of a session and was not looked at: bytes of one packet, and whole packets."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from waypost.clock import Now
+from waypost.errors import DecodeError
+from waypost.transfer.session_timers import SessionTimers
+from waypost.wire.framing import Splitter
+
+# More packets than any data have.
+ALL: Final = 1 << 62
+
+
+class Inlet:
+    """Packets come out in their order, as many as are wanted, and none while it is held.
+
+    It is held while the other side has sent more than the window, and unread while the owner does not read from the
+    connection. While it is either, the other side is not to blame that nothing comes: the Ack Wait Timer stands still.
+    """
+
+    __slots__ = ("_packets", "_splitter", "_timers", "is_held", "is_unread")
+
+    def __init__(self, timers: SessionTimers) -> None:
+        self._timers: Final = timers
+        self._splitter: Final = Splitter()
+        self._packets: Final[deque[bytes]] = deque()
+        self.is_held = False
+        self.is_unread = False
+
+    @property
+    def is_shut(self) -> bool:
+        return self.is_held or self.is_unread
+
+    def hold(self, now: Now) -> None:
+        self.is_held = True
+        self._mind_ack_wait(now)
+
+    def release(self, now: Now) -> bool:
+        """Whether it was held until now."""
+        was_held, self.is_held = self.is_held, False
+        if was_held:
+            self._mind_ack_wait(now)
+        return was_held
+
+    def set_unread(self, now: Now, *, is_unread: bool) -> None:
+        """The owner does not read from the connection for now, or reads again."""
+        self.is_unread = is_unread
+        self._mind_ack_wait(now)
+
+    def _mind_ack_wait(self, now: Now) -> None:
+        if self.is_shut:
+            self._timers.stop_ack_wait_clock(now)
+        else:
+            self._timers.start_ack_wait_clock(now)
+
+    def __len__(self) -> int:
+        """How many packets wait."""
+        return len(self._packets)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Of a packet that has come in part, even after `clear`, so that an owner who adds them up can."""
+        return self._splitter.pending
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes. Where the stream breaks it ends: see `check`."""
+        if data and self._splitter.error is None:
+            try:
+                self._packets.extend(self._splitter.feed(data))
+            except DecodeError:
+                # What came before the break is looked at first.
+                if not self._packets:
+                    raise
+
+    def take(self, most: int) -> Iterator[bytes]:
+        """The next packets, which wait no longer."""
+        packets = self._packets
+        for _ in range(0 if self.is_held else min(most, len(packets))):
+            yield packets.popleft()
+
+    def check(self) -> None:
+        """Raise DecodeError if the stream is broken and everything before the break was taken."""
+        if not self._packets and self._splitter.error is not None:
+            raise self._splitter.error
+
+    def clear(self) -> None:
+        self._packets.clear()

@@ -1,0 +1,27 @@
+"""`waypost sequence admit`."""
+
+from tests.cli import desk as _desk
+from tests.cli.desk import Desk
+
+desk = _desk.desk
+
+GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
+
+
+def test_an_address_is_admitted(desk: Desk) -> None:
+    told = desk.do("sequence", "admit", GUID, "192.0.2.7")
+    assert told == f"192.0.2.7 is admitted for {GUID}. Kept acknowledgments that are applied now: 0.\n"
+    # A second time it changes nothing.
+    assert desk.json("sequence", "admit", GUID, "192.0.2.7") == {"guid": GUID, "address": "192.0.2.7", "believed": 0}
+
+
+def test_what_is_no_guid_or_no_address_is_wrong_usage(desk: Desk) -> None:
+    for arguments, complaint in (
+        ((GUID, "host"), "'host' is not an IP address."),
+        (("nobody", "192.0.2.7"), "'nobody' is not the GUID of a queue manager."),
+        (("00000000-0000-0000-0000-000000000000", "192.0.2.7"), "is not the GUID of a queue manager."),
+    ):
+        result = desk.run("sequence", "admit", *arguments)
+        assert result.exit_code == 2
+        assert complaint in result.stderr
+        assert "hint: " in result.stderr
