@@ -65,7 +65,7 @@ def test_final_acks_wait_for_their_host_and_the_operator_sees_them_and_can_give_
         pass
     (queue,) = waiting(beta)
     assert alpha.guid in queue
-    check = check_of(beta, "acknowledgments")
+    check = check_of(beta, "waiting acknowledgments")
     assert not check["ok"]
     assert queue in check["message"]
     assert metric(beta, "waypost_overdue_acknowledgments") == 1
@@ -82,7 +82,7 @@ def test_final_acks_wait_for_their_host_and_the_operator_sees_them_and_can_give_
     purged = waypost_of(beta, "queue", "purge", queue, "--outgoing")
     assert purged.returncode == 0, purged.stderr
     assert waiting(beta) == {}
-    assert check_of(beta, "acknowledgments")["ok"]
+    assert check_of(beta, "waiting acknowledgments")["ok"]
 
 
 def test_an_acknowledgment_to_an_unknown_host_is_refused_where_the_setting_says_so(tmp_path: Path) -> None:

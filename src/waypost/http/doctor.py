@@ -231,14 +231,14 @@ def _acks(network: Network) -> Check:
     overdue = list(network.acks.overdue(time.time()))
     if not overdue:
         sentence = "no acknowledgment waits for a host that was not met for 7 days"
-        return Check("acknowledgments", True, sentence)
+        return Check("waiting acknowledgments", True, sentence)
     count = sum(each.count for each in overdue)
     days = max(each.seconds for each in overdue) // 86_400
     names = ", ".join(str(each.queue) for each in overdue[:_SHOWN])
     waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
     sentence = f"{waits} for hosts that were not met for up to {days} days: {names}"
     hint = "bring the hosts back, or give up the acknowledgments: waypost queue purge NAME --outgoing"
-    return Check("acknowledgments", False, sentence, hint)
+    return Check("waiting acknowledgments", False, sentence, hint)
 
 
 def _strangers(network: Network) -> Check:
