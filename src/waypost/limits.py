@@ -174,14 +174,40 @@ MAX_REMEMBERED: Final = MAX_REMEMBERED_PEERS * 64
 # message by it: those of more sources are counted together, and `doctor` says how many there are.
 MAX_REFUSED_SOURCES: Final = 1000
 
-# What others can make a queue manager keep: outgoing queues, acknowledgments that wait for one queue manager, and
-# unfinished packets of all sessions together.
+# What others can make a queue manager keep: outgoing queues, and unfinished packets of all sessions together.
 MAX_OUTGOING_QUEUES: Final = 20_000
-MAX_WAITING_ACKS: Final = 10_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 
-# Outgoing queues that there may be for an acknowledgment to open another: who sends messages names any queue for them.
-MAX_QUEUES_FOR_ACKS: Final = 1000
+# OrderAcks and FinalAcks that wait for one queue manager, and queue managers at one address (one /64 network of IPv6)
+# for which some wait and that have no session: beyond them, no transactional message is taken from there that would
+# lead to another FinalAck. Its source loses nothing, because it sends the message again; it sees that no OrderAck
+# comes, and the log, `doctor` and a metric here name it. What is owed already is kept.
+MAX_WAITING_ACKS: Final = 10_000
+MAX_ACK_QUEUES_AT_ADDRESS: Final = 256
+
+# Seconds after which an acknowledgment that still waits is told to the operator: seven days.
+OVERDUE_ACK_SECONDS: Final = 7 * 86_400
+
+# Outgoing queues in which administration acknowledgments wait that messages of others asked for: of one peer, of all
+# together, and of a peer that gets its own whatever the others have. Who sends messages names any queue for them. The
+# peer that names more loses their acknowledgments; the log, `doctor` and a metric here tell of them.
+MAX_QUEUES_FOR_ACKS_OF_PEER: Final = 256
+MAX_QUEUES_FOR_ACKS: Final = 10_000
+FEW_QUEUES_FOR_ACKS: Final = 16
+
+# Hosts that were met by dialling them, with transfer.ack_hosts = known. The one met first is forgotten, and loses
+# acknowledgments until something is sent to it again; they are refused in words, as those of every unknown host.
+MAX_MET_HOSTS: Final = 10_000
+
+# Destinations whose messages came back that are remembered for an operator, and messages of this computer that came to
+# a bad end here and are remembered, so that a copy that comes back later makes no second dead-letter message. Of more,
+# the first are forgotten: such a copy makes one then.
+MAX_LOOPS: Final = 64
+MAX_ENDED: Final = 10_000
+
+# Addresses at which a next hop was dialled that are remembered, the last ones. A message that comes back from an older
+# one is refused and logged like any that claims to be from here.
+MAX_DIALLED: Final = 8
 
 # MS-MQRR 3.1.4.12: bytes of the propagation token of a remote transaction.
 MAX_PROPAGATION_TOKEN: Final = 131_072

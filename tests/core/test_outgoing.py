@@ -13,6 +13,7 @@ from waypost.errors import (
     AccessDenied,
     IllegalFormatName,
     InsufficientResources,
+    QueueNotAvailable,
     QueueNotFound,
     UnsupportedFormatName,
     WaypostError,
@@ -265,11 +266,30 @@ def test_there_are_only_so_many_outgoing_queues(rig: Rig, monkeypatch: pytest.Mo
     monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 2)
     names = [f"DIRECT=OS:far{number}\\q" for number in range(3)]
     for name in names[:2]:
-        outgoing(rig, name)
+        rig.enqueue(rig.message("m"), outgoing(rig, name))
     with pytest.raises(InsufficientResources, match="2 outgoing queues"):
         rig.open(AccessType.SEND, name=names[2])
     # Those that are there can be used.
     outgoing(rig, names[0])
+
+
+def test_outgoing_queues_that_are_empty_make_room_for_others(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 4)
+    names = [f"DIRECT=OS:far{number}\\q" for number in range(5)]
+    full, idle, held, watched = (outgoing(rig, name) for name in names[:4])
+    rig.enqueue(rig.message("m"), full)
+    rig.manager.pause_queue(held)
+    rig.open(AccessType.PEEK_ADMIN, name=names[3])
+    handle = next(iter(idle.descriptors.values()))
+    outgoing(rig, names[4])
+    assert idle.is_deleted
+    assert handle.queue is None
+    kept = set(rig.manager.collection.outgoing.values())
+    assert {full, held, watched} < kept
+    # Who had it open for sending opens it again.
+    with pytest.raises(QueueNotAvailable):
+        rig.manager.enqueue_message_to_open_queue(handle, rig.message("m"), None, rig.now)
+    rig.manager.close_queue(handle)
 
 
 def test_the_last_attempts_to_connect_are_remembered(rig: Rig) -> None:

@@ -11,6 +11,7 @@ from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.routes import parse_relays, parse_routes
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.routing.routes import Relays, Route
+from waypost.transfer.handshake import in_ack_range
 from waypost.transfer.settings import ResendTimeouts, TransferSettings
 
 ONE = "3d0a537a-a2c7-40a3-944b-bf09bfc6e397"
@@ -57,7 +58,8 @@ def test_every_timer_of_transfer_reaches_the_queue_manager() -> None:
     settings = loaded(
         "transfer.order_ack_timeout_ms=1",
         "transfer.resend_timeouts_s=1, 2,3.5,4",
-        "transfer.ack_wait_timeout_ms=2",
+        "transfer.ack_wait_timeout_ms=20002",
+        "transfer.ack_hosts=known, far.example.org",
         "transfer.session_init_timeout_s=3",
         "transfer.idle_timeout_s=0.5",
         "transfer.retry_connect_s=5",
@@ -79,7 +81,7 @@ def test_every_timer_of_transfer_reaches_the_queue_manager() -> None:
     ).transfer.settings()
     assert settings == TransferSettings(
         window_size=10,
-        ack_wait_timeout_ms=2,
+        ack_wait_timeout_ms=20_002,
         order_ack_timeout_ms=1,
         maximum_order_ack_delay_s=6,
         resend_timeouts=ResendTimeouts(1, 2, 3.5, 4),
@@ -98,7 +100,37 @@ def test_every_timer_of_transfer_reaches_the_queue_manager() -> None:
         port=12,
         ping_port=13,
         is_routing_server=True,
+        ack_hosts=("known", "far.example.org"),
     )
+
+
+@pytest.mark.parametrize("milliseconds", [1, 19_999, 120_001])
+def test_a_time_for_acknowledgments_that_the_protocol_does_not_have_is_refused(milliseconds: int) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loaded(f"transfer.ack_wait_timeout_ms={milliseconds}")
+    bound = ">= 20000" if milliseconds < 20_000 else "<= 120000"
+    assert str(caught.value).endswith(f"transfer.ack_wait_timeout_ms has a wrong value: expected int {bound}.")
+    assert "its default is 20000" in caught.value.hint
+
+
+@pytest.mark.parametrize("milliseconds", [20_000, 120_000])
+def test_every_time_that_the_protocol_has_is_followed(milliseconds: int) -> None:
+    settings = loaded(f"transfer.ack_wait_timeout_ms={milliseconds}").transfer.settings()
+    assert in_ack_range(settings.ack_wait_timeout_ms) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("any",)),
+        ('ack_hosts = "known"', ("known",)),
+        ('ack_hosts = "far, near"', ("far", "near")),
+        ('ack_hosts = ["far", "known"]', ("far", "known")),
+        ("ack_hosts = []", ()),
+    ],
+)
+def test_the_hosts_of_acknowledgments_are_a_word_or_a_list(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    assert from_file(tmp_path, f"[transfer]\n{text}\n").transfer.settings().ack_hosts == words
 
 
 def test_a_file_has_lists_and_dotted_keys(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.node.directory_rig import EMBEDDED, DirectoryRig, public_name
+from tests.node.hosts import Net
 from tests.node.rig import IN_TX, OTHER_TX, SETTINGS, TX, Rig, direct, letter
 from waypost.clock import Now
 from waypost.core.delivery import STATUS_CLASSES
@@ -14,6 +15,7 @@ from waypost.core.writing import EnqueueStatus
 from waypost.directory import objects
 from waypost.directory.queries import Query
 from waypost.directory.topology import Enterprise
+from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
@@ -184,3 +186,16 @@ def test_a_message_is_taken_and_sent_again_in_one_batch(written: int, *, is_tran
     contents = [rig.labels(rig.queue(name)) for name in ("from", "to")]
     assert contents == ([[], ["order"]] if written else [["order"], []])
     assert not rig.node.manager.transactions.collection
+
+
+@pytest.mark.parametrize("suffix", ["", ";XACTONLY"])
+def test_a_name_that_no_packet_can_carry_leaves_no_outgoing_queue_behind(suffix: str) -> None:
+    net = Net()
+    a = net.add("a")
+    name = f"CONNECTOR=00000000-0000-0000-0000-000000000001{suffix}"
+    for _ in range(2):
+        with pytest.raises(UnsupportedFormatName):
+            a.send(name, "m")
+        assert a.node.manager.collection.outgoing == {}
+    a.crash_and_start()
+    assert a.node.manager.collection.outgoing == {}

@@ -374,18 +374,19 @@ def test_a_transactional_ack_before_the_session_is_open_closes_it(net: Net, a: H
 
 
 @pytest.mark.spec("MQQB-3.1.7.17-05")
-def test_an_ack_for_which_no_queue_can_be_opened_is_discarded(net: Net, a: Host) -> None:
-    """Nobody knows a way to a queue manager that a name does not tell the host of."""
+def test_an_ack_for_which_no_queue_can_be_opened_is_discarded(
+    net: Net, a: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes again with its message: an OrderAck, and the FinalAck of a message that was refused."""
+    monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 0)
     stranger = net.add_peer("stranger")
     stranger.connect(a)
     stranger.send(stranger.message(a.name_of("t"), "m", tx=(5, 1, 0), **JP))
-    stranger.hang_up()
-    before = set(a.node.manager.collection.outgoing)
+    stranger.send(stranger.message(r"DIRECT=OS:a\private$\nowhere", "m", tx=(5, 1, 0), **JP))
     net.advance(2)
-    a.receive("t")
-    net.advance(2)
-    assert set(a.node.manager.collection.outgoing) == before
-    assert a.network.sessions == []
+    assert a.bodies("t") == ["m"]
+    assert (stranger.of(OrderAck), stranger.of(FinalAck)) == ([], [])
+    assert a.node.manager.collection.outgoing == {}
 
 
 def test_final_acks_that_are_sent_are_counted(net: Net, a: Host, peer: Peer) -> None:
@@ -427,6 +428,8 @@ def test_order_acks_and_final_acks_have_all_the_time_there_is(net: Net, a: Host,
     # Longer than the time that a message has without saying so, which is four days.
     net.advance(30 * 86_400)
     net.join()
+    # Nobody has dialled for weeks: they wait for the next session.
+    a.send_all(T, letter("next"))
     net.advance(6000)
     for acks in (net.packets(OrderAck, "b", "a"), net.packets(FinalAck, "b", "a")):
         assert {ack.message.base.time_to_reach_queue for ack in acks} == {INFINITE}

@@ -13,8 +13,7 @@ have a class of the system, for which nothing is done, and nothing is done for j
 event leads to two messages at most, and those to none.
 """
 
-from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.core.acknowledgments import INSECURE_NACKS, acknowledgment, asks_in_vain, is_requested
@@ -26,7 +25,7 @@ from waypost.core.queues import AccessType, OutgoingQueue, Queue, ShareMode
 from waypost.core.source_journal import SourceJournal, is_of_the_system
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
-from waypost.limits import MAX_ANSWER_QUEUES, MAX_QUEUES_FOR_ACKS
+from waypost.limits import MAX_ANSWER_QUEUES, MAX_ENDED
 from waypost.wire.algorithms import PrivacyLevel
 from waypost.wire.expiry import has_expired
 from waypost.wire.format_names import FormatName
@@ -55,15 +54,42 @@ _ON_THE_WAY: Final = {
 }
 
 
+class Gate(Protocol):
+    """Says which acknowledgments leave this computer: whoever transfers takes this place."""
+
+    def admits(self, name: FormatName, message: Message, /) -> bool:
+        """Whether an acknowledgment of this message may go to a queue of another computer."""
+
+    def opened(self, queue: OutgoingQueue, message: Message, /) -> None:
+        """A queue is new that was opened for one."""
+
+    def refused(self, name: FormatName, message: Message, reason: str, /) -> None:
+        """One could not be put into its outgoing queue."""
+
+
+class _OpenGate:
+    """That of a queue manager that transfers nothing: what it acknowledges came from its own programs."""
+
+    def admits(self, _name: FormatName, _message: Message) -> bool:
+        return True
+
+    def opened(self, _queue: OutgoingQueue, _message: Message) -> None: ...
+
+    def refused(self, _name: FormatName, _message: Message, _reason: str) -> None: ...
+
+
 class Delivery:
     """What one queue manager does for senders, as the source and as the destination of messages."""
 
-    __slots__ = ("_manager", "_source_journal", "send_insecure_nacks")
+    __slots__ = ("_ended", "_manager", "_source_journal", "gate", "send_insecure_nacks")
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
         self._source_journal: Final = SourceJournal(manager.collection, manager.writing)
         self.send_insecure_nacks = False
+        self.gate: Gate = _OpenGate()
+        # The ordinals of messages of this computer that came to a bad end in an outgoing queue, the first one first.
+        self._ended: dict[int, None] = {}
 
     def refusal(self, queue: Queue, message: Message) -> MessageClass | None:
         """Why the queue does not accept the message, or None if it does. Of an outgoing queue the other end decides.
@@ -113,11 +139,22 @@ class Delivery:
         """The destination acknowledges what reached it; what did not, whoever has it (MS-MQQB 3.1.7.1.2)."""
         message_class = _ON_THE_WAY.get(reason, reason)
         if is_negative_ack(message_class):
+            if self._is_ours(message):
+                self._note_end(message.identifier.ordinal)
             self._acknowledge(message, message_class, now)
         self._journal(message, message_class, now)
 
+    def has_ended(self, ordinal: int) -> bool:
+        """Whether the message of this computer with this ordinal is known to have come to a bad end here."""
+        return ordinal in self._ended
+
+    def _note_end(self, ordinal: int) -> None:
+        self._ended[ordinal] = None
+        if len(self._ended) > MAX_ENDED:
+            del self._ended[next(iter(self._ended))]
+
     def _acknowledge(self, message: Message, message_class: MessageClass, now: Now) -> None:
-        """MS-MQQB 3.1.7.15. What cannot be sent is discarded."""
+        """MS-MQQB 3.1.7.15. What cannot be sent is discarded, which the gate is told."""
         if message.administration_queue_format_name is None or not is_requested(message, message_class):
             return
         if message_class in INSECURE_NACKS and not self.send_insecure_nacks:
@@ -125,25 +162,38 @@ class Delivery:
         for name in message.administration_queues[:MAX_ANSWER_QUEUES]:
             answer = acknowledgment(message, message_class, self._manager.message_identifier(), int(now.wall))
             answer.destination_queue_format_name = name
-            with suppress(WaypostError):
-                self._send(name, answer, now)
+            self._answer(name, answer, message, now)
 
-    def _send(self, name: FormatName, answer: Message, now: Now) -> None:
+    def _answer(self, name: FormatName, answer: Message, message: Message, now: Now) -> None:
         manager = self._manager
         queue = manager.find_queue(name)
-        if queue is not None:
-            answer.destination_queue_manager_identifier = manager.identity.identifier
-            if self.refusal(queue, answer) is None:
-                manager.writing.enqueue_message(queue, answer, None, now)
+        if queue is None:
+            self._send(name, answer, message, now)
             return
-        outgoing = manager.collection.outgoing
-        if name not in outgoing and len(outgoing) >= MAX_QUEUES_FOR_ACKS:
+        answer.destination_queue_manager_identifier = manager.identity.identifier
+        if self.refusal(queue, answer) is None:
+            manager.writing.enqueue_message(queue, answer, None, now)
+
+    def _send(self, name: FormatName, answer: Message, message: Message, now: Now) -> None:
+        """Where the message came from is kept with the answer: it says whose acknowledgments wait here."""
+        if not self.gate.admits(name, message):
             return
-        descriptor = manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, now)
+        manager = self._manager
+        answer.origin = message.origin
+        is_new = name not in manager.collection.outgoing
         try:
-            manager.enqueue_message_to_open_queue(descriptor, answer, None, now)
-        finally:
-            manager.close_queue(descriptor)
+            descriptor = manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, now)
+            if is_new and isinstance(descriptor.queue, OutgoingQueue):
+                self.gate.opened(descriptor.queue, message)
+            try:
+                status = manager.enqueue_message_to_open_queue(descriptor, answer, None, now)
+            finally:
+                manager.close_queue(descriptor)
+        except WaypostError as error:
+            self.gate.refused(name, message, str(error))
+            return
+        if status is not EnqueueStatus.ACCEPTED:
+            self.gate.refused(name, message, f"there is no room for it ({status.name.lower()})")
 
     def _journal(self, message: Message, message_class: MessageClass, now: Now) -> None:
         if asks_in_vain(message):

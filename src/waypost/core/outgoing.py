@@ -5,7 +5,7 @@ pause and resume them; the rest is told by those who transfer (MS-MQQB 3.1.5). W
 this computer, so every other outgoing queue is Locked. Nothing that a connection does ends Locked or OnHold.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final
 
@@ -14,7 +14,7 @@ from waypost.core.dispatch import Dispatch
 from waypost.core.ports import Directory, PublicQueue, QueuePaused, QueueResumed
 from waypost.core.position_events import PositionEvents
 from waypost.core.queue_collection import QueueCollection
-from waypost.core.queues import OutgoingQueue, OutgoingQueueState, QueueAttributes
+from waypost.core.queues import AccessType, OutgoingQueue, OutgoingQueueState, Queue, QueueAttributes
 from waypost.errors import LimitReached, QueueNotFound, UnsupportedFormatName
 from waypost.guid import guid_text
 from waypost.limits import MAX_OUTGOING_QUEUES
@@ -126,13 +126,42 @@ class OutgoingQueues:
         LimitReached if there are too many.
         """
         if len(self._queues.outgoing) >= MAX_OUTGOING_QUEUES:
+            self._close_idle()
+        if len(self._queues.outgoing) >= MAX_OUTGOING_QUEUES:
             raise LimitReached(f"there are {MAX_OUTGOING_QUEUES} outgoing queues already")
+        return self.create_owed(name, now)
+
+    def create_owed(self, name: FormatName, now: Now) -> OutgoingQueue:
+        """The same for what is promised already, however many queues there are."""
         base_priority = self._base_priority(name)
         attributes = QueueAttributes(destination_path(name), label=str(name), base_priority=base_priority)
         queue = self._queues.new_outgoing_queue(name, attributes, now)
         self._lock_if_hardened(queue)
         self._queues.add(queue)
         return queue
+
+    def is_idle(self, queue: OutgoingQueue) -> bool:
+        """Whether nobody uses the queue: nothing waits in it, nobody has it open, and nobody holds it back."""
+        return not queue.descriptors and _is_empty(queue)
+
+    def close_unused(self, queues: Iterable[Queue | None]) -> None:
+        """Take those of these queues out that never carried a message, though they are open for sending."""
+        for queue in queues:
+            if isinstance(queue, OutgoingQueue) and queue.link is None:
+                self._close(queue)
+
+    def _close_idle(self) -> None:
+        """A program that has one of them open for sending opens it again when it sends."""
+        for queue in tuple(self._queues.outgoing.values()):
+            self._close(queue)
+
+    def _close(self, queue: OutgoingQueue) -> None:
+        handles = queue.descriptors.values()
+        if _is_empty(queue) and all(handle.access_type is AccessType.SEND for handle in handles):
+            for handle in handles:
+                handle.queue = None
+            queue.descriptors.clear()
+            self._queues.remove(queue)
 
     def connection_attempt_begun(self, queue: OutgoingQueue) -> None:
         """MS-MQQB 3.1.5.2. An address that only the directory knows has to be found first."""
@@ -219,6 +248,10 @@ class OutgoingQueues:
 
     def _read(self, guid: bytes) -> PublicQueue | None:
         return None if self._directory is None else self._directory.find_queue(guid)
+
+
+def _is_empty(queue: OutgoingQueue) -> bool:
+    return not len(queue.positions) and queue.may_send and not queue.is_deleted
 
 
 def _go(queue: OutgoingQueue, happening: Happening) -> None:

@@ -249,6 +249,9 @@ class OutgoingQueue(Queue):
     link: Any = None
     # The greatest LookupIdentifier of what transactions have sent here: what commits later stands behind it.
     last_committed: int = 0
+    # The peer whose messages made this queue necessary, for acknowledgments that they asked for; "" if a program here
+    # has sent to it. Volatile: it is found again in the acknowledgments.
+    opened_for: str = ""
 
     def __str__(self) -> str:
         return str(self.destination_format_name)

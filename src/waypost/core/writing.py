@@ -72,17 +72,31 @@ class Writing:
         status = self.check(queue, message, size_in_bytes(message), transaction, now)
         if status is not EnqueueStatus.ACCEPTED:
             return status
+        if transaction is None:
+            self._enqueue(queue, message, now)
+            return EnqueueStatus.ACCEPTED
         positions = self._positions
         message.arrival_time = int(now.wall)
         lookup_id = positions.identify(message)
-        if transaction is not None:
-            positions.place(queue, message, PositionState.LOCKED)
-            is_quiet = not message.asks_for_attention
-            operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id, is_quiet=is_quiet)
-            self._transactions.record(transaction, operation)
-        elif positions.place_for_all(queue, message, now.wall):
-            positions.arrived(queue, message)
+        positions.place(queue, message, PositionState.LOCKED)
+        is_quiet = not message.asks_for_attention
+        operation = TransactionalOperation(OperationType.ENQUEUE, queue, lookup_id, is_quiet=is_quiet)
+        self._transactions.record(transaction, operation)
         return EnqueueStatus.ACCEPTED
+
+    def enqueue_owed(self, queue: Queue, message: Message, now: Now) -> None:
+        """Enqueue what was promised to another queue manager: it counts against the quotas, and they do not refuse it.
+
+        The bound is where the promise is made: a message that leads to one is not taken if there is no room for it.
+        """
+        self._enqueue(queue, message, now)
+
+    def _enqueue(self, queue: Queue, message: Message, now: Now) -> None:
+        positions = self._positions
+        message.arrival_time = int(now.wall)
+        positions.identify(message)
+        if positions.place_for_all(queue, message, now.wall):
+            positions.arrived(queue, message)
 
     def enqueue_messages(
         self, queue: Queue, messages: Sequence[Message], like: Message, transaction: bytes | None, now: Now

@@ -16,7 +16,8 @@ from msgspec.structs import fields
 from waypost.core.queues import UNLIMITED
 from waypost.daemon.routes import parse_ack_addresses
 from waypost.limits import MAX_HTTP_WAIT_SECONDS
-from waypost.transfer.settings import PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
+from waypost.transfer.handshake import MAX_TIMEOUT, MIN_ACK_TIMEOUT
+from waypost.transfer.settings import ACK_HOSTS_ANY, PING_PORT, SESSION_PORT, ResendTimeouts, TransferSettings
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 
 _TRANSFER: Final = TransferSettings()
@@ -80,7 +81,13 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(ge=1, le=0xFFFF, description="Messages that may be under way without a session acknowledgment.")
     ] = DEFAULT_WINDOW_SIZE
     ack_wait_timeout_ms: Annotated[
-        _Count, Meta(description="How long a session waits for an acknowledgment before it is closed.")
+        int,
+        Meta(
+            ge=MIN_ACK_TIMEOUT,
+            le=MAX_TIMEOUT,
+            description="How long a session waits for an acknowledgment before it is closed. The protocol has no "
+            "shorter and no longer times.",
+        ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
         _Milliseconds, Meta(description="How long the acknowledgment of transactional messages waits for more of them.")
@@ -109,7 +116,13 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     retry_connect_s: Annotated[_Seconds, Meta(description="How long to wait after a connection has failed.")] = (
         _TRANSFER.retry_connect_s
     )
-    connect_timeout_s: Annotated[_Seconds, Meta(description="How long a connection may take to come about.")] = 20.0
+    connect_timeout_s: Annotated[
+        _Seconds,
+        Meta(
+            description="How long a connection may take to come about. TCP asks for it again after 1, 3, 7 and 15 "
+            "seconds, so a short time finds a host sooner that comes back."
+        ),
+    ] = 8.0
     round_trip_delay_ms: Annotated[
         _Milliseconds, Meta(description="Time of a packet to the other side and back that timers allow for.")
     ] = _TRANSFER.round_trip_delay_ms
@@ -162,6 +175,16 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     send_insecure_nacks: Annotated[
         bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
     ] = _TRANSFER.send_insecure_nacks
+    ack_hosts: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="Hosts to which administration acknowledgments that messages of others ask for may open a "
+            "connection. `any`: every host that a message names. `known`: hosts of `routing.routes`, of the directory, "
+            "and those that were connected to before for something that was sent here. Else a list of host names, IP "
+            "addresses and GUIDs, as they stand in the names of administration queues; `known` may be one of them. "
+            "Empty: no host."
+        ),
+    ] = ACK_HOSTS_ANY
     ack_addresses: Annotated[
         tuple[str, ...],
         Meta(
@@ -193,12 +216,19 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             new_sequences_at_once=self.new_sequences_at_once,
             new_sequences_per_s=self.new_sequences_per_s,
             send_insecure_nacks=self.send_insecure_nacks,
+            ack_hosts=_words(self.ack_hosts),
             ping=self.ping,
             port=self.peer_port,
             ping_port=self.peer_ping_port,
             is_routing_server=self.is_routing_server,
             ack_addresses=parse_ack_addresses(self.ack_addresses),
         )
+
+
+def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """A text is one word, or several with commas between them, as variables and --set have them."""
+    words = value.split(",") if isinstance(value, str) else value
+    return tuple(word.strip() for word in words if word.strip())
 
 
 class Routing(Struct, frozen=True, forbid_unknown_fields=True):

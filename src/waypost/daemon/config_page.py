@@ -76,6 +76,8 @@ def _words(plain: Any) -> str:
     parts = get_args(plain)
     if get_origin(plain) is tuple:
         return "list of text" if Ellipsis in parts else f"list of {len(parts)} numbers"
+    if str in parts:
+        return "text or list of text"
     if all(isinstance(part, str) for part in parts):
         return ", ".join(f"`{part}`" if part else "empty" for part in parts)
     # An optional value.

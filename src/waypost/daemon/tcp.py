@@ -46,7 +46,7 @@ class TcpSettings:
     """
 
     source: str = ""
-    connect_timeout_s: float = 20.0
+    connect_timeout_s: float = 8.0
     keep_alive_s: int = 0
 
 

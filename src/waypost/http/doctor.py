@@ -34,6 +34,8 @@ _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
 # A source that was refused is still full if less than this part of its share is free.
 _NEARLY: Final = 0.05
+# How long a loop of messages is told of after it was last seen.
+_LOOP_SECONDS: Final = 3600
 # What others than owner and group may do. On Windows these bits mean nothing.
 _OTHERS: Final = 0 if sys.platform == "win32" else 0o007
 # 2024-01-01: a clock before that was never set.
@@ -127,6 +129,9 @@ def _network(service: Service) -> Iterator[Check]:
     yield Check("addresses", True, sentence)
     yield _identifier(service.node.network)
     yield _unverified(service)
+    yield _acks(service.node.network)
+    yield _strangers(service.node.network)
+    yield _loops(service.node.network)
     stuck = [
         queue
         for queue in service.node.manager.collection.outgoing.values()
@@ -268,6 +273,43 @@ def _unverified(service: Service) -> Check:
         "authentication or encryption; or let these hosts send without"
     )
     return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
+
+
+def _acks(network: Network) -> Check:
+    """Acknowledgments of transactional messages whose senders do not fetch them."""
+    overdue = list(network.acks.overdue(time.time()))
+    if not overdue:
+        sentence = "no acknowledgment waits for a host that was not met for 7 days"
+        return Check("waiting acknowledgments", True, sentence)
+    count = sum(each.count for each in overdue)
+    days = max(each.seconds for each in overdue) // 86_400
+    names = ", ".join(str(each.queue) for each in overdue[:_SHOWN])
+    waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
+    sentence = f"{waits} for hosts that were not met for up to {days} days: {names}"
+    hint = "bring the hosts back, or give up the acknowledgments: waypost queue purge NAME --outgoing"
+    return Check("waiting acknowledgments", False, sentence, hint)
+
+
+def _strangers(network: Network) -> Check:
+    """What messages of others have made this computer do for their acknowledgments, since its start."""
+    counts = network.statistics
+    sentence = f"{counts.dials_for_strangers} connections were tried for acknowledgments that messages of others want"
+    if counts.messages_refused_for_acks:
+        sentence += f"; {counts.messages_refused_for_acks} messages were not taken from senders that do not fetch them"
+    if not counts.acks_refused:
+        return Check("strangers", True, sentence)
+    sentence += f"; {counts.acks_refused} acknowledgments were not sent, the last was {network.admin_acks.last_refusal}"
+    if counts.acks_refused == network.admin_acks.not_allowed:
+        return Check("strangers", True, sentence)
+    return Check("strangers", False, sentence, "see whether the hosts are there that the sender names, or refuse them")
+
+
+def _loops(network: Network) -> Check:
+    loops = list(network.loops.since(time.time() - _LOOP_SECONDS))
+    if not loops:
+        return Check("routes", True, "no message came back to this queue manager in the last hour")
+    sentence = f"messages come back by the routes of others: {'; '.join(map(str, loops[:_SHOWN]))}"
+    return Check("routes", False, sentence, "mend the route to the destination on the host that brings them back")
 
 
 async def _port(listener: Listener) -> Check:

@@ -165,6 +165,14 @@ class _Live(Collector):
             "Acknowledgments that came from an address that is not known, and wait to be judged.",
             len(self._service.node.kept_acks),
         )
+        yield from self._acks()
+
+    def _acks(self) -> Iterator[Metric]:
+        network = self._service.node.network
+        if network is not None:
+            overdue = sum(each.count for each in network.acks.overdue(time.time()))
+            text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
+            yield _gauge("waypost_overdue_acknowledgments", text, overdue)
 
     def _rpc(self) -> Iterator[Metric]:
         remote = self._service.node.remote

@@ -15,11 +15,11 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, WaypostError
+from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, UnsupportedFormatName, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.resending import resend
-from waypost.node.sending import enqueue, messages_like, new_message, prepare_message, queue_of
+from waypost.node.sending import close_unusable, enqueue, messages_like, new_message, prepare_message, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 
@@ -138,8 +138,12 @@ class Application:
         node = self._node
         message = new_message(message)
         descriptor = self._prepare(call, handle, message, transaction)
-        with node.operation(call.now):
-            node.reply(call.request, enqueue(node, descriptor, message, transaction, call.now))
+        try:
+            with node.operation(call.now):
+                node.reply(call.request, enqueue(node, descriptor, message, transaction, call.now))
+        except UnsupportedFormatName:
+            self._close_unusable(call, descriptor)
+            raise
 
     def send_many(
         self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], *, transaction: bytes | None = None
@@ -155,7 +159,11 @@ class Application:
             raise InvalidParameter("only single messages can be sent to several queues")
         if not bodies:
             raise InvalidParameter("there is nothing to send")
-        messages = messages_like(like, bodies, node.manager)
+        try:
+            messages = messages_like(like, bodies, node.manager)
+        except UnsupportedFormatName:
+            self._close_unusable(call, descriptor)
+            raise
         with node.operation(call.now):
             enqueue = node.manager.writing.enqueue_messages
             status = enqueue(queue_of(descriptor), messages, like, transaction, call.now)
@@ -328,6 +336,10 @@ class Application:
             raise AccessDenied("the queue was not opened for sending")
         prepare_message(self._node, descriptor, message, transaction, call.now)
         return descriptor
+
+    def _close_unusable(self, call: Call, descriptor: OpenQueueDescriptor) -> None:
+        with self._node.operation(call.now):
+            close_unusable(self._node.manager, descriptor)
 
     def _answer(self, call: Call, read: Read | Waiting, form: Callable[[Message], object] = _as_it_is) -> None:
         if type(read) is Waiting:

@@ -19,7 +19,7 @@ from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_MESSAGES
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
-from waypost.node.explain_transfer import add_transfer
+from waypost.node.explain_transfer import add_loop, add_transfer
 from waypost.node.explain_words import at, counted, span
 from waypost.node.node import Node
 from waypost.wire.codec import INFINITE
@@ -309,6 +309,9 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
         explanation.sentences.append(_contents(queue, held))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
+        loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
+        if loop is not None:
+            add_loop(explanation.sentences, facts, loop)
         if "lookup_id" not in facts:
             add_kept_acks_of_queue(explanation.sentences, facts, node, queue, now)
     else:

@@ -8,7 +8,9 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
+from waypost.guid import guid_text
 from waypost.node.explain_words import at, counted, span
+from waypost.node.network.loops import Loop
 from waypost.wire.management import ConnectionEvent, ConnectionStatus
 
 State = OutgoingQueueState
@@ -66,6 +68,16 @@ def _add_history(sentences: list[str], facts: dict[str, object], queue: Outgoing
         addresses = f" ({', '.join(last.addresses)})" if last.addresses else ""
         often = "" if len(run) == 1 else f", {len(run)} times since {at(run[0].time)}"
         sentences.append(f"At {at(last.time)} {_STATUSES[last.status]}{addresses}{often}.")
+
+
+def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None:
+    """Add that messages of the queue come back."""
+    facts["loop"] = {"guid": guid_text(loop.guid), "address": loop.address, "count": loop.count, "time": loop.time}
+    came = "A message came" if loop.count == 1 else f"{loop.count} messages came"
+    sentences.append(
+        f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last at {at(loop.time)}: "
+        "its route to the destination leads here."
+    )
 
 
 def _event(event: ConnectionEvent) -> dict[str, object]:

@@ -139,7 +139,7 @@ class Node:
         self.destinations: Final = Destinations(reader, self.messages)
         self.kept_acks: Final = KeptAcks(reader, self.messages)
         # What it does on the network; None for a queue manager that is by itself.
-        self.network: Final = None if settings.transfer is None else Network(self, settings)
+        self.network: Final = None if settings.transfer is None else Network(self, settings, reader)
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = None if settings.remote is None else RemoteReading(self, settings.remote, new_guid)
         self.end(now)
@@ -360,6 +360,7 @@ class Node:
             case QueueDeleted(queue):
                 self.sequences.forget(queue)
                 self.claims.forget(queue)
+                self.transactional_acks.forget(queue)
                 if self.network is not None:
                     self.network.forget(queue)
                 queue_store.delete(self.messages.batch, queue)

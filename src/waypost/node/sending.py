@@ -111,6 +111,11 @@ def enqueue(
     return Copies(descriptor.format_name, copies)
 
 
+def close_unusable(manager: "QueueManager", descriptor: OpenQueueDescriptor) -> None:
+    """Leave no outgoing queue behind that was made for a name which no packet can carry."""
+    manager.outgoing.close_unused([each.queue for each in descriptor.multiple or (descriptor,)])
+
+
 def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
     """The queue of a handle on one. Raises QueueNotAvailable if it is gone."""
     if descriptor.queue is None:

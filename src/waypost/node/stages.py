@@ -17,14 +17,21 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
 from waypost.core.transaction_records import Run
 from waypost.core.writing import EnqueueStatus
-from waypost.errors import InvalidParameter, LimitReached, QueueDeleted, TransactionSequence, TransactionUsage
+from waypost.errors import (
+    InvalidParameter,
+    LimitReached,
+    QueueDeleted,
+    TransactionSequence,
+    TransactionUsage,
+    UnsupportedFormatName,
+)
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_MESSAGES, MAX_BULK_NAME, MAX_STAGES
 from waypost.node import bulk_store
 from waypost.node.bulk_leases import Leases
 from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
-from waypost.node.sending import messages_like, new_message, prepare_message, queue_of
+from waypost.node.sending import close_unusable, messages_like, new_message, prepare_message, queue_of
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, StageRecord
 from waypost.store.port import Table
@@ -190,6 +197,9 @@ class Stages:
                 status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
                 if status is not EnqueueStatus.ACCEPTED:
                     raise not_enqueued(descriptor, status)
+        except UnsupportedFormatName:
+            close_unusable(manager, descriptor)
+            raise
         finally:
             manager.close_queue(descriptor)
 

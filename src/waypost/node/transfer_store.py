@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from waypost.clock import Now
+from waypost.limits import MAX_MET_HOSTS
 from waypost.node import scans
 from waypost.node.reserves import stored_end
 from waypost.store import keys
@@ -121,6 +122,23 @@ def last_time_stamp(reader: Reader) -> int:
     return stored_end(reader, Counter.SEQUENCE_TIME_STAMP)
 
 
+def write_met_host(batch: Batch, host: str, now: Now) -> None:
+    batch.put(Table.COUNTERS, keys.met_host_key(host), CounterRecord(int(now.wall)).encode())
+
+
+def delete_met_host(batch: Batch, host: str) -> None:
+    batch.delete(Table.COUNTERS, keys.met_host_key(host))
+
+
+def read_met_hosts(reader: Reader) -> list[str]:
+    """The one that was met first is the first."""
+    found = [
+        (CounterRecord.decode(value).value, keys.met_host_of(key))
+        for key, value in reader.scan(Table.COUNTERS, *keys.met_host_range(), MAX_MET_HOSTS + 2)
+    ]
+    return [host for _, host in sorted(found)]
+
+
 def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
     """Goes into every batch that received messages."""
     for block in history.take_blocks(now.monotonic):
@@ -131,9 +149,15 @@ def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
 
 
 def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
-    """A clock that was put back makes no message younger than it can be."""
+    """What is kept was young when it was written.
+
+    An age that is not between 0 and the period says that the clock was set, or that this queue manager was down, when
+    nothing could come again. Then it counts as new.
+    """
     for key, value in scans.items(reader, Table.DUPLICATES):
         record = DuplicatesRecord.decode(value)
-        age = max(now.wall - record.time_stamp, 0.0)
+        age = now.wall - record.time_stamp
+        if not 0 <= age <= history.period:
+            age = 0.0
         number = keys.duplicates_number_of(key)
         history.restore(Block(number, record.identifiers, now.monotonic - age, record.peer))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from waypost.guid import NULL_GUID
@@ -63,6 +64,14 @@ class Routing:
             return [Hop(destination.queue_manager, destination.host)]
         return self._get_next_hops(destination.queue_manager, self._directory)
 
+    def knows_host(self, host: str) -> bool:
+        """Whether a route or the directory names this host, with or without its domain."""
+        machines = () if self._directory is None else self._directory.queue_managers()
+        names = [route.host for route in self._routes.values()]
+        names += [machine.qualified_computer_name for machine in machines]
+        wanted = host.casefold()
+        return bool(wanted) and any(wanted in (name.casefold(), _short(name)) for name in names if name)
+
     def host_of(self, queue_manager: bytes) -> str:
         """The name of its host, as a route or the directory tells it; "" if neither does."""
         route = self._routes.get(queue_manager)
@@ -89,3 +98,11 @@ class Routing:
             if machine is not None:
                 hops.append(Hop(identifier, machine.qualified_computer_name))
         return hops
+
+
+def _short(name: str) -> str:
+    """The name of a host without its domain. An IP address has none."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name.partition(".")[0].casefold()

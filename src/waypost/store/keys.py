@@ -19,6 +19,7 @@ _MESSAGE_KEY: Final = Struct(">QQ")
 _SEQUENCE_KEY: Final = Struct(">BQ")
 _INCOMING, _OUTGOING, _ADDRESS = 0, 1, 2
 _TOTALS: Final = b"queue:"
+_MET_HOST: Final = b"met_host:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
 _CLAIM, _STAGE, _BATCHES, _COMMITS = 0, 1, 2, 3
@@ -161,6 +162,19 @@ def kept_ack_range() -> tuple[bytes, bytes]:
 
 def admitted_range() -> tuple[bytes, bytes]:
     return _whole(_ADMITTED)
+
+
+def met_host_key(host: str) -> bytes:
+    return _MET_HOST + encode_text(host)
+
+
+def met_host_of(key: bytes) -> str:
+    return decode_text(key.removeprefix(_MET_HOST), "met host")
+
+
+def met_host_range() -> tuple[bytes, bytes]:
+    """Start and stop of the keys of all hosts that were met."""
+    return _whole(_MET_HOST)
 
 
 def _whole(prefix: bytes) -> tuple[bytes, bytes]:

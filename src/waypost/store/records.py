@@ -14,6 +14,7 @@
 | COUNTERS     | a Counter                                              | CounterRecord       |
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
+|              | "met_host:", name or address of a host                 | CounterRecord, when it was met first |
 |              | "destination:", 16 bytes of a digest of a format name  | DestinationRecord   |
 |              | "kept_ack:", TxSequenceID u64, TxSequenceNumber u32,   |                     |
 |              | MessageID u32, an address                              | KeptAckRecord       |

@@ -7,6 +7,7 @@ asks the outside for addresses and connections.
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 from typing import Any, Final, Protocol
 
 from waypost.transfer.outbox import Outbox
@@ -87,6 +88,15 @@ class Link:
     last_error: str = ""
     # How often in a row no session came to be.
     failures: int = 0
+    # The monotonic times at which the last connection was asked for, and at which its host was last heard.
+    dialed: float = -inf
+    heard: float = -inf
+    # The address and the GUID of the last session.
+    last_host: tuple[str, bytes] | tuple[()] = ()
+    # The monotonic time from which the wait for the next attempt counts, if it is not now.
+    waits_from: float | None = None
+    # Where the messages came from whose acknowledgments wait here, the last ones: hops of which the address is known.
+    origins: list[Any] = field(default_factory=list)
     # MS-MQQB 3.1.5.2.2: no ping precedes what the Session Retry Connect Timer begins.
     is_retrying: bool = False
     # The session on which transactional messages were sent last, and what is known of the destination.

@@ -88,7 +88,7 @@ class Session:
         self.inlet = Inlet(self._timers)
         self._unacknowledged = InFlight()
         self._output: list[bytes] = []
-        self._received_ack = False
+        self._received_ack, self.last_received = False, now.monotonic
         statistics.sessions += 1
         self._timers.start_initialization(now)
         self._timers.start_cleanup(now)
@@ -189,6 +189,7 @@ class Session:
         if self.state is _CLOSED:
             return received
         self._statistics.bytes_received += len(data)
+        self.last_received = now.monotonic
         try:
             self._packets_received(data, received, now, most)
         except DecodeError as error:

@@ -7,6 +7,10 @@ from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 SESSION_PORT = 1801
 PING_PORT = 3527
 
+# The words of `ack_hosts` that are not hosts.
+ACK_HOSTS_ANY = "any"
+ACK_HOSTS_KNOWN = "known"
+
 # MS-MQQB 3.1.2.2: how long a session may be idle, and on a routing server.
 IDLE_TIMEOUT_S = 300.0
 ROUTER_IDLE_TIMEOUT_S = 120.0
@@ -33,6 +37,7 @@ class TransferSettings:
 
     A TimeStamp of a new incoming sequence may be `max_sequence_ahead_s` ahead of the clock. One address begins up to
     `new_sequences_at_once` of them, and then `new_sequences_per_s` on average.
+    `ack_hosts` are the hosts to which administration acknowledgments may open a connection, or one of the words above.
     """
 
     window_size: int = DEFAULT_WINDOW_SIZE
@@ -51,6 +56,7 @@ class TransferSettings:
     new_sequences_at_once: int = 1000
     new_sequences_per_s: float = 100.0
     send_insecure_nacks: bool = False
+    ack_hosts: tuple[str, ...] = (ACK_HOSTS_ANY,)
     ping: bool = False
     port: int = SESSION_PORT
     ping_port: int = PING_PORT

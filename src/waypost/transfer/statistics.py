@@ -30,7 +30,11 @@ class Statistics:
     duplicates_discarded: int = 0
     messages_rejected: int = 0
     messages_unverified: int = 0
+    messages_refused_for_acks: int = 0
     sequences_refused: int = 0
     messages_resent: int = 0
     messages_forwarded: int = 0
+    messages_returned: int = 0
     pings_received: int = 0
+    dials_for_strangers: int = 0
+    acks_refused: int = 0

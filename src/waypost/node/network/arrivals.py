@@ -6,11 +6,11 @@ that acknowledges them, when the batch is durable; so do those that were not tak
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.delivery import STATUS_CLASSES
+from waypost.core.final_acks import wants_final_ack
 from waypost.core.message import Message
 from waypost.core.position_events import KILOBYTE
 from waypost.core.queues import Queue
@@ -20,8 +20,9 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID, guid_text
 from waypost.node.network.admission import Admission
+from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.known_messages import KnownMessages, destination, identifier
-from waypost.node.network.order_acking import OrderAcking, packet_origin
+from waypost.node.network.order_acking import OrderAcking, session_origin
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.tracing import report_received
 from waypost.peers import peer_of
@@ -31,8 +32,7 @@ from waypost.security.unverified import unverified
 from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
-from waypost.wire import base_header, user_header
-from waypost.wire.format_names import DirectFormatName, FormatName
+from waypost.wire import user_header
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.unknown_names import UnknownFormatName
@@ -44,22 +44,16 @@ if TYPE_CHECKING:
 
 _Class = MessageClass
 
-# MS-MQQB 3.1.5.8.2: the greatest value that RC may have.
-MAX_HOP_COUNT: Final = 0x1D
-# UserHeader.Flags is here in a packet, and RC has these bits of it.
-_FLAGS: Final = Struct("<I")
-_FLAGS_AT: Final = base_header.SIZE + 44
-_JOURNALED: Final = user_header.JN | user_header.JP
-
 
 class Arrivals:
     """What other queue managers send to this one."""
 
-    __slots__ = ("_known", "_local", "_network", "_node", "_order_acking", "admission")
+    __slots__ = ("_forwarding", "_known", "_local", "_network", "_node", "_order_acking", "admission")
 
     def __init__(self, node: "Node", network: "Network", relays: Relays) -> None:
         self._node: Final = node
         self._network: Final = network
+        self._forwarding: Final = Forwarding(node, network)
         settings = network.settings
         self._local: Final = (node.manager.identity.identifier, NULL_GUID)
         self._known: Final = KnownMessages(node, settings, relays)
@@ -191,9 +185,10 @@ class Arrivals:
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
-        if packet.user.source_queue_manager == self._local[0]:
+        is_ours = packet.user.source_queue_manager == self._local[0]
+        if is_ours and (reason := self._network.loops.refusal(session, packet)) is not None:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
-            self._discard(session, "it claims to be from here")
+            self._discard(session, reason)
             return True
         if packet.transaction is not None and not packet.transaction.has_legal_numbers:
             self._network.statistics.packets_malformed += 1
@@ -214,11 +209,23 @@ class Arrivals:
             self._network.statistics.packets_malformed += 1
             session.close(f"the other side sent a malformed packet: {error}")
             return False
-        if not self._put(session, packet, message, data, now=now):
+        if packet.user.flags & user_header.AQ:
+            # It may make us connect to others: on whose account, is kept.
+            message.origin = session_origin(session)
+        if is_ours and message.destination_queue_format_name is not None:
+            self._network.loops.came_back(session, packet, message, now)
+            self._remember(session, packet, message, now)
+        elif not self._put(session, packet, message, data, now=now):
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
             session.close(self._no_room(len(data)))
             return False
         return True
+
+    def _remember(self, session: Session, packet: UserMessage, message: Message, now: Now) -> None:
+        """MS-MQQB 3.1.5.8.2: a message that was taken is known from now on. One that is refused takes no place."""
+        if packet.transaction is None:
+            known_by = identifier(message.packet, destination(packet))
+            self._known.add(packet, known_by, peer_of(session.remote_qm_address), now)
 
     def _no_room(self, size: int) -> str:
         positions = self._node.manager.positions
@@ -257,19 +264,21 @@ class Arrivals:
         self, session: Session, packet: UserMessage, message: Message, queue: Queue, now: Now
     ) -> bool:
         """MS-MQQB 3.1.5.8.6."""
-        header, user = packet.transaction, packet.user
+        header = packet.transaction
         assert header is not None
         writing = self._node.manager.writing
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
+        if wants_final_ack(message) and not self._network.acks.may_owe(session, packet):
+            return True
         key = _sequence_key(packet, queue)
         if not self.admission.admit(key, session, header, now):
             # It is not acknowledged, so that its source sends it again.
             self._network.statistics.messages_rejected += 1
             return True
         origin = self._order_acking.received(key, session, packet, now)
-        if user.flags & _JOURNALED or header.wants_final_ack:
+        if wants_final_ack(message):
             message.origin = origin
         status = writing.enqueue_message(queue, message, None, now)
         return self._put_with(status, session, packet, message, now)
@@ -297,12 +306,10 @@ class Arrivals:
         if status is EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
             return False
         if status is not EnqueueStatus.ACCEPTED:
-            self._reject(session, packet, message, STATUS_CLASSES[status], now)
+            is_owed = self._is_for_us(packet) and wants_final_ack(message)
+            self._reject(session, packet, message, STATUS_CLASSES[status], now, is_owed=is_owed)
             return True
-        if packet.transaction is None:
-            # A message that is refused takes nobody's place.
-            known_by = identifier(message.packet, destination(packet))
-            self._known.add(packet, known_by, peer_of(session.remote_qm_address), now)
+        self._remember(session, packet, message, now)
         if packet.base.is_traced:
             report_received(self._node, message, now)
         return True
@@ -329,42 +336,31 @@ class Arrivals:
         return None
 
     def _forward(self, session: Session, packet: UserMessage, message: Message, data: bytes, *, now: Now) -> bool:
-        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5: a message for another queue manager goes on as it came, but for its hops.
-
-        Where no way leads, nothing is kept: who sends to names that nobody has must not fill this computer.
-        """
-        manager, name = self._node.manager, message.destination_queue_format_name
-        assert name is not None
-        hops = packet.user.hop_count + 1
-        if hops > MAX_HOP_COUNT:
-            self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, now)
+        """MS-MQQB 3.1.5.8.2 and 3.1.5.8.5. False if there is no room for the message."""
+        try:
+            outcome = self._forwarding.forward(packet, message, data, now)
+        except WaypostError as error:
+            self._discard(session, str(error))
             return True
-        queue = manager.collection.outgoing.get(name)
-        if queue is None:
-            if not self._forwards(name):
-                self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
-                return True
-            try:
-                queue = manager.outgoing.create(name, now)
-            except WaypostError as error:
-                self._discard(session, str(error))
-                return True
-        flags = (packet.user.flags & ~user_header.RC) | hops
-        message = stored_message(b"".join((data[:_FLAGS_AT], _FLAGS.pack(flags), data[_FLAGS_AT + 4 :])))
-        status = manager.writing.enqueue_message(queue, message, None, now)
-        self._network.statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
-        return self._put_with(status, session, packet, message, now)
-
-    def _forwards(self, name: FormatName) -> bool:
-        """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
-        if isinstance(name, DirectFormatName) and not self._network.settings.is_routing_server:
-            return False
-        return self._network.connecting.leads_to(name)
+        if isinstance(outcome, MessageClass):
+            self._reject(session, packet, message, outcome, now)
+            return True
+        return self._put_with(outcome[0], session, packet, outcome[1], now)
 
     def _reject(
-        self, session: Session, packet: UserMessage, message: Message, message_class: MessageClass, now: Now
+        self,
+        session: Session,
+        packet: UserMessage,
+        message: Message,
+        message_class: MessageClass,
+        now: Now,
+        *,
+        is_owed: bool = False,
     ) -> None:
-        """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3)."""
+        """The message is not taken: its sender hears why, if it wants to and may (MS-MQQB 3.1.5.8.2, 3.1.5.8.3).
+
+        The FinalAck is owed of one that has its place in a sequence, because it does not come again.
+        """
         source, facts = packet.user.source_queue_manager, {}
         self._network.statistics.messages_rejected += 1
         if message_class is unverified(packet):
@@ -380,8 +376,9 @@ class Arrivals:
         )
         self._node.delivery.rejected(message, message_class, now)
         if packet.transaction is not None:
-            send = self._node.transactional_acks.send_final_ack
-            self._network.statistics.final_acks_sent += send(packet, packet_origin(session, packet), message_class, now)
+            acks = self._node.transactional_acks
+            send = acks.send_final_ack if is_owed else acks.try_final_ack
+            self._network.statistics.final_acks_sent += send(packet, session_origin(session), message_class, now)
 
     def _discard(self, session: Session, reason: str) -> None:
         self._network.statistics.messages_rejected += 1

@@ -3,27 +3,27 @@
 What is told to an operator on the way, the State and the ConnectionHistory of the queue, is written here.
 """
 
-from collections.abc import Container, Iterable
-from ipaddress import ip_address
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.outgoing import Transport
-from waypost.guid import NULL_GUID
 from waypost.node.effects import Connect, Resolve, SendDatagram
 from waypost.node.network.connection_history import hop_text, record, record_failure
-from waypost.node.transactional_acks import ack_queue
-from waypost.routing.routing import Hop, Routing
-from waypost.transfer.links import Link, LinkEvent, LinkState, NextHop
+from waypost.node.network.hops import Hops, is_address
+from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
+from waypost.node.network.waiting import Waiting
+from waypost.transfer.links import Link, LinkEvent, LinkState
 from waypost.transfer.session import Role, Session
 from waypost.transfer.timers import Timers
-from waypost.wire.format_names import Destination, DirectFormatName, FormatName
+from waypost.wire.format_names import DirectFormatName
 from waypost.wire.management import ConnectionStatus
 
 if TYPE_CHECKING:
     from waypost.core.queues import OutgoingQueue
     from waypost.node.network.network import Network
     from waypost.node.node import Node
+    from waypost.routing.routing import Hop
 
 _Status = ConnectionStatus
 
@@ -33,6 +33,7 @@ class Connecting:
 
     __slots__ = (
         "_established",
+        "_hops",
         "_last_request",
         "_links",
         "_network",
@@ -40,13 +41,13 @@ class Connecting:
         "_opening",
         "_requests",
         "_timers",
-        "routing",
+        "_waiting",
     )
 
-    def __init__(self, node: "Node", network: "Network", routing: Routing) -> None:
+    def __init__(self, node: "Node", network: "Network", hops: Hops) -> None:
         self._node: Final = node
         self._network: Final = network
-        self.routing: Final = routing
+        self._hops: Final = hops
         self._timers: Final[Timers[Link]] = Timers()
         # The link for which a session is being opened, and that for which an address is asked.
         self._opening: dict[Session, Link] = {}
@@ -56,6 +57,8 @@ class Connecting:
         self._links: dict[Session, dict[Link, None]] = {}
         self._requests: dict[int, Link] = {}
         self._last_request = 0
+        # The links that have no session and want one, by the hosts that they were last tried with.
+        self._waiting: Final = Waiting()
 
     def tick(self, now: Now) -> None:
         """MS-MQQB 3.1.6.1."""
@@ -68,19 +71,48 @@ class Connecting:
     def links_of(self, session: Session) -> Iterable[Link]:
         return self._links.get(session, ())
 
-    def leads_to(self, name: FormatName) -> bool:
-        """Whether there is a way to a queue of another computer, as far as the directory tells."""
-        destination = self.routing.destination(name)
-        return destination is not None and any(hop.host_name for hop in self.routing.next_hops(destination))
+    def awaits(self, address: str) -> bool:
+        """Whether somebody waits for the host at this address."""
+        return bool(self._waiting.at(address))
 
-    def is_connected_with(self, guid: bytes) -> bool:
-        return self._session_with(guid, _EITHER) is not None
+    def heard(self, host: str | bytes, now: Now) -> None:
+        """There is a sign of life from an address or a queue manager: whoever waits for it tries again at once.
+
+        Acknowledgments do so when a session is there, which they may go over.
+        """
+        for link in self._waiting.at(host):
+            if link.is_for_acks and isinstance(host, str):
+                continue
+            if now.monotonic - max(link.heard, link.dialed) >= _PROBE_SECONDS:
+                link.heard = now.monotonic
+                self._probe(link, now)
+
+    def _probe(self, link: Link, now: Now) -> None:
+        if not len(link.queue.positions) or not self._may_connect(link):
+            return
+        pending = link.session
+        if link.state is LinkState.CONNECTING and pending is not None and pending not in self._established:
+            # A connection that was begun while the host was away may take long to come about.
+            link.session = None
+            self._opening.pop(pending, None)
+            self._network.close(pending, "the host was heard again", now)
+            link.go(LinkEvent.FAILED)
+        elif link.state is not LinkState.WAITING_RECONNECT:
+            return
+        self._timers.stop(link)
+        link.next_retry = None
+        link.failures = 0
+        link.is_retrying = True
+        self._establish(link, now)
 
     def want(self, link: Link, now: Now) -> None:
         """There is something to send, and no session for it (MS-MQQB 3.1.7.12, readings MQQB 3.9)."""
         if link.state is LinkState.IDLE and len(link.queue.positions) and self._may_connect(link):
             link.is_retrying = False
             self._establish(link, now)
+        elif link.state is LinkState.WAITING_RECONNECT and link.next_retry is None and not is_for_strangers(link):
+            # A program here has sent to a queue that was given up when only others had wanted it.
+            self._probe(link, now)
 
     def resume(self, link: Link, now: Now) -> None:
         """MS-MQQB 3.1.7.14: the queue goes on."""
@@ -106,6 +138,7 @@ class Connecting:
     def forget(self, link: Link) -> None:
         """The queue is deleted."""
         self._timers.stop(link)
+        self._waiting.remove(link)
         link.go(LinkEvent.GIVEN_UP)
         if link.session is not None:
             self._links.get(link.session, {}).pop(link, None)
@@ -154,25 +187,31 @@ class Connecting:
         link = self._opening.pop(session, None)
         self._established.discard(session)
         if link is not None:
+            if link.next_hop is not None and not is_for_strangers(link):
+                self._network.admin_acks.hosts.met(link.next_hop.host_name, link.next_hop.address, now)
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
             self._network.close(session, "nothing is to be sent on it", now)
             return
         self._attach_acks(session, now)
+        for silent in self._hops.superseded_by(session, now):
+            self._network.close(silent, "the host was heard on another session", now)
+        for host in (session.remote_qm_guid, session.remote_qm_address):
+            self.heard(host, now)
 
     def _attach_acks(self, session: Session, now: Now) -> None:
         """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1).
 
-        Those for its address leave a session with another address: anybody can say that it has this GUID.
+        Nor do those that have no way but back to the queue manager that brought the messages. Those for its address
+        leave a session with another address: anybody can say that it has this GUID.
         """
-        for address in ("", session.remote_qm_address):
-            name = ack_queue(session.remote_qm_guid, address)
-            queue = self._node.manager.collection.outgoing.get(name)
-            link: Link | None = None if queue is None else queue.link
-            if link is None or not self._may_connect(link):
+        for link in self._network.acks.of(session.remote_qm_guid):
+            if not self._may_connect(link):
+                continue
+            if link.peer != session.remote_qm_guid and not self._hops.goes_back(link):
                 continue
             if link.is_open and link.session is not None:
-                if not address or link.session.remote_qm_address == address:
+                if not _is_nearer(link, session):
                     continue
                 self._leave(link, link.session, now)
             pending, link.session = link.session, None
@@ -208,27 +247,19 @@ class Connecting:
         link.next_hop_indexer = 0
         queue = link.queue
         self._node.manager.outgoing.connection_attempt_begun(queue)
-        destination = self.routing.destination(queue.destination_format_name)
-        if destination is not None:
-            # A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs.
-            guid, roles = (destination.queue_manager, _OPENED_HERE) if link.peer is None else (link.peer, _EITHER)
-            session = self._session_with(guid, roles, destination.host)
-            if session is not None:
-                self._attach(link, session, now)
-                return
-        link.unresolved = [] if destination is None else self._hops(link, destination)
+        destination = self._hops.routing.destination(queue.destination_format_name)
+        session = None if destination is None else self._hops.session_for(link, destination)
+        if session is not None:
+            self._attach(link, session, now)
+            return
+        link.unresolved = [] if destination is None else self._hops.hops(link, destination)
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
+            link.failures = max(link.failures, OFTEN)
             self._node.manager.outgoing.address_not_resolved(queue)
             self._fail(link, _Status.NO_ROUTING_DATA, "the directory does not tell a way to the queue", now)
             return
         self._resolve(link, now)
-
-    def _hops(self, link: Link, destination: Destination) -> list[Hop]:
-        """MS-MQQB 3.1.5.2.1. Whoever answers at the address of an acknowledgment has to be the one it is for."""
-        if link.peer is not None and destination.queue_manager == NULL_GUID:
-            return [Hop(link.peer, destination.host)]
-        return [hop for hop in self.routing.next_hops(destination) if hop.host_name]
 
     def _resolve(self, link: Link, now: Now) -> None:
         """One host after the other; readings MQQB 3.11: that of the hop."""
@@ -252,7 +283,7 @@ class Connecting:
         """Go to the host of the next hop: on a session that is there, or on a new one."""
         hop = link.next_hop
         assert hop is not None
-        session = self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
+        session = self._hops.session_of(hop)
         if session is not None:
             self._attach(link, session, now)
         elif may_ping:
@@ -268,17 +299,25 @@ class Connecting:
         session = self._network.connect(hop.address, hop.qm_guid, now, was_pinged=was_pinged)
         session.is_direct = isinstance(link.queue.destination_format_name, DirectFormatName)
         link.session = session
+        link.dialed = now.monotonic
         self._opening[session] = link
         self._network.dials.begun(link, session)
+        self._waiting.add(link)
+        if is_for_strangers(link):
+            self._network.statistics.dials_for_strangers += 1
+        else:
+            self._hops.dialled(hop)
         self._node.manager.outgoing.connection_attempt_begun(link.queue)
         self._node.do(Connect(session.connection, hop.address, self._network.settings.port))
 
     def _attach(self, link: Link, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.4.2, 1.3.5.1: from now on the session carries the messages of the queue."""
         self._timers.stop(link)
+        self._waiting.remove(link)
         link.next_retry = None
         link.last_error = ""
         link.session = session
+        link.last_host = session.remote_qm_address, session.remote_qm_guid
         link.outbox.start_again()
         link.failures = 0
         link.go(LinkEvent.ATTACHED)
@@ -314,6 +353,7 @@ class Connecting:
         """MS-MQQB 3.1.5.2."""
         link.session = None
         link.last_error = reason
+        link.waits_from = link.dialed if status is _Status.CONNECT_SOCKET_FAILURE else None
         record_failure(link, status, now)
         address = link.next_hop.address if link.next_hop else ""
         self._network.notice("connection failed", queue=str(link.queue), address=address, reason=reason)
@@ -326,21 +366,23 @@ class Connecting:
         if not len(link.queue.positions) or not link.queue.may_send:
             self._rest(link)
             return
-        settings = self._network.settings
+        # An attempt that came to nothing slowly was a part of the time between two.
+        began, link.waits_from = now.monotonic if link.waits_from is None else link.waits_from, None
         link.go(LinkEvent.FAILED)
-        delay = settings.retry_connect_s + settings.round_trip_delay_ms / 1000
-        if link.is_for_acks:
-            # Others can make us want to connect to them, so that becomes rarer (MS-MQQB 3.1.2.3 allows it).
-            delay *= min(1 << link.failures, _MAX_PATIENCE)
-            link.failures = min(link.failures + 1, _MAX_PATIENCE)
-        link.next_retry = now.monotonic + delay
+        self._waiting.add(link)
+        delay = delay_after_failure(link, self._network.settings)
+        if delay is None:
+            self._timers.stop(link)
+            return
+        link.next_retry = max(began + delay, now.monotonic)
         self._timers.start(link, link.next_retry)
 
     def _rest(self, link: Link) -> None:
         """There is nothing to send, or it may not be sent. A queue that nobody uses any more goes."""
         link.go(LinkEvent.GIVEN_UP)
+        self._waiting.remove(link)
         queue: OutgoingQueue = link.queue
-        if not len(queue.positions) and not queue.descriptors and queue.may_send and not queue.is_deleted:
+        if self._node.manager.outgoing.is_idle(queue):
             self._node.manager.collection.remove(queue)
 
     def _retry(self, link: Link, now: Now) -> None:
@@ -365,39 +407,14 @@ class Connecting:
         is_connected = session in self._established
         return _Status.NOT_READY_FAILURE if is_connected else _Status.CONNECT_SOCKET_FAILURE
 
-    def _session_with(self, guid: bytes, roles: Container[Role], address: str = "") -> Session | None:
-        """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
-        if guid == NULL_GUID:
-            return None
-        sessions = [each for each in self._network.open_sessions if each.remote_qm_guid == guid and each.role in roles]
-        if roles is _OPENED_HERE:
-            sessions = [each for each in sessions if self._network.dials.is_own(each)]
-        return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
 
-    def _session_to(self, hop: NextHop) -> Session | None:
-        """A session that was opened to this address: it is the host that a direct name means."""
-        if hop.qm_guid != NULL_GUID:
-            return None
-        return _first(
-            session
-            for session in self._network.open_sessions
-            if session.role is Role.INITIATOR and session.remote_qm_address == hop.address
-        )
+# A host that is heard often is tried once in this time.
+_PROBE_SECONDS: Final = 1.0
 
 
-_EITHER: Final = (Role.INITIATOR, Role.ACCEPTOR)
-_OPENED_HERE: Final = (Role.INITIATOR,)
-# How many times as long as usual a link for acknowledgments waits at most.
-_MAX_PATIENCE: Final = 12
-
-
-def _first(sessions: Iterable[Session]) -> Session | None:
-    return next((session for session in sessions if not session.wants_recycling), None)
-
-
-def is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+def _is_nearer(link: Link, session: Session) -> bool:
+    """Whether the acknowledgments are for the address of this session, and go over a session with another one."""
+    name = link.queue.destination_format_name
+    address = name.host if isinstance(name, DirectFormatName) else ""
+    assert link.session is not None
+    return session.remote_qm_address == address != link.session.remote_qm_address

@@ -15,7 +15,7 @@ from waypost.core.outgoing import is_http
 from waypost.core.positions import END, START, PositionState
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import sequence_of, with_previous
-from waypost.limits import MAX_WAITING_ACKS, MAX_WRITTEN_AT_ONCE
+from waypost.limits import MAX_WRITTEN_AT_ONCE
 from waypost.node.network.tracing import report_sent
 from waypost.node.network.transfer_info import tell
 from waypost.node.transactional_acks import peer_of
@@ -26,7 +26,6 @@ from waypost.transfer.session import Sent, Session
 from waypost.transfer.timers import Timers
 from waypost.wire import base_header, user_header
 from waypost.wire.expiry import has_expired
-from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
 
@@ -68,26 +67,19 @@ class Departures:
             if not _is_sent_here(queue):
                 return
             link = self._new_link(queue)
+        if queue.opened_for:
+            self._network.admin_acks.sent(queue, lookup_id)
         link.outbox.became_available(lookup_id)
         self._wanted[link] = None
 
     def want(self, queue: OutgoingQueue) -> None:
         """The queue has messages from before."""
         if _is_sent_here(queue):
-            self._wanted[queue.link or self._new_link(queue)] = None
+            self._wanted[self.link_of(queue)] = None
 
-    def leads_to(self, name: FormatName, guid: bytes, now: Now) -> OutgoingQueue | None:
-        """The outgoing queue for acknowledgments to a queue manager, if there is a way to it and room for one more.
-
-        Who acknowledges to names that nobody has would be made to keep a queue for each.
-        """
-        manager, connecting = self._node.manager, self._network.connecting
-        queue = manager.collection.outgoing.get(name)
-        if queue is not None:
-            return queue if len(queue.positions) < MAX_WAITING_ACKS else None
-        if connecting.is_connected_with(guid) or connecting.leads_to(name):
-            return manager.outgoing.create(name, now)
-        return None
+    def link_of(self, queue: OutgoingQueue) -> Link:
+        """The link of a queue whose messages are sent here, which may be new."""
+        return queue.link or self._new_link(queue)
 
     def removed(self, queue: OutgoingQueue, message: Message) -> None:
         """A message has left its queue, for whatever reason."""
@@ -125,7 +117,7 @@ class Departures:
         """MS-MQQB 3.1.7.14."""
         if not _is_sent_here(queue):
             return
-        link = queue.link or self._new_link(queue)
+        link = self.link_of(queue)
         self._network.connecting.resume(link, now)
         self._wanted[link] = None
 
@@ -151,6 +143,8 @@ class Departures:
             if link.session is not None:
                 self._unready(link, link.session)
             self._network.connecting.forget(link)
+            if link.is_for_acks:
+                self._network.acks.remove(link)
             queue.link = None
 
     def settle(self) -> bool:
@@ -375,6 +369,8 @@ class Departures:
         written = self._node.destinations.written(queue.destination_format_name)
         sequence = TxOutgoingSequence.of(self._node.sequences.outgoing_of(queue), table, written)
         link = queue.link = Link(queue, outbox, sequence, peer=peer_of(queue.destination_format_name))
+        if link.is_for_acks:
+            self._network.acks.add(link)
         return link
 
 

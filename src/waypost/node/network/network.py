@@ -10,19 +10,26 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.outgoing import Transport
+from waypost.core.positions import START
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_IDENTIFIER_CONFLICTS, MAX_UNFINISHED_BYTES
 from waypost.node.effects import Close, HoldReading, Notice, SendDatagram, Write
+from waypost.node.network.ack_hosts import AckHosts
+from waypost.node.network.acks import Acks
+from waypost.node.network.admin_acks import AdminAcks
 from waypost.node.network.arrivals import Arrivals
-from waypost.node.network.connecting import Connecting, is_address
+from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
+from waypost.node.network.hops import Hops, is_address
 from waypost.node.network.judging import Judging
+from waypost.node.network.loops import Loops
 from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
 from waypost.routing.routing import Routing
+from waypost.store.port import Reader
 from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.inlet import ALL
 from waypost.transfer.pings import Pings
@@ -50,13 +57,17 @@ class Network:
         "_timers",
         "_touched",
         "_unfinished",
+        "acks",
+        "admin_acks",
         "arrivals",
         "connecting",
         "delivers_unverified",
         "departures",
         "dials",
+        "hops",
         "initiator",
         "judging",
+        "loops",
         "pings",
         "refused_sources",
         "settings",
@@ -64,7 +75,7 @@ class Network:
         "twins",
     )
 
-    def __init__(self, node: "Node", settings: "Settings") -> None:
+    def __init__(self, node: "Node", settings: "Settings", reader: Reader) -> None:
         assert settings.transfer is not None
         self._node: Final = node
         self.settings: Final = settings.transfer.for_its_role()
@@ -85,13 +96,19 @@ class Network:
         # Sessions whose other side has sent more than the window.
         self._held: set[Session] = set()
         self.pings: Final[Pings[Link]] = Pings(self.initiator)
+        self.acks: Final = Acks(node, self)
         self.departures: Final = Departures(node, self)
         self.dials: Final = Dials(node, self)
-        self.connecting: Final = Connecting(node, self, _routing(node, settings))
+        self.loops: Final = Loops(node, self)
+        self.hops: Final = Hops(self, _routing(node, settings))
+        self.connecting: Final = Connecting(node, self, self.hops)
         self.judging: Final = Judging(node, self, settings)
         self.arrivals: Final = Arrivals(node, self, settings.relays)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
-        node.transactional_acks.leads_to = self.departures.leads_to
+        node.transactional_acks.ways = self.acks
+        hosts = AckHosts(node, self.hops, self.settings.ack_hosts, reader)
+        self.admin_acks: Final = AdminAcks(node, self, hosts)
+        node.delivery.gate = self.admin_acks
 
     # What the shell tells.
 
@@ -101,6 +118,8 @@ class Network:
         with self._node.operation(now):
             for queue in tuple(collection.outgoing.values()):
                 if len(queue.positions):
+                    first = queue.positions.next_any(START)
+                    self.admin_acks.restore(queue, self._node.messages.get(queue.number, first))
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)
@@ -122,7 +141,13 @@ class Network:
             self.statistics.connections_refused += 1
             return None
         self.statistics.connections_accepted += 1
+        self._heard(address, now)
         return self._session(Role.ACCEPTOR, address, now).connection
+
+    def _heard(self, address: str, now: Now) -> None:
+        if self.connecting.awaits(address):
+            with self._node.operation(now):
+                self.connecting.heard(address, now)
 
     def connected(self, connection: int, now: Now) -> None:
         """A Connect came to its end."""
@@ -191,11 +216,13 @@ class Network:
         if session is not None:
             session.inlet.set_unread(now, is_unread=False)
 
-    def datagram_received(self, data: bytes, address: str, port: int, _now: Now) -> None:
+    def datagram_received(self, data: bytes, address: str, port: int, now: Now) -> None:
         """Something has come to the ping port (MS-MQQB 3.1.7.7). What is no Ping Request is ignored."""
         answer = self.pings.answer(data, would_accept=self._accepts())
         if answer is not None:
             self.statistics.pings_received += 1
+            if self._node.failure is None:
+                self._heard(address, now)
             self._node.do(SendDatagram(answer, address, port, is_request=False))
 
     def ping_answered(self, data: bytes, now: Now) -> None:
@@ -254,6 +281,7 @@ class Network:
         """The queue is deleted."""
         if isinstance(queue, OutgoingQueue):
             self.departures.deleted(queue)
+            self.admin_acks.forget(queue)
         else:
             self.arrivals.forget(queue)
 

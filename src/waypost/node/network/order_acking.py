@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.queues import Queue
+from waypost.guid import NULL_GUID
 from waypost.node.transactional_acks import origin_of
 from waypost.transfer.order_acks import LineKey, OrderAcks, SequenceKey
 from waypost.transfer.session import Session
@@ -44,7 +45,7 @@ class OrderAcking:
         """A message of a known sequence has come, taken or not. Returns where its acknowledgments go."""
         assert packet.transaction is not None
         line: LineKey = *key, packet.transaction.tx_sequence_id >> _TIME_STAMP_SHIFT
-        origin = packet_origin(session, packet)
+        origin = session_origin(session)
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         self._origins[line] = origin, is_direct
         self._order_acks.received(line, now.monotonic)
@@ -78,12 +79,11 @@ class OrderAcking:
             if body is None or found is None:
                 continue
             origin, is_direct = found
-            sent = self._node.transactional_acks.order_ack(origin, body, now, is_direct=is_direct)
+            source = key[0][: len(NULL_GUID)]
+            sent = self._node.transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
             self._network.statistics.order_acks_sent += sent
 
 
-def packet_origin(session: Session, packet: UserMessage) -> Origin:
-    """MS-MQQB 3.1.7.17: what came for a direct name is of the other end of the session, the rest of its source."""
-    is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
-    source = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
-    return origin_of(source, session.remote_qm_address)
+def session_origin(session: Session) -> Origin:
+    """Where everything comes from that a session brings, as it is kept with a message."""
+    return origin_of(session.remote_qm_guid, session.remote_qm_address)

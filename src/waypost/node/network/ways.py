@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_ANSWERED_ADDRESSES, MAX_RESOLVED_HOSTS
-from waypost.node.network.connecting import is_address
+from waypost.node.network.hops import is_address
 from waypost.transfer.believing import Way
 from waypost.transfer.session import Session
 from waypost.wire.format_names import FormatName
@@ -64,7 +64,7 @@ class Ways:
             return True
         if guid not in self._relays.guids:
             return False
-        host = self._network.connecting.routing.host_of(guid)
+        host = self._network.hops.routing.host_of(guid)
         if address in self._addresses_of(host, now):
             return True
         self._ask_for(host, now)
@@ -82,7 +82,7 @@ class Ways:
         return self._requests.pop(request, None)
 
     def way(self, name: FormatName, now: Now) -> Way:
-        routing, relays = self._network.connecting.routing, self._relays
+        routing, relays = self._network.hops.routing, self._relays
         met = self._node.destinations.met(name)
         destination = routing.destination(name)
         if destination is None:
@@ -119,7 +119,7 @@ class Ways:
         """Find out what is not known of those who may acknowledge what was sent to this name."""
         for host in dict.fromkeys(self._hosts_of(name)):
             self._ask_for(host, now)
-        destination = self._network.connecting.routing.destination(name)
+        destination = self._network.hops.routing.destination(name)
         if destination is None or self.way(name, now).destination:
             return
         for address in self._addresses_of(destination.host, now):
@@ -133,7 +133,7 @@ class Ways:
             self._requests[self._network.connecting.ask(host)] = host
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
-        routing = self._network.connecting.routing
+        routing = self._network.hops.routing
         destination = routing.destination(name)
         if destination is None:
             return

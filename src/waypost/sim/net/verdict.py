@@ -38,9 +38,7 @@ class Verdict:
     def _in_queues(self, host: Host) -> str:
         manager = host.node.manager
         own = [manager.queues.get(plan.path) for plan in host.world.plans_of(host.name)]
-        if host.swarm.quota == UNLIMITED:
-            # Without room for it, a FinalAck is never sent (MS-MQQB 3.1.7.17).
-            own.append(manager.awaiting_final_ack)
+        own.append(manager.awaiting_final_ack)
         for queue in (*checks.honest_outgoing(host), *filter(None, own)):
             for lookup_id in queue.positions:
                 if queue.positions.state(lookup_id) is PositionState.DELETED:

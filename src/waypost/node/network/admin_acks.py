@@ -1,0 +1,106 @@
+"""Administration acknowledgments that messages of others ask for: which outgoing queues they may open, and how many.
+
+A queue counts while something waits in it, for the peer (an address, or a /64 network of IPv6) whose message made it
+necessary. Who makes many necessary shuts out itself: when there are many in all, a peer with few of them still gets
+its own. What is not sent is counted and told.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.core.message import Message
+from waypost.core.queues import OutgoingQueue
+from waypost.guid import guid_text
+from waypost.limits import FEW_QUEUES_FOR_ACKS, MAX_QUEUES_FOR_ACKS, MAX_QUEUES_FOR_ACKS_OF_PEER
+from waypost.node.network.ack_hosts import AckHosts
+from waypost.node.transactional_acks import address_of, peer_of
+from waypost.peers import peer_of as stranger_of
+from waypost.wire.format_names import FormatName
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+
+
+class AdminAcks:
+    """See waypost.core.delivery.Gate. `last_refusal` says which acknowledgment was refused last, and why.
+
+    `not_allowed` is how many of them were refused because of the setting alone.
+    """
+
+    __slots__ = ("_network", "_node", "_queues", "hosts", "last_refusal", "not_allowed")
+
+    def __init__(self, node: "Node", network: "Network", hosts: AckHosts) -> None:
+        self._node: Final = node
+        self._network: Final = network
+        self.hosts: Final = hosts
+        self._queues: dict[str, dict[OutgoingQueue, None]] = {}
+        self.last_refusal = ""
+        self.not_allowed = 0
+
+    def admits(self, name: FormatName, message: Message) -> bool:
+        reason = None if self._is_ours(message) else self._refusal(name, message)
+        if reason is not None:
+            self.refused(name, message, reason)
+        return reason is None
+
+    def opened(self, queue: OutgoingQueue, message: Message) -> None:
+        if not self._is_ours(message):
+            self._note(queue, _peer(message))
+
+    def refused(self, name: FormatName, message: Message, reason: str) -> None:
+        self._network.statistics.acks_refused += 1
+        self.last_refusal = f"that of a message from {_peer(message)} to {name}: {reason}"
+        self._network.notice("acknowledgment refused", queue=str(name), peer=_peer(message), reason=reason)
+
+    def restore(self, queue: OutgoingQueue, message: Message) -> None:
+        """The first message of a queue that was kept says who made it necessary."""
+        if message.origin is not None and peer_of(queue.destination_format_name) is None:
+            self._note(queue, _peer(message))
+
+    def sent(self, queue: OutgoingQueue, lookup_id: int) -> None:
+        """A message is in a queue that others made necessary: if a program here has sent it, it is now theirs."""
+        if self._node.messages.get(queue.number, lookup_id).origin is None:
+            self.forget(queue)
+
+    def forget(self, queue: OutgoingQueue) -> None:
+        queues = self._queues.get(queue.opened_for)
+        if queues is not None:
+            queues.pop(queue, None)
+            if not queues:
+                del self._queues[queue.opened_for]
+        queue.opened_for = ""
+
+    def _refusal(self, name: FormatName, message: Message) -> str | None:
+        queue = self._node.manager.collection.outgoing.get(name)
+        if queue is not None and not queue.opened_for:
+            return None
+        if not self.hosts.allow(name):
+            self.not_allowed += 1
+            return "transfer.ack_hosts does not allow this host"
+        if queue is not None:
+            return None
+        peer = _peer(message)
+        waiting = _waiting(self._queues.get(peer, {}))
+        if waiting >= MAX_QUEUES_FOR_ACKS_OF_PEER:
+            return f"acknowledgments for this peer wait in {waiting} queues already"
+        if waiting >= FEW_QUEUES_FOR_ACKS and sum(map(_waiting, self._queues.values())) >= MAX_QUEUES_FOR_ACKS:
+            return f"acknowledgments wait in {MAX_QUEUES_FOR_ACKS} queues already, {waiting} of them for this peer"
+        return None
+
+    def _note(self, queue: OutgoingQueue, peer: str) -> None:
+        queue.opened_for = peer
+        self._queues.setdefault(peer, {})[queue] = None
+
+    def _is_ours(self, message: Message) -> bool:
+        return message.source_machine_identifier == self._node.manager.identity.identifier
+
+
+def _waiting(queues: dict[OutgoingQueue, None]) -> int:
+    return sum(len(queue.positions) > 0 for queue in queues)
+
+
+def _peer(message: Message) -> str:
+    """What was kept by an older version does not tell where it came from: then the source that it names."""
+    if message.origin is None or not message.origin.host.address:
+        return guid_text(message.source_machine_identifier)
+    return stranger_of(address_of(message.origin))

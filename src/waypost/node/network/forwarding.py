@@ -1,0 +1,64 @@
+"""Messages for other queue managers: MS-MQQB 3.1.5.8.2 and 3.1.5.8.5."""
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.stored_message import stored_message
+from waypost.core.writing import EnqueueStatus
+from waypost.wire import base_header, user_header
+from waypost.wire.format_names import DirectFormatName, FormatName
+from waypost.wire.message_class import MessageClass
+from waypost.wire.originated import MAX_HOP_COUNT
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+
+# UserHeader.Flags is here in a packet, and RC has these bits of it.
+_FLAGS: Final = Struct("<I")
+_FLAGS_AT: Final = base_header.SIZE + 44
+
+
+class Forwarding:
+    """A message goes on as it came, but for its hops.
+
+    Where no way leads, nothing is kept: who sends to names that nobody has must not fill this computer.
+    """
+
+    __slots__ = ("_network", "_node")
+
+    def __init__(self, node: "Node", network: "Network") -> None:
+        self._node: Final = node
+        self._network: Final = network
+
+    def forward(
+        self, packet: UserMessage, message: Message, data: bytes, now: Now
+    ) -> tuple[EnqueueStatus, Message] | MessageClass:
+        """The message as it goes on and what became of it, or why it is not taken on.
+
+        Raises a WaypostError if no outgoing queue can be made.
+        """
+        manager, name = self._node.manager, message.destination_queue_format_name
+        assert name is not None
+        hops = packet.user.hop_count + 1
+        if hops > MAX_HOP_COUNT:
+            return MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
+        queue = manager.collection.outgoing.get(name)
+        if queue is None:
+            if not self._forwards(name):
+                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+            queue = manager.outgoing.create(name, now)
+        flags = (packet.user.flags & ~user_header.RC) | hops
+        message = stored_message(b"".join((data[:_FLAGS_AT], _FLAGS.pack(flags), data[_FLAGS_AT + 4 :])))
+        status = manager.writing.enqueue_message(queue, message, None, now)
+        self._network.statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
+        return status, message
+
+    def _forwards(self, name: FormatName) -> bool:
+        """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
+        if isinstance(name, DirectFormatName) and not self._network.settings.is_routing_server:
+            return False
+        return self._network.hops.leads_to(name)

@@ -1,0 +1,135 @@
+"""Which sessions and hops lead to the destination of a link: MS-MQQB 1.3.5.1 and 3.1.5.2.1."""
+
+from collections.abc import Container, Iterable
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.guid import NULL_GUID
+from waypost.limits import MAX_DIALLED
+from waypost.routing.routing import Hop, Routing
+from waypost.transfer.links import Link, NextHop
+from waypost.transfer.session import Role, Session
+from waypost.wire.format_names import Destination, FormatName, PrivateFormatName
+
+if TYPE_CHECKING:
+    from waypost.node.network.network import Network
+
+_EITHER: Final = (Role.INITIATOR, Role.ACCEPTOR)
+_OPENED_HERE: Final = (Role.INITIATOR,)
+
+# The other side acknowledges after half of AckWaitTimeout at the latest: one from which nothing has come for this part
+# of it may be gone.
+_SILENT_PART: Final = 0.75
+
+
+class Hops:
+    __slots__ = ("_dialled", "_network", "routing")
+
+    def __init__(self, network: "Network", routing: Routing) -> None:
+        self._network: Final = network
+        self.routing: Final = routing
+        # The addresses at which each next hop was dialled, the last ones.
+        self._dialled: dict[bytes, list[str]] = {}
+
+    def dialled(self, hop: NextHop) -> None:
+        """A connection to a next hop of our own routes is asked for."""
+        if hop.qm_guid != NULL_GUID:
+            addresses = self._dialled.setdefault(hop.qm_guid, [])
+            if hop.address not in addresses:
+                addresses.append(hop.address)
+                del addresses[:-MAX_DIALLED]
+
+    def is_next_hop(self, guid: bytes, address: str) -> bool:
+        """Whether our own routes lead to this queue manager, and it was dialled at this address."""
+        return address in self._dialled.get(guid, ())
+
+    def leads_to(self, name: FormatName) -> bool:
+        """Whether there is a way to a queue of another computer, as far as the directory tells."""
+        destination = self.routing.destination(name)
+        return destination is not None and any(hop.host_name for hop in self.routing.next_hops(destination))
+
+    def is_connected_with(self, guid: bytes) -> bool:
+        return self._session_with(guid, _EITHER) is not None
+
+    def goes_back(self, link: Link) -> bool:
+        """Whether no way is known for acknowledgments but the one on which the messages came."""
+        name = link.queue.destination_format_name
+        return isinstance(name, PrivateFormatName) and not self.leads_to(name)
+
+    def session_for(self, link: Link, destination: Destination) -> Session | None:
+        """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
+        if link.peer is None:
+            return self._session_with(destination.queue_manager, _OPENED_HERE)
+        session = self._session_with(link.peer, _EITHER, destination.host)
+        if session is None and self.goes_back(link):
+            sessions = (self._session_with(hop.queue_manager_guid, _EITHER) for hop in link.origins)
+            session = next(filter(None, sessions), None)
+        return session
+
+    def session_of(self, hop: NextHop) -> Session | None:
+        """A session that was opened to the queue manager or the host of a hop."""
+        return self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
+
+    def superseded_by(self, session: Session, now: Now) -> list[Session]:
+        """Those that were opened here to a host that has opened a session now, and have fallen silent meanwhile."""
+        if session.role is Role.INITIATOR:
+            return []
+        host = session.remote_qm_guid, session.remote_qm_address
+        opened_here = [other for other in self._network.open_sessions if other.role is Role.INITIATOR]
+        return [
+            other
+            for other in opened_here
+            if (other.remote_qm_guid, other.remote_qm_address) == host and _is_silent(other, now)
+        ]
+
+    def hops(self, link: Link, destination: Destination) -> list[Hop]:
+        """MS-MQQB 3.1.5.2.1. Whoever answers at the address of an acknowledgment has to be the one it is for.
+
+        Without a way to it, that is the one that brought the message.
+        """
+        if link.peer is not None and destination.queue_manager == NULL_GUID:
+            return [Hop(link.peer, destination.host)]
+        hops = [hop for hop in self.routing.next_hops(destination) if hop.host_name]
+        return hops or list(link.origins)
+
+    def _session_with(self, guid: bytes, roles: Container[Role], address: str = "") -> Session | None:
+        """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
+        if guid == NULL_GUID:
+            return None
+        sessions = [
+            session
+            for session in self._network.open_sessions
+            if session.remote_qm_guid == guid and session.role in roles
+        ]
+        if roles is _OPENED_HERE:
+            sessions = [each for each in sessions if self._network.dials.is_own(each)]
+        return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
+
+    def _session_to(self, hop: NextHop) -> Session | None:
+        """A session that was opened to this address: it is the host that a direct name means."""
+        if hop.qm_guid != NULL_GUID:
+            return None
+        return _first(
+            session
+            for session in self._network.open_sessions
+            if session.role is Role.INITIATOR and session.remote_qm_address == hop.address
+        )
+
+
+def _is_silent(session: Session, now: Now) -> bool:
+    """Whether nothing has come for longer than an acknowledgment of what was sent may take (MS-MQQB 3.1.2.5)."""
+    silence_ms = 1000 * (now.monotonic - session.last_received)
+    return silence_ms >= _SILENT_PART * session.ack_wait_timeout_ms and bool(session.in_flight())
+
+
+def _first(sessions: Iterable[Session]) -> Session | None:
+    return next((session for session in sessions if not session.wants_recycling), None)
+
+
+def is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""Messages of this queue manager that come back to it: MS-MQQB 3.1.5.8.2.
+
+Nobody else sends in our name, so what claims to be from here is refused, with one exception: a wrong route of a host to
+which our own routes lead can bring a message back. A host is that if it has the GUID of a next hop and an address at
+which that one was dialled, and the message has an ordinal that was given out here. Such a message will never arrive. A
+plain one comes to its end: nobody else has it. One of a transaction is still in its queue or awaits its FinalAck, and
+ends by the rules for that; only its copy is dropped. In both cases the operator is told of the loop.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.guid import guid_text
+from waypost.limits import MAX_LOOPS
+from waypost.transfer.session import Session
+from waypost.wire.format_names import FormatName
+from waypost.wire.message_class import MessageClass
+from waypost.wire.user_message import UserMessage
+
+if TYPE_CHECKING:
+    from waypost.core.queues import OutgoingQueue
+    from waypost.node.network.network import Network
+    from waypost.node.node import Node
+    from waypost.transfer.links import Link
+
+_REASON: Final = MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
+
+
+@dataclass(slots=True)
+class Loop:
+    """Messages for `destination` came back from the queue manager `guid` at `address`, the last one at `time`."""
+
+    destination: FormatName
+    guid: bytes
+    address: str
+    count: int
+    time: int
+
+    def __str__(self) -> str:
+        times = "once" if self.count == 1 else f"{self.count} times"
+        return f"{self.destination} by {guid_text(self.guid)} at {self.address}, {times}"
+
+
+class Loops:
+    """The loops that were seen since the start."""
+
+    __slots__ = ("_loops", "_network", "_node")
+
+    def __init__(self, node: "Node", network: "Network") -> None:
+        self._node: Final = node
+        self._network: Final = network
+        self._loops: dict[FormatName, Loop] = {}
+
+    def refusal(self, session: Session, packet: UserMessage) -> str | None:
+        """Why a message that names this queue manager as its source is not believed to come back, or None."""
+        if not self._network.hops.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
+            return "it claims to be from here"
+        if not 0 < packet.user.message_id <= self._node.manager.last_ordinal:
+            return "it claims to be from here, and no message had its number"
+        if self._has_ended(packet):
+            return "it was sent from here, and has come to its end here"
+        return None
+
+    def _has_ended(self, packet: UserMessage) -> bool:
+        header = packet.transaction
+        if header is None:
+            return self._node.delivery.has_ended(packet.user.message_id)
+        queue = self._node.sequences.queue_of(header.tx_sequence_id)
+        link: Link | None = None if queue is None else queue.link
+        if link is None or link.sequence.sequence_id.value != header.tx_sequence_id:
+            return True
+        return link.sequence.lookup_id_of(header.tx_sequence_number) is None
+
+    def came_back(self, session: Session, packet: UserMessage, message: Message, now: Now) -> None:
+        self._network.statistics.messages_returned += 1
+        name = message.destination_queue_format_name
+        assert name is not None
+        self._note(name, session, now)
+        self._network.notice("message came back", queue=str(name), peer=session.remote_qm_address)
+        if packet.transaction is None and not self._end_in_queue(name, message):
+            self._node.delivery.rejected(message, _REASON, now)
+
+    def of(self, name: FormatName) -> Loop | None:
+        return self._loops.get(name)
+
+    def since(self, wall: float) -> Iterator[Loop]:
+        """Those that were seen at this time or later."""
+        return (loop for loop in self._loops.values() if loop.time >= wall)
+
+    def _end_in_queue(self, name: FormatName, message: Message) -> bool:
+        """End the message where it waits for the acknowledgment of the session, if it still does."""
+        queue: OutgoingQueue | None = self._node.manager.collection.outgoing.get(name)
+        link: Link | None = None if queue is None else queue.link
+        if queue is None or link is None:
+            return False
+        for sent in link.outbox.sent.values():
+            if sent.message.identifier == message.identifier and sent.lookup_id in queue.positions:
+                self._node.manager.positions.deleted(queue, sent.lookup_id, _REASON, sent.message)
+                return True
+        return False
+
+    def _note(self, name: FormatName, session: Session, now: Now) -> None:
+        before = self._loops.pop(name, None)
+        count = 1 if before is None else before.count + 1
+        self._loops[name] = Loop(name, session.remote_qm_guid, session.remote_qm_address, count, int(now.wall))
+        if len(self._loops) > MAX_LOOPS:
+            del self._loops[next(iter(self._loops))]

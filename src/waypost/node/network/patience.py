@@ -1,0 +1,38 @@
+"""How long a link waits before it tries to connect again: MS-MQQB 3.1.2.3.
+
+What programs here have sent is tried for as long as it takes. Messages of others that ask for acknowledgments can make
+us want to connect, so that becomes rarer (MS-MQQB 3.1.2.3 allows it) and ends: then it is up to the other side.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.transfer.links import Link
+from waypost.transfer.settings import TransferSettings
+
+if TYPE_CHECKING:
+    from waypost.core.queues import OutgoingQueue
+
+# How many times as long as usual what others have caused waits at most, about a minute; and after so many attempts, an
+# hour; and after how many, a week, nothing is tried any more.
+_PATIENCE: Final = 12
+OFTEN: Final = 60
+_LONG_PATIENCE: Final = 720
+_MAX_FAILURES: Final = 228
+
+
+def is_for_strangers(link: Link) -> bool:
+    """Whether others made us want the connection: nobody here has sent anything."""
+    queue: OutgoingQueue = link.queue
+    return link.is_for_acks or bool(queue.opened_for)
+
+
+def delay_after_failure(link: Link, settings: TransferSettings) -> float | None:
+    """Count one more failure, and tell the seconds until the next attempt. None: until the host is heard again."""
+    delay = settings.retry_connect_s + settings.round_trip_delay_ms / 1000
+    if not is_for_strangers(link):
+        return delay
+    failures = link.failures
+    link.failures += 1
+    if failures >= _MAX_FAILURES:
+        return None
+    return delay * (min(1 << failures, _PATIENCE) if failures < OFTEN else _LONG_PATIENCE)

@@ -1,0 +1,32 @@
+"""Commands and questions for a daemon in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from typing import Any
+
+from tests.crash.daemons import Daemon
+
+SECONDS = 60
+
+
+def waypost_of(daemon: Daemon, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command that talks to the daemon."""
+    environment = os.environ | {"WAYPOST_URL": daemon.url}
+    command = [sys.executable, "-m", "waypost.cli", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+
+
+def check_of(daemon: Daemon, name: str) -> dict[str, Any]:
+    """What `waypost doctor` says of one thing."""
+    found = json.loads(waypost_of(daemon, "doctor", "--json").stdout)
+    (check,) = [each for each in found["checks"] if each["check"] == name]
+    return dict(check)
+
+
+def metric(daemon: Daemon, name: str) -> float:
+    with urllib.request.urlopen(f"{daemon.url}/metrics", timeout=SECONDS) as answer:
+        lines = answer.read().decode().splitlines()
+    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])

@@ -1,0 +1,339 @@
+"""OrderAcks and FinalAcks for queue managers that cannot be reached: they go where the message came from, or wait."""
+
+from typing import Any
+
+import pytest
+
+from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
+from waypost.guid import guid_text
+from waypost.routing.routes import Route
+from waypost.wire.format_names import FormatName
+from waypost.wire.internal_packets import EstablishConnection, SessionAck
+from waypost.wire.transactional_acks import FinalAck, OrderAck
+
+JP: dict[str, Any] = {"positive_journaling_requested": True}
+DAY = 86_400
+FOREVER = 0xFFFF_FFFF
+
+
+@pytest.fixture
+def net() -> Net:
+    return Net()
+
+
+@pytest.fixture
+def b(net: Net) -> Host:
+    """The destination. It knows no way to anybody."""
+    host = net.add("b", TRANSFER, (), long_live_time=FOREVER)
+    host.create("t", transactional=True)
+    return host
+
+
+@pytest.fixture
+def peer(net: Net, b: Host) -> Peer:
+    assert b.is_up
+    return net.add_peer()
+
+
+def sender(net: Net, b: Host) -> Host:
+    """It knows the way to b by its GUID."""
+    return net.add("a", TRANSFER, [Route(b.guid, "b")])
+
+
+def order_queue(guid: bytes) -> str:
+    return rf"PRIVATE={guid_text(guid)}\00000004"
+
+
+def send(peer: Peer, b: Host, *numbers: int, name: str = "") -> None:
+    """Messages of one sequence whose end is wanted to be known."""
+    name = name or b.name_of("t")
+    peer.send(*(peer.message(name, str(number), tx=(7, number, number - 1), **JP) for number in numbers))
+
+
+def receive(b: Host, count: int) -> None:
+    for _ in range(count):
+        b.receive("t")
+
+
+def acked(peer: Peer) -> list[int]:
+    """The numbers that FinalAcks have told of."""
+    return [ack.body.tx_sequence_number for ack in peer.of(FinalAck)]
+
+
+def waiting(b: Host, guid: bytes) -> int:
+    queue = b.node.manager.collection.outgoing.get(FormatName.parse(order_queue(guid)))
+    return 0 if queue is None else len(queue.positions)
+
+
+def dials(net: Net, host: Host) -> int:
+    return len(net.packets(EstablishConnection, host.name))
+
+
+# Where they go.
+
+
+def test_a_final_ack_without_a_route_goes_to_the_address_that_the_message_came_from(net: Net, b: Host) -> None:
+    a = sender(net, b)
+    a.send_all(b.name_of("t"), letter("m", **JP))
+    net.advance(2000)
+    assert (a.network.sessions, b.network.sessions) == ([], [])
+    b.receive("t")
+    net.settle()
+    assert a.bodies(";journal") == ["m"]
+
+
+def test_a_final_ack_waits_for_its_host_and_survives_a_crash(net: Net, b: Host) -> None:
+    a = sender(net, b)
+    a.send_all(b.name_of("t"), letter("m", **JP))
+    net.advance(2)
+    a.crash()
+    b.receive("t")
+    b.crash_and_start()
+    net.advance(100)
+    assert waiting(b, a.guid) == 1
+    a.start()
+    net.advance(100)
+    assert a.bodies(";journal") == ["m"]
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
+    net: Net, b: Host, peer: Peer, *, is_direct: bool
+) -> None:
+    peer.connect(b)
+    send(peer, b, 1, name=r"DIRECT=OS:b\private$\t" if is_direct else "")
+    net.part(b, peer)
+    b.receive("t")
+    net.advance(30)
+    assert acked(peer) == []
+    moved = net.add_peer("moved")
+    moved.guid = peer.guid
+    moved.connect(b)
+    assert acked(moved) == [1]
+
+
+def test_a_final_ack_goes_back_by_way_of_the_queue_manager_that_brought_the_message(net: Net, b: Host) -> None:
+    """The relay knows the source. The destination knows nobody, also after a restart."""
+    r = net.add("r", TRANSFER, [Route(b.guid, "b")])
+    a = net.add("a", TRANSFER, [Route(r.guid, "r"), Route(b.guid, via=r.guid)])
+    r.restart(routes=(Route(b.guid, "b"), Route(a.guid, "a")))
+    a.send_all(b.name_of("t"), letter("m", **JP))
+    net.advance(2000)
+    assert b.network.sessions == []
+    b.crash_and_start()
+    b.receive("t")
+    net.advance(2)
+    assert len(net.packets(FinalAck, "b", "r")) == 1
+    assert a.bodies(";journal") == ["m"]
+
+
+def test_another_queue_manager_at_the_address_does_not_get_the_ack(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    send(peer, b, 1)
+    peer.hang_up()
+    real, peer.guid = peer.guid, b"\x66" * 16
+    b.receive("t")
+    net.advance(30)
+    assert acked(peer) == []
+    peer.guid = real
+    peer.connect(b)
+    assert acked(peer) == [1]
+
+
+# What is owed is kept.
+
+
+def test_any_number_of_final_acks_waits_for_one_host(
+    net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    peer.connect(b)
+    send(peer, b, *range(1, 21))
+    net.part(b, peer)
+    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 0)
+    receive(b, 20)
+    b.crash_and_start()
+    assert waiting(b, peer.guid) == 20
+    net.join()
+    peer.connect(b)
+    assert acked(peer) == list(range(1, 21))
+
+
+def test_a_full_quota_neither_keeps_messages_from_being_received_nor_their_acks(
+    net: Net, b: Host, peer: Peer
+) -> None:  # fmt: skip
+    peer.connect(b)
+    send(peer, b, *range(1, 11))
+    net.part(b, peer)
+    with b.node.operation(net.now):
+        b.node.manager.set_quota(1)
+    receive(b, 10)
+    assert waiting(b, peer.guid) == 10
+    assert b.node.manager.total_bytes > 1024
+    net.join()
+    peer.connect(b)
+    assert acked(peer) == list(range(1, 11))
+
+
+def test_a_message_that_its_queue_has_no_room_for_is_told_of_whatever_the_limits_say(
+    net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its place in the sequence, so that its source does not send it again."""
+    b.create("small", transactional=True, quota=0)
+    monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 0)
+    peer.connect(b)
+    send(peer, b, 1, name=b.name_of("small"))
+    net.advance(2)
+    assert [ack.message_class for ack in peer.of(FinalAck)] == [0x8003]
+
+
+def test_no_message_is_taken_from_a_source_whose_acks_have_piled_up_until_it_takes_them(
+    net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    peer.connect(b)
+    send(peer, b, *range(1, 11))
+    net.advance(2)
+    peer.acknowledge()
+    net.part(b, peer)
+    receive(b, 10)
+    # Somebody else brings a message of the same source, so that its acknowledgments stay here.
+    relay = net.add_peer("relay")
+    relay.connect(b)
+    packet = relay.message(b.name_of("t"), "11", tx=(7, 11, 10), **JP)
+    packet.user.source_queue_manager = peer.guid
+    relay.send(packet)
+    net.advance(20)
+    assert (b.bodies("t"), relay.of(OrderAck)) == ([], [])
+    assert relay.of(SessionAck)[-1].session.ack_sequence_number == 1
+    assert b.network.statistics.messages_refused_for_acks == 1
+    (notice,) = [notice for notice in b.notices if notice.event == "message not taken"]
+    assert notice.facts["reason"] == "10 acknowledgments wait for its queue manager already"
+    # Who does not want to know the end of its messages is not concerned.
+    plain = relay.message(b.name_of("t"), "other", tx=(7, 1, 0))
+    relay.send(plain)
+    assert b.bodies("t") == ["other"]
+    b.receive("t")
+    net.join()
+    peer.connect(b)
+    assert len(acked(peer)) == 10
+    peer.acknowledge()
+    relay.send(packet, on=1)
+    assert b.bodies("t") == ["11"]
+
+
+def test_one_address_is_owed_acks_for_so_many_queue_managers_and_others_do_not_suffer(
+    net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.node.network.acks.MAX_ACK_QUEUES_AT_ADDRESS", 5)
+    for number in range(1, 9):
+        peer.guid = number.to_bytes(16, "little")
+        peer.connect(b)
+        send(peer, b, 1)
+        net.part(b, peer)
+        receive(b, len(b.bodies("t")))
+        net.join()
+    assert len(b.node.manager.collection.outgoing) == 5
+    assert b.network.statistics.messages_refused_for_acks == 3
+    other = net.add_peer("other")
+    other.connect(b)
+    send(other, b, 1)
+    b.receive("t")
+    assert acked(other) == [1]
+
+
+# OrderAcks.
+
+
+def test_an_order_ack_that_waits_is_replaced_by_the_next_of_its_sequence(net: Net, b: Host, peer: Peer) -> None:
+    for number in range(1, 6):
+        relay = net.add_peer(f"relay{number}")
+        relay.connect(b)
+        packet = relay.message(b.name_of("t"), str(number), tx=(7, number, number - 1))
+        packet.user.source_queue_manager = peer.guid
+        relay.send(packet)
+        net.part(b, relay)
+        net.advance(2)
+        assert waiting(b, peer.guid) == 1
+    peer.connect(b)
+    assert [ack.body.tx_sequence_number for ack in peer.of(OrderAck)] == [5]
+
+
+# How long they are tried.
+
+
+def test_a_host_that_is_gone_is_tried_less_and_less_and_then_not_at_all(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    send(peer, b, 1)
+    net.advance(2)
+    peer.acknowledge()
+    net.part(b, peer)
+    b.receive("t")
+    counts = []
+    for seconds in (3600, DAY, 6 * DAY, 7 * DAY):
+        before = b.network.statistics.connections_failed
+        net.advance(seconds)
+        counts.append(b.network.statistics.connections_failed - before)
+    hour, day, week, afterwards = counts
+    assert 50 < hour < 100
+    assert 20 < day < 40
+    assert week < 200
+    assert afterwards <= 1
+    assert b.next_deadline() is None
+    assert b.network.statistics.dials_for_strangers == b.network.statistics.connections_failed
+    assert waiting(b, peer.guid) == 1
+    net.join()
+    peer.connect(b)
+    assert acked(peer) == [1]
+
+
+def test_acks_without_any_way_dial_nobody(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    send(peer, b, 1)
+    net.part(b, peer)
+    b.receive("t")
+    net.advance(5)
+    # As in a folder that knows no addresses of them.
+    queue = b.outgoing(order_queue(peer.guid))
+    queue.link.origins.clear()
+    queue.link.next_hops.clear()
+    failed = b.network.statistics.connections_failed
+    net.advance(30 * DAY)
+    assert b.network.statistics.connections_failed == failed
+    assert b.next_deadline() is None
+    net.join()
+    peer.connect(b)
+    assert acked(peer) == [1]
+
+
+# What the operator sees and can do.
+
+
+def test_acks_that_wait_for_seven_days_are_overdue(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    send(peer, b, 1, 2)
+    net.part(b, peer)
+    receive(b, 2)
+    net.advance(7 * DAY - 60)
+    assert list(b.network.acks.overdue(net.now.wall)) == []
+    b.crash_and_start()
+    net.advance(120)
+    (overdue,) = b.network.acks.overdue(net.now.wall)
+    assert (str(overdue.queue), overdue.count) == (str(FormatName.parse(order_queue(peer.guid))), 2)
+    assert overdue.seconds // DAY == 7
+
+
+def test_a_purge_of_their_queue_ends_acks_that_wait(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    send(peer, b, 1, 2)
+    net.part(b, peer)
+    receive(b, 2)
+    b.purge(order_queue(peer.guid))
+    assert waiting(b, peer.guid) == 0
+    net.join()
+    peer.connect(b)
+    assert acked(peer) == []
+    # The queue goes, and the next message is acknowledged again.
+    send(peer, b, 3)
+    b.receive("t")
+    assert acked(peer) == [3]
