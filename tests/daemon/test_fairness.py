@@ -133,8 +133,8 @@ def test_an_idle_stranger_gives_its_connection_to_another(tmp_path: Path, monkey
     async def work() -> None:
         async with running(tmp_path / "alpha", loopback(2), "transfer.max_connections=2") as alpha:
             await alpha.manager.create_queue("q")
-            async with stranger(alpha, loopback(9)) as idle, stranger(alpha, loopback(8)) as other:
-                await idle.shake_hands()
+            async with stranger(alpha, loopback(8)) as other, stranger(alpha, loopback(9)) as idle:
+                # One that has said something stays, though it came first.
                 await other.shake_hands()
                 async with stranger(alpha, loopback(7)) as late:
                     await late.shake_hands()

@@ -131,7 +131,7 @@ class Daemon:
         rpc = TcpConnections(
             shell,
             None,
-            TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS),
+            TcpSettings(keep_alive_s=_KEEP_ALIVE_SECONDS, keeps_users=True),
             guard=RpcGuard(config.rpc),
             log=log,
             pump=pump,

@@ -35,6 +35,8 @@ _STALL_SECONDS: Final = 60.0
 _SOON_SECONDS: Final = 10.0
 # A connection of others that brings something after this time gives its peer a history.
 _HISTORY_SECONDS: Final = 60.0
+# One that has brought something is idle so much later than one that has not.
+_USED_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,14 @@ class TcpSettings:
     """`source` is the address from which to connect; without one the system chooses.
 
     `keep_alive_s`, if not 0: the system looks after so many seconds of silence whether a peer that has connected is
-    still there.
+    still there. `keeps_users`: a connection that has brought something is in use as long as it lasts, because its
+    client may wait for an answer.
     """
 
     source: str = ""
     connect_timeout_s: float = 8.0
     keep_alive_s: int = 0
+    keeps_users: bool = False
 
 
 class TcpConnections:
@@ -67,6 +71,7 @@ class TcpConnections:
         self.on_failure: Callable[[], None] = lambda: None
         self._settings: Final = settings
         self.keep_alive_s: Final = settings.keep_alive_s
+        self.keeps_users: Final = settings.keeps_users
         self._loop: Final = asyncio.get_running_loop()
         self._by_number: dict[int, Connection] = {}
         self._attempts: dict[int, asyncio.Task[None]] = {}
@@ -274,7 +279,9 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def idle_since(self) -> float | None:
         """See waypost.daemon.seats.Guest."""
-        return None if self._backlog or self._left or self._is_held else max(self._used, self._began)
+        if self._backlog or self._left or self._is_held or (self._used and self._all.keeps_users):
+            return None
+        return self._used + _USED_SECONDS if self._used else self._began
 
     def give_way(self) -> None:
         self._all.log.warning(
