@@ -18,6 +18,7 @@ class Fault(Enum):
 
     FORGED_ACKS = "forged acknowledgments"
     INSIDERS = "forged acknowledgments from an admitted address"
+    REFLECTED_ACKS = "acknowledgments that a host is made to send"
     FAR_SEQUENCES = "sequences years ahead"
     NEAR_SEQUENCES = "sequences a minute ahead"
     NEW_SEQUENCES = "many new sequences"
@@ -35,6 +36,7 @@ class Fault(Enum):
 SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.FORGED_ACKS: True,
     Fault.INSIDERS: True,
+    Fault.REFLECTED_ACKS: False,
     Fault.FAR_SEQUENCES: True,
     Fault.NEAR_SEQUENCES: True,
     Fault.NEW_SEQUENCES: True,
@@ -52,6 +54,7 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
 ATTACKS: Final = (
     Fault.FORGED_ACKS,
     Fault.INSIDERS,
+    Fault.REFLECTED_ACKS,
     Fault.FAR_SEQUENCES,
     Fault.NEAR_SEQUENCES,
     Fault.NEW_SEQUENCES,
