@@ -5,10 +5,9 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from waypost.core import delivery
 from waypost.core.queues import UNLIMITED
 from waypost.node import incoming
-from waypost.node.network import departures
+from waypost.node.network import acks, admin_acks
 from waypost.sim.net.swarm import NetSwarm
 from waypost.sim.patches import Patch
 
@@ -42,9 +41,9 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.NEW_SEQUENCES: True,
     Fault.IDENTIFIERS: True,
     Fault.FLOODS: True,
-    Fault.ADMINISTRATION: False,
+    Fault.ADMINISTRATION: True,
     Fault.THEFT: False,
-    Fault.FEW_WAITING_ACKS: False,
+    Fault.FEW_WAITING_ACKS: True,
     Fault.TURNS: True,
     Fault.MOVES: True,
     Fault.REROUTES: True,
@@ -108,11 +107,18 @@ class Hostility:
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
         limits = {
-            Fault.NEW_SEQUENCES: Patch(incoming, "MAX_CACHED_SEQUENCES", 2),
-            Fault.ADMINISTRATION: Patch(delivery, "MAX_QUEUES_FOR_ACKS", 30),
-            Fault.FEW_WAITING_ACKS: Patch(departures, "MAX_WAITING_ACKS", 2),
+            Fault.NEW_SEQUENCES: (Patch(incoming, "MAX_CACHED_SEQUENCES", 2),),
+            Fault.ADMINISTRATION: (
+                Patch(admin_acks, "MAX_QUEUES_FOR_ACKS", 8),
+                Patch(admin_acks, "MAX_QUEUES_FOR_ACKS_OF_PEER", 4),
+                Patch(admin_acks, "FEW_QUEUES_FOR_ACKS", 3),
+            ),
+            Fault.FEW_WAITING_ACKS: (
+                Patch(acks, "MAX_WAITING_ACKS", 2),
+                Patch(acks, "MAX_ACK_QUEUES_AT_ADDRESS", 4),
+            ),
         }
-        return tuple(patch for fault, patch in limits.items() if fault in self.faults)
+        return tuple(patch for fault, patches in limits.items() if fault in self.faults for patch in patches)
 
 
 def draw(rng: Random, swarm: NetSwarm) -> Hostility:
