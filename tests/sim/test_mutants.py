@@ -10,7 +10,7 @@ from waypost.sim.patches import Patch, patched
 from waypost.sim.planting import Mutant
 from waypost.sim.run import hunt, run_seed
 
-BUDGET = range(60)
+BUDGET = range(100)
 
 # Those that a wrong state shows soon, not a healing that takes too long: `waypost sim --mutants` finds the others too.
 QUICK = [mutant for mutant in (*MUTANTS, *NET_MUTANTS) if not mutant.is_slow]

@@ -127,7 +127,8 @@ class Attacker:
     def begin_sequences(self) -> bytes:
         """Of many sources that nobody knows, one message each."""
         name = format_name(self._world.own_name(self._plan(is_transactional=True)))
-        sequence_id = int(self._host.now.wall) << 32 | 1
+        # Older than all of the world, so that no acknowledgment of them can be taken for one of a host.
+        sequence_id = int(self._host.now.wall) - YEARS << 32 | 1
         return b"".join(
             message(self._user(self._rng.randbytes(16)), name, "a source that is new", sequence=(sequence_id, 1))
             for _ in range(_SEQUENCES)
@@ -137,6 +138,33 @@ class Attacker:
         """One small message many times, so that nothing but time is lost with it."""
         name = format_name(self._world.own_name(self._plan(is_transactional=False)))
         return message(self._user(self._guid), name, "one many times") * self._world.hostility.flood
+
+    def reflect(self) -> bytes:
+        """Messages in the sequences of the host that the stranger claims to be, so that its receiver acknowledges them.
+
+        The acknowledgments of the receiver are true for these messages, and not for those of the host.
+        """
+        source = next((host for host in self._world.hosts if host.guid == self._guid), None)
+        if source is None:
+            return b""
+        places = [
+            letter.place
+            for role, letter in self._world.ledger.books[source.name].places.values()
+            if role == OUTGOING
+            and letter is not None
+            and letter.place is not None
+            and letter.source == source.name
+            and letter.plan.host == self._host.name
+        ]
+        if not places:
+            return b""
+        sequence_id, last, _ = self._rng.choice(places)
+        name = format_name(self._world.own_name(self._plan(is_transactional=True)))
+        nobody = self._rng.randbytes(16)
+        return b"".join(
+            message(self._user(nobody), name, "acknowledge this", sequence=(sequence_id, number))
+            for number in range(1, last + 1)
+        )
 
     def flood(self) -> bytes:
         """Many small messages together, each with an identifier that is to be remembered."""
@@ -174,6 +202,7 @@ _ATTACKS: Final[dict[Fault, Callable[[Attacker], bytes]]] = {
     Fault.FAR_SEQUENCES: Attacker.jump_years,
     Fault.NEAR_SEQUENCES: Attacker.jump_a_minute,
     Fault.NEW_SEQUENCES: Attacker.begin_sequences,
+    Fault.REFLECTED_ACKS: Attacker.reflect,
     Fault.IDENTIFIERS: Attacker.flood,
     Fault.FLOODS: Attacker.repeat,
     Fault.ADMINISTRATION: Attacker.name_queues,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from waypost.sim.net.attacks import MINUTE, YEARS
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.stranger import Stranger
+from waypost.sim.net.words import Letter
 from waypost.wire.framing import Splitter
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.transactional_acks import FinalAck, OrderAck
@@ -78,6 +79,11 @@ class Crowd:
                 return "an administration queue of a stranger" if packet.user.admin_queue is not None else ""
             case UserMessage(transaction=header):
                 assert header is not None
+                is_reflected = Fault.REFLECTED_ACKS in self._world.hostility.faults
+                if is_reflected and any(
+                    _is_in(letter, header.tx_sequence_id) for letter in self._world.ledger.letters.values()
+                ):
+                    return "a message of a stranger in the sequence of a host"
                 ahead = (header.tx_sequence_id >> 32) - int(host.now.wall)
                 if ahead > YEARS // 2:
                     return "a sequence of a stranger years ahead"
@@ -93,6 +99,10 @@ class Crowd:
                     return "a FinalAck of an admitted stranger for a message that was not sent"
                 return f"{kind} of a stranger for a message that was {'sent' if letter.on_wire else 'not sent'}"
         return "an acknowledgment of a stranger for no message"
+
+
+def _is_in(letter: Letter, sequence_id: int) -> bool:
+    return letter.place is not None and letter.place[0] == sequence_id
 
 
 def _is_plain(packet: UserMessage) -> bool:

@@ -5,10 +5,9 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from waypost.core import delivery
 from waypost.core.queues import UNLIMITED
 from waypost.node import incoming
-from waypost.node.network import departures
+from waypost.node.network import acks, admin_acks
 from waypost.sim.net.swarm import NetSwarm
 from waypost.sim.patches import Patch
 
@@ -18,6 +17,7 @@ class Fault(Enum):
 
     FORGED_ACKS = "forged acknowledgments"
     INSIDERS = "forged acknowledgments from an admitted address"
+    REFLECTED_ACKS = "acknowledgments that a host is made to send"
     FAR_SEQUENCES = "sequences years ahead"
     NEAR_SEQUENCES = "sequences a minute ahead"
     NEW_SEQUENCES = "many new sequences"
@@ -35,14 +35,15 @@ class Fault(Enum):
 SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.FORGED_ACKS: True,
     Fault.INSIDERS: True,
+    Fault.REFLECTED_ACKS: False,
     Fault.FAR_SEQUENCES: True,
     Fault.NEAR_SEQUENCES: True,
     Fault.NEW_SEQUENCES: True,
     Fault.IDENTIFIERS: True,
     Fault.FLOODS: True,
-    Fault.ADMINISTRATION: False,
+    Fault.ADMINISTRATION: True,
     Fault.THEFT: False,
-    Fault.FEW_WAITING_ACKS: False,
+    Fault.FEW_WAITING_ACKS: True,
     Fault.TURNS: True,
     Fault.MOVES: True,
     Fault.REROUTES: True,
@@ -52,6 +53,7 @@ SWITCHED_ON: Final[dict[Fault, bool]] = {
 ATTACKS: Final = (
     Fault.FORGED_ACKS,
     Fault.INSIDERS,
+    Fault.REFLECTED_ACKS,
     Fault.FAR_SEQUENCES,
     Fault.NEAR_SEQUENCES,
     Fault.NEW_SEQUENCES,
@@ -105,11 +107,18 @@ class Hostility:
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
         limits = {
-            Fault.NEW_SEQUENCES: Patch(incoming, "MAX_CACHED_SEQUENCES", 2),
-            Fault.ADMINISTRATION: Patch(delivery, "MAX_QUEUES_FOR_ACKS", 30),
-            Fault.FEW_WAITING_ACKS: Patch(departures, "MAX_WAITING_ACKS", 2),
+            Fault.NEW_SEQUENCES: (Patch(incoming, "MAX_CACHED_SEQUENCES", 2),),
+            Fault.ADMINISTRATION: (
+                Patch(admin_acks, "MAX_QUEUES_FOR_ACKS", 8),
+                Patch(admin_acks, "MAX_QUEUES_FOR_ACKS_OF_PEER", 4),
+                Patch(admin_acks, "FEW_QUEUES_FOR_ACKS", 3),
+            ),
+            Fault.FEW_WAITING_ACKS: (
+                Patch(acks, "MAX_WAITING_ACKS", 2),
+                Patch(acks, "MAX_ACK_QUEUES_AT_ADDRESS", 4),
+            ),
         }
-        return tuple(patch for fault, patch in limits.items() if fault in self.faults)
+        return tuple(patch for fault, patches in limits.items() if fault in self.faults for patch in patches)
 
 
 def draw(rng: Random, swarm: NetSwarm) -> Hostility:

@@ -65,6 +65,7 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
         "an acknowledgment of a stranger for no message",
     ),
     Fault.INSIDERS: ("a FinalAck of an admitted stranger for a message that was not sent",),
+    Fault.REFLECTED_ACKS: ("a message of a stranger in the sequence of a host",),
     Fault.FAR_SEQUENCES: ("a sequence of a stranger years ahead",),
     Fault.NEAR_SEQUENCES: ("a sequence of a stranger a minute ahead",),
     Fault.NEW_SEQUENCES: ("a new sequence of a stranger",),

@@ -230,6 +230,10 @@ def _unread(_read: Any) -> Callable[..., None]:
     return lambda *_: None
 
 
+def _tried_only(_send_final_ack: Any) -> Callable[..., bool]:
+    return TransactionalAcks.try_final_ack
+
+
 def _whole_turns(take: Any) -> Callable[[Turns[Any]], Any]:
     def generous(turns: Turns[Any]) -> Any:
         turn = take(turns)
@@ -395,6 +399,11 @@ NET_MUTANTS: Final = (
         "duplicates-of-one-address",
         "forgets the messages of one address for those of another",
         (*instead(arrivals, "peer_of", _of_one), *instead(known_messages, "peer_of", _of_one)),
+    ),
+    _mutant(
+        "waiting-acks-dropped",
+        "drops FinalAcks of consumed messages where many wait",
+        instead(TransactionalAcks, "send_final_ack", _tried_only),
     ),
     _mutant("turns-too-long", "lets one connection do more than others wait for", instead(Turns, "take", _whole_turns)),
     _mutant("turns-at-the-front", "goes on with whoever had its turn last", instead(Turns, "wait", _at_the_front)),

@@ -90,6 +90,9 @@ class Stranger:
                 self._world.crowd.flood(self._visits[number].host)
                 return
             if self._attack(number, fault):
+                if fault is Fault.REFLECTED_ACKS:
+                    # What is acknowledged finds nobody here.
+                    self._leave(number)
                 return
 
     def _attack(self, number: int, fault: Fault) -> bool:
