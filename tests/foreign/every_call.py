@@ -34,6 +34,9 @@ from waypost.rpc.interface import Empty, Interface, Parameters
 from waypost.wire.format_names import FormatName
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import QueueFormat
+from waypost.wire.receive_reply import ReceiveReply
+from waypost.wire.remote_packet import RemotePacket
+from waypost.wire.section_buffer import SectionBuffer, join_sections
 
 RECEIVE, PEEK, MOVE = 0x01, 0x20, 0x04
 DENY_NONE: Final = 0
@@ -65,13 +68,27 @@ def queue_format(name: str) -> QueueFormat:
 
 
 def comparable(value: Any) -> Any:
-    """A reply whose handles and numbers only say that they are there."""
+    """A reply whose handles and numbers only say that they are there, and whose messages were never given back."""
+    if isinstance(value, ReceiveReply) and value.sections:
+        return replace(value, sections=[*map(_shape, value.sections)]), _never_aborted(value.sections)
     if isinstance(value, ContextHandle):
         return value if value.is_null else replace(_SOME_HANDLE, attributes=value.attributes)
     if is_dataclass(value) and not isinstance(value, type):
         same = {field.name: comparable(getattr(value, field.name)) for field in fields(value)}
         return replace(value, **{name: bool(part) if name in _NUMBERS else part for name, part in same.items()})
     return value
+
+
+def _shape(section: SectionBuffer) -> SectionBuffer:
+    return replace(section, data=b"")
+
+
+def _never_aborted(sections: list[SectionBuffer]) -> bytes:
+    """The packet with an AbortCounter of 0: each reader before has raised it."""
+    packet = RemotePacket.decode(join_sections(sections))
+    assert packet.subqueue is not None
+    packet.subqueue.abort_counter = 0
+    return packet.encode()
 
 
 class Watched:
