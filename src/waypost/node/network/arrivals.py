@@ -115,8 +115,14 @@ class Arrivals:
             return None
         if packet.transaction is None and not self._known.has_place_for(session, now):
             return None
-        is_recoverable = user.delivery == user_header.RECOVERABLE
-        run = Run(key, queue, destination(packet), peer_of(session.remote_qm_address), is_recoverable=is_recoverable)
+        run = Run(
+            key,
+            queue,
+            destination(packet),
+            session_origin(session),
+            peer=peer_of(session.remote_qm_address),
+            is_recoverable=user.delivery == user_header.RECOVERABLE,
+        )
         if packet.transaction is None:
             has_begun = self._joins(run, packet, data, now)
         else:
@@ -166,7 +172,8 @@ class Arrivals:
         """Put what is in a run into its queue."""
         if run is None:
             return
-        messages = [quiet_message(data) for data in run.packets]
+        origin = run.origin
+        messages = [quiet_message(data, origin) for data in run.packets]
         like = stored_message(run.packets[0])
         status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
         assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
@@ -214,9 +221,8 @@ class Arrivals:
             self._network.statistics.packets_malformed += 1
             session.close(f"the other side sent a malformed packet: {error}")
             return False
-        if packet.user.flags & user_header.AQ:
-            # It may make us connect to others: on whose account, is kept.
-            message.origin = session_origin(session)
+        # Remote readers are told, and so are its acknowledgments: they may make us connect to others on its account.
+        message.origin = session_origin(session)
         if is_ours and message.destination_queue_format_name is not None:
             self._network.loops.came_back(session, packet, message, now)
             self._remember(session, packet, message, now)
@@ -282,9 +288,7 @@ class Arrivals:
             # It is not acknowledged, so that its source sends it again.
             self._network.statistics.messages_rejected += 1
             return True
-        origin = self._order_acking.received(key, session, packet, now)
-        if wants_final_ack(message):
-            message.origin = origin
+        self._order_acking.received(key, session, packet, now)
         status = writing.enqueue_message(queue, message, None, now)
         return self._put_with(status, session, packet, message, now)
 
