@@ -55,7 +55,7 @@ def test_a_message_with_a_response_queue_that_is_not_understood_can_be_sent_on(d
     (peeked,) = json.loads(waypost(daemon, "peek", "q", "--json"))
     waypost(daemon, "message", "resend", "q", peeked["id"], "--to", "other")
     (sent,) = json.loads(waypost(daemon, "peek", "other", "--json"))
-    assert (sent["body_text"], sent["response_queue"]) == ("odd", None)
+    assert (sent["body_text"], sent["response_queue"]) == ("odd", "UNKNOWN=bogus")
 
 
 @pytest.mark.parametrize(("number", "previous"), [(0, 0), (1, 0xFFFFFFFF)])

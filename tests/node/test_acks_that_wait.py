@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
+from waypost.core.stored_message import sequence_of
+from waypost.node.effects import Write
 from waypost.routing.routes import Route
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
+from waypost.wire.packets import decode_packet
 from waypost.wire.transactional_acks import FinalAck, OrderAck
+from waypost.wire.user_message import UserMessage
 
 JP: dict[str, Any] = {"positive_journaling_requested": True}
 DAY = 86_400
@@ -100,6 +104,8 @@ def test_a_final_ack_waits_for_its_host_and_survives_a_crash(net: Net, b: Host) 
 def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
     net: Net, b: Host, peer: Peer, *, is_direct: bool
 ) -> None:
+    """It is known at both addresses, which an operator has admitted here."""
+    b.application.admit_address(b._call(), peer.guid, peer.address)
     peer.connect(b)
     send(peer, b, 1, name=r"DIRECT=OS:b\private$\t" if is_direct else "")
     net.part(b, peer)
@@ -107,10 +113,48 @@ def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
     moved = net.add_peer("moved")
     moved.guid = peer.guid
     moved.connect(b)
-    net.advance(100)
+    net.advance(200)
     assert acked(moved) == []
-    net.advance(100)
+    b.application.admit_address(b._call(), moved.guid, moved.address)
+    net.advance(90)
     assert acked(moved) == [1]
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_host_is_not_told_that_what_others_sent_in_its_name_has_arrived(
+    net: Net, b: Host, monkeypatch: pytest.MonkeyPatch, *, is_direct: bool, listens: bool
+) -> None:
+    """The real source would believe it: it comes from the destination, and names a sequence of its own."""
+    a = sender(net, b)
+    b.restart(routes=(Route(a.guid, "a"),))
+    b.create("other", transactional=True)
+    carry = net.carry
+
+    def lose(host: Host | Peer, effect: object) -> None:
+        """Nothing that a writes arrives, but for the handshake."""
+        if host is a and isinstance(effect, Write) and isinstance(decode_packet(effect.data), UserMessage):
+            return
+        carry(host, effect)
+
+    monkeypatch.setattr(net, "carry", lose)
+    a.send_all(b.name_of("t"), letter("m", **JP))
+    (sent,) = a.messages(b.name_of("t"))
+    sequence, number = sequence_of(sent.packet)[:2]
+    stranger = net.add_peer("stranger")
+    stranger.guid = a.guid
+    stranger.connect(b)
+    name = r"DIRECT=OS:b\private$\other" if is_direct else b.name_of("other")
+    forged = stranger.message(name, "forged", tx=(sequence.ordinal, number, 0), identifier=sent.identifier, **JP)
+    assert forged.transaction is not None
+    forged.transaction.tx_sequence_id = sequence.value
+    stranger.send(forged)
+    if not listens:
+        net.part(b, stranger)
+    assert b.bodies("other") == ["forged"]
+    b.receive("other")
+    net.advance(600)
+    assert (a.bodies(b.name_of("t")), a.bodies("awaiting_final_ack$"), a.bodies(";journal")) == (["m"], [], [])
 
 
 @pytest.mark.parametrize("is_direct", [False, True])

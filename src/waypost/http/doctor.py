@@ -286,7 +286,10 @@ def _acks(network: Network) -> Check:
     names = ", ".join(str(each.queue) for each in overdue[:_SHOWN])
     waits = "1 acknowledgment waits" if count == 1 else f"{count} acknowledgments wait"
     sentence = f"{waits} for hosts that were not met for up to {days} days: {names}"
-    hint = "bring the hosts back, or give up the acknowledgments: waypost queue purge NAME --outgoing"
+    hint = (
+        "bring the hosts back; for one that has moved, admit its old and its new address: waypost sequence admit GUID "
+        "ADDRESS; or give up the acknowledgments: waypost queue purge NAME --outgoing"
+    )
     return Check("waiting acknowledgments", False, sentence, hint)
 
 

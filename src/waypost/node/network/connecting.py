@@ -211,13 +211,13 @@ class Connecting:
         for link in self._network.acks.of(session.remote_qm_guid):
             if not self._may_connect(link):
                 continue
-            if link.peer != session.remote_qm_guid and not self._hops.goes_back(link):
+            if link.peer != session.remote_qm_guid and not self._hops.goes_back(link, now):
                 continue
             if link.is_open and link.session is not None:
                 if not self._hops.is_near(link, session) or self._hops.is_near(link, link.session):
                     continue
                 self._leave(link, link.session, now)
-            elif not self._hops.is_near(link, session) and self._hops.has_hops(link):
+            elif not self._hops.is_near(link, session) and self._hops.has_hops(link, now):
                 continue
             pending, link.session = link.session, None
             if pending is not None:
@@ -253,11 +253,11 @@ class Connecting:
         queue = link.queue
         self._node.manager.outgoing.connection_attempt_begun(queue)
         destination = self._hops.routing.destination(queue.destination_format_name)
-        session = None if destination is None else self._hops.session_for(link, destination)
+        session = None if destination is None else self._hops.session_for(link, destination, now)
         if session is not None:
             self._attach(link, session, now)
             return
-        link.unresolved = [] if destination is None else self._hops.hops(link, destination)
+        link.unresolved = [] if destination is None else self._hops.hops(link, destination, now)
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
             link.failures = max(link.failures, OFTEN)
@@ -369,8 +369,8 @@ class Connecting:
         if link.unreached is None:
             link.unreached = now.monotonic
         session = None
-        if link.is_for_acks and now.monotonic - link.unreached >= MOVED_SECONDS and self._may_connect(link):
-            session = self._hops.session_elsewhere(link)
+        if link.is_for_acks and self._may_connect(link):
+            session = self._hops.session_elsewhere(link, now)
         if session is None:
             self._wait(link, now)
         else:
@@ -425,6 +425,3 @@ class Connecting:
 
 # A host that is heard often is tried once in this time.
 _PROBE_SECONDS: Final = 1.0
-# How long nobody may answer at the address that acknowledgments are for, before its queue manager has moved: a session
-# with its GUID takes them then, whatever its address is.
-MOVED_SECONDS: Final = 120.0

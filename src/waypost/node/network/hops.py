@@ -23,6 +23,10 @@ _OPENED_HERE: Final = (Role.INITIATOR,)
 # of it may be gone.
 _SILENT_PART: Final = 0.75
 
+# How long nobody may answer at the address that acknowledgments are for, before its queue manager has moved: if that
+# was known to be there, a session with it at another address where it is known takes them then.
+MOVED_SECONDS: Final = 120.0
+
 
 class Hops:
     __slots__ = ("_dialled", "_network", "routing")
@@ -60,32 +64,56 @@ class Hops:
     def is_connected_with(self, guid: bytes) -> bool:
         return self._session_with(guid, _EITHER) is not None
 
-    def goes_back(self, link: Link) -> bool:
-        """Whether no way is known for acknowledgments but the one on which the messages came."""
+    def goes_back(self, link: Link, now: Now) -> bool:
+        """Whether there is no way for acknowledgments but the one on which the messages came."""
         assert link.peer is not None
-        return may_relay(link.queue.destination_format_name) and not self.is_routed(link.peer)
+        if not may_relay(link.queue.destination_format_name):
+            return False
+        return not self.is_routed(link.peer) or not self._is_vouched_for(link, now)
 
-    def session_for(self, link: Link, destination: Destination) -> Session | None:
+    def _is_vouched_for(self, link: Link, now: Now) -> bool:
+        """Whether those who brought the messages are known to speak for the queue manager that they name.
+
+        Anybody can send in the name of another. If the acknowledgments of that went to the real one, it would take them
+        for acknowledgments of its own messages: they come from the right host (ADR 24). What is only passed on for
+        others has no origin here.
+        """
+        assert link.peer is not None
+        judging = self._network.judging
+        return all(judging.vouches(link.peer, origin, now) for origin in link.origins)
+
+    def session_for(self, link: Link, destination: Destination, now: Now) -> Session | None:
         """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
         if link.peer is None:
             return self._session_with(destination.queue_manager, _OPENED_HERE)
-        sessions = self._takers(link)
-        if self.hops(link, destination):
+        sessions = self._takers(link, now)
+        if self.hops(link, destination, now):
             sessions = [session for session in sessions if self.is_near(link, session)]
         return _first(sessions)
 
-    def has_hops(self, link: Link) -> bool:
+    def has_hops(self, link: Link, now: Now) -> bool:
         """Whether there is an address that can be dialled."""
         destination = self.routing.destination(link.queue.destination_format_name)
-        return destination is not None and bool(self.hops(link, destination))
+        return destination is not None and bool(self.hops(link, destination, now))
 
-    def session_elsewhere(self, link: Link) -> Session | None:
-        """A session with the queue manager of a link for acknowledgments, whatever its address is."""
-        return _first(self._takers(link))
+    def session_elsewhere(self, link: Link, now: Now) -> Session | None:
+        """A session with the queue manager of a link for acknowledgments at another address than theirs.
 
-    def _takers(self, link: Link) -> list[Session]:
+        It has to be known to have been at the one, and to be at the other.
+        """
+        assert link.peer is not None
+        if not self.has_moved(link, now):
+            return None
+        vouches, peer = self._network.judging.vouches, link.peer
+        return _first(
+            session
+            for session in self._takers(link, now)
+            if vouches(peer, Hop(session.remote_qm_guid, session.remote_qm_address), now)
+        )
+
+    def _takers(self, link: Link, now: Now) -> list[Session]:
         guids = {link.peer}
-        if self.goes_back(link):
+        if self.goes_back(link, now):
             guids.update(hop.queue_manager_guid for hop in link.origins)
         return [session for session in self._network.open_sessions if session.remote_qm_guid in guids]
 
@@ -121,16 +149,31 @@ class Hops:
             if (other.remote_qm_guid, other.remote_qm_address) == host and _is_silent(other, now)
         ]
 
-    def hops(self, link: Link, destination: Destination) -> list[Hop]:
+    def hops(self, link: Link, destination: Destination, now: Now) -> list[Hop]:
         """MS-MQQB 3.1.5.2.1. Whoever answers at the address of an acknowledgment has to be the one it is for.
 
-        Without a way to it, that is the one that brought the message.
+        Without a way to it, and where nobody vouches for those who brought the messages, it goes back to them.
         """
         if link.peer is None:
             return [hop for hop in self.routing.next_hops(destination) if hop.host_name]
         if not may_relay(link.queue.destination_format_name):
-            return [Hop(link.peer, destination.host)]
-        return self._routed(link.peer) or list(link.origins)
+            return [Hop(link.peer, destination.host), *self._elsewhere(link, now)]
+        if self.goes_back(link, now):
+            return [*link.origins, *self._elsewhere(link, now)]
+        return self._routed(link.peer)
+
+    def has_moved(self, link: Link, now: Now) -> bool:
+        """Whether nobody has answered for a long time at an address where the queue manager was known to be."""
+        if link.unreached is None or now.monotonic - link.unreached < MOVED_SECONDS:
+            return False
+        return self._is_vouched_for(link, now)
+
+    def _elsewhere(self, link: Link, now: Now) -> list[Hop]:
+        """Where a queue manager that has moved may be now: the addresses that an operator has admitted for it."""
+        assert link.peer is not None
+        if not self.has_moved(link, now):
+            return []
+        return [Hop(link.peer, address) for address in self._network.judging.admitted_addresses(link.peer)]
 
     def _session_with(self, guid: bytes, roles: Container[Role]) -> Session | None:
         """MS-MQQB 1.3.5.1: a session that is open with this queue manager."""

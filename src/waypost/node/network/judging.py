@@ -15,6 +15,7 @@ from waypost.guid import NULL_GUID, guid_text
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.network.ways import Ways
+from waypost.routing.routing import Hop
 from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Written, judge
 from waypost.transfer.links import Link
 from waypost.transfer.session import Role, Session
@@ -117,6 +118,18 @@ class Judging:
     def is_relay(self, session: Session, now: Now) -> bool:
         """Whether the other end is one of `routing.relays`: at its address, or with its GUID where that is known."""
         return self._ways.is_relay(session, now)
+
+    def vouches(self, guid: bytes, bringer: Hop, now: Now) -> bool:
+        """Whether somebody who brings messages is known to speak for this queue manager: it is at an address of it, or
+        on the way there, or an operator has admitted it.
+        """
+        pair = Bringer(bringer.queue_manager_guid, plain_address(bringer.host_name))
+        return self._is_admitted(pair) or self._ways.vouches(guid, pair, now)
+
+    def admitted_addresses(self, guid: bytes) -> list[str]:
+        """Those that an operator has admitted for this queue manager."""
+        pairs = {*self._node.destinations.admitted, *self._configured}
+        return sorted(address for each, address in pairs if each == guid)
 
     def closed(self, session: Session) -> None:
         self._believed.pop(session, None)

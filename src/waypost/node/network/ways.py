@@ -14,10 +14,11 @@ from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_ANSWERED_ADDRESSES, MAX_RESOLVED_HOSTS
 from waypost.node.network.hops import is_address
-from waypost.transfer.believing import Way
+from waypost.transfer.believing import Bringer, Way
 from waypost.transfer.session import Session
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import FormatName, PrivateFormatName
 from waypost.wire.ip_addresses import plain_address
+from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
 if TYPE_CHECKING:
     from waypost.node.network.network import Network
@@ -68,6 +69,17 @@ class Ways:
         if address in self._addresses_of(host, now):
             return True
         self._ask_for(host, now)
+        return False
+
+    def vouches(self, guid: bytes, bringer: Bringer, now: Now) -> bool:
+        """Whether the bringer is at a known address of this queue manager, or of one on the way to it."""
+        way = self.way(PrivateFormatName(guid, ORDER_QUEUE_NUMBER), now)
+        known = {*way.relay_addresses, *way.destination.get(bringer.guid, ()), *(way.hops or {}).get(bringer.guid, ())}
+        if bringer.guid == guid:
+            known.update(self._node.destinations.addresses_of(guid))
+        if bringer.address in known:
+            return True
+        self._ask_for(self._network.hops.routing.host_of(guid), now)
         return False
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> tuple[frozenset[str], bool]:

@@ -55,6 +55,8 @@ class Host:
         # Where it can be reached, and from where it connects now.
         self.addresses = world.changes.addresses(number)
         self.address = self.addresses[0]
+        # Where it was before it moved.
+        self.former: list[str] = []
         rng = self.rng
         self.guid: Final = rng.randbytes(16)
         skew, rate = rng.choice(((0.0, 0.0), (3.0, 0.02)))
@@ -255,6 +257,7 @@ class Host:
 
     def moved(self, addresses: list[str], address: str) -> None:
         """The machine has other addresses now."""
+        self.former.append(self.address)
         self.addresses, self.address = addresses, address
         if self.is_up:
             self.tell(lambda now: self.network.addresses_changed(frozenset(addresses), now))

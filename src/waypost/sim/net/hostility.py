@@ -35,14 +35,14 @@ class Fault(Enum):
 SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.FORGED_ACKS: True,
     Fault.INSIDERS: True,
-    Fault.REFLECTED_ACKS: False,
+    Fault.REFLECTED_ACKS: True,
     Fault.FAR_SEQUENCES: True,
     Fault.NEAR_SEQUENCES: True,
     Fault.NEW_SEQUENCES: True,
     Fault.IDENTIFIERS: True,
     Fault.FLOODS: True,
     Fault.ADMINISTRATION: True,
-    Fault.THEFT: False,
+    Fault.THEFT: True,
     Fault.FEW_WAITING_ACKS: True,
     Fault.TURNS: True,
     Fault.MOVES: True,
@@ -130,6 +130,9 @@ def draw(rng: Random, swarm: NetSwarm) -> Hostility:
     forgers = rng.choice((Fault.FORGED_ACKS, Fault.INSIDERS))
     if Fault.FORGED_ACKS in kinds and Fault.INSIDERS in kinds:
         kinds.remove(forgers)
+    if Fault.INSIDERS in kinds and Fault.REFLECTED_ACKS in kinds:
+        # What an admitted address has sent is acknowledged to the host that it is admitted for.
+        kinds.remove(Fault.REFLECTED_ACKS)
     if theme < 0.3 or swarm.quota != UNLIMITED:
         return Hostility()
     if theme < 0.6:

@@ -8,6 +8,7 @@ from waypost.core.queues import UNLIMITED
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
 from waypost.sim.net.host import Host
+from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import MARK, Ledger
 from waypost.sim.net.words import Letter
 from waypost.sim.violation import Violation
@@ -60,6 +61,9 @@ class Verdict:
         for host in self._hosts:
             is_known = host.world.fabric.is_known
             needless = [address for each in host.network.sessions if is_known(address := each.remote_qm_address)]
+            if Fault.INSIDERS in host.world.hostility.faults:
+                # What is owed to a stranger that is admitted for a host is brought to that host.
+                continue
             if is_quiet and needless:
                 raise Violation(f"{host.name} has sessions that nobody needs, with {needless}")
             if host.network.statistics.messages_rejected:

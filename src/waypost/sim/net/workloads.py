@@ -133,7 +133,9 @@ def healer(client: Client[Host]) -> Script:
     yield Ask("resume_all")
     for other in host.world.hosts:
         if other is not host and host.world.changes.has_moves:
-            yield Ask("admit_address", (other.guid, other.address))
+            # The addresses that it had, too: what is owed to it there goes where it is now.
+            for address in (*other.former, other.address):
+                yield Ask("admit_address", (other.guid, address))
     plans = [plan for plan in host.world.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:
