@@ -9,7 +9,10 @@ import pytest
 
 from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback, patience
 from tests.daemon.commands import check_of, metric, waypost_of
+from tests.daemon.strangers import Stranger
+from waypost.guid import parse_guid
 from waypost.wire.message_class import MessageClass
+from waypost.wire.transactional_acks import FinalAck
 
 SECONDS = 60
 
@@ -64,7 +67,7 @@ def test_final_acks_wait_for_their_host_and_the_operator_sees_them_and_can_give_
     with beta.down():
         pass
     (queue,) = waiting(beta)
-    assert alpha.guid in queue
+    assert (alpha.address in queue, parse_guid(alpha.guid).hex() in queue) == (True, True)
     check = check_of(beta, "waiting acknowledgments")
     assert not check["ok"]
     assert queue in check["message"]
@@ -83,6 +86,32 @@ def test_final_acks_wait_for_their_host_and_the_operator_sees_them_and_can_give_
     assert purged.returncode == 0, purged.stderr
     assert waiting(beta) == {}
     assert check_of(beta, "waiting acknowledgments")["ok"]
+
+
+def test_a_stranger_with_the_guid_of_the_sender_does_not_get_its_final_acks(daemons: tuple[Daemon, Daemon]) -> None:
+    alpha, beta = daemons
+    with beta.connect() as manager:
+        orders = manager.create_queue("orders", transactional=True)
+        names = [orders.info().private_format_name or "", beta.direct("orders")]
+        with alpha.connect() as sender:
+            for name in names:
+                with sender.transaction() as transaction:
+                    sender.send(name, name, transaction=transaction, journal=True)
+            with patience(SECONDS, "the messages are not acknowledged") as turns:
+                for _ in turns:
+                    if not any(queue.info().message_count for queue in sender.outgoing_queues()):
+                        break
+        alpha.kill()
+        with Stranger(beta, 66, parse_guid(alpha.guid)) as thief:
+            assert {orders.receive(timeout=SECONDS).text for _ in names} == set(names)
+            # Its session works, and nothing but the acknowledgment of this comes over it.
+            thief.send(thief.message("orders"))
+            assert thief.of(FinalAck) == []
+            alpha.start()
+            with alpha.connect() as sender:
+                journal = sender.queue("system$;journal")
+                assert {journal.receive(timeout=SECONDS).text for _ in names} == set(names)
+            assert thief.of(FinalAck) == []
 
 
 def test_an_acknowledgment_to_an_unknown_host_is_refused_where_the_setting_says_so(tmp_path: Path) -> None:

@@ -203,7 +203,6 @@ def test_straight_from_a_destination_that_is_reached_by_way_of_a_relay(
         with gamma.connect() as manager, alpha.connect() as sender:
             orders = manager.create_queue("orders", transactional=True)
             name = orders.info().private_format_name or ""
-            sender.create_queue("answers")
             sender.close()
             for body in ("by the relay", "by the relay after kill -9"):
                 send(alpha, name, body)
@@ -212,10 +211,9 @@ def test_straight_from_a_destination_that_is_reached_by_way_of_a_relay(
                 alpha.kill()
                 alpha.start()
             gamma.kill()
+            gamma.settings[-1] = f"routing.routes={alpha.guid}={alpha.address}"
             gamma.start()
         with gamma.connect() as manager, alpha.connect() as sender:
-            manager.send(alpha.direct("answers"), "hello")
-            sender.queue("answers").receive(timeout=SECONDS)
             send(alpha, name, "straight")
             assert manager.queue("orders").receive(timeout=SECONDS).text == "straight"
             until("nothing is kept", lambda: not doctor(alpha)["ok"])

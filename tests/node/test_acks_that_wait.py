@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
-from waypost.guid import guid_text
 from waypost.routing.routes import Route
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
@@ -40,8 +39,9 @@ def sender(net: Net, b: Host) -> Host:
     return net.add("a", TRANSFER, [Route(b.guid, "b")])
 
 
-def order_queue(guid: bytes) -> str:
-    return rf"PRIVATE={guid_text(guid)}\00000004"
+def order_queue(peer: Host | Peer) -> str:
+    """The outgoing queue of acknowledgments for what a queue manager has sent by itself."""
+    return rf"DIRECT=TCP:{peer.address}\PRIVATE$\order_queue$back;{peer.guid.hex()}"
 
 
 def send(peer: Peer, b: Host, *numbers: int, name: str = "") -> None:
@@ -60,8 +60,8 @@ def acked(peer: Peer) -> list[int]:
     return [ack.body.tx_sequence_number for ack in peer.of(FinalAck)]
 
 
-def waiting(b: Host, guid: bytes) -> int:
-    queue = b.node.manager.collection.outgoing.get(FormatName.parse(order_queue(guid)))
+def waiting(b: Host, peer: Host | Peer) -> int:
+    queue = b.node.manager.collection.outgoing.get(FormatName.parse(order_queue(peer)))
     return 0 if queue is None else len(queue.positions)
 
 
@@ -90,7 +90,7 @@ def test_a_final_ack_waits_for_its_host_and_survives_a_crash(net: Net, b: Host) 
     b.receive("t")
     b.crash_and_start()
     net.advance(100)
-    assert waiting(b, a.guid) == 1
+    assert waiting(b, a) == 1
     a.start()
     net.advance(100)
     assert a.bodies(";journal") == ["m"]
@@ -104,12 +104,54 @@ def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
     send(peer, b, 1, name=r"DIRECT=OS:b\private$\t" if is_direct else "")
     net.part(b, peer)
     b.receive("t")
-    net.advance(30)
-    assert acked(peer) == []
     moved = net.add_peer("moved")
     moved.guid = peer.guid
     moved.connect(b)
+    net.advance(100)
+    assert acked(moved) == []
+    net.advance(100)
     assert acked(moved) == [1]
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_stranger_with_the_guid_of_the_source_does_not_get_its_acks(
+    net: Net, b: Host, peer: Peer, *, is_direct: bool
+) -> None:
+    """Neither those that wait for the source when it comes, nor those that follow, nor while the source starts."""
+    peer.connect(b)
+    send(peer, b, 1, 2, 3, name=r"DIRECT=OS:b\private$\t" if is_direct else "")
+    peer.acknowledge()
+    net.advance(5)
+    net.part(b, peer)
+    b.receive("t")
+    thief = net.add_peer("thief")
+    thief.guid = peer.guid
+    for _ in range(50):
+        thief.connect(b)
+        net.advance(2)
+    b.receive("t")
+    net.join()
+    net.advance(60)
+    b.receive("t")
+    net.advance(60)
+    assert (acked(thief), thief.of(OrderAck)) == ([], [])
+    assert set(acked(peer)) == {1, 2, 3}
+
+
+def test_a_stranger_that_sends_in_the_name_of_a_source_gets_only_acks_of_that(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    send(peer, b, 1)
+    peer.hang_up()
+    thief = net.add_peer("thief")
+    thief.guid = peer.guid
+    thief.connect(b)
+    thief.send(thief.message(b.name_of("t"), "forged", tx=(8, 1, 0), **JP))
+    net.advance(5)
+    assert b.bodies("t") == ["1", "forged"]
+    receive(b, 2)
+    net.advance(5)
+    assert {ack.body.tx_sequence_id for ack in peer.of(FinalAck)} == {7}
+    assert {ack.body.tx_sequence_id for ack in thief.of(FinalAck)} == {8}
 
 
 def test_a_final_ack_goes_back_by_way_of_the_queue_manager_that_brought_the_message(net: Net, b: Host) -> None:
@@ -153,7 +195,7 @@ def test_any_number_of_final_acks_waits_for_one_host(
     monkeypatch.setattr("waypost.core.outgoing.MAX_OUTGOING_QUEUES", 0)
     receive(b, 20)
     b.crash_and_start()
-    assert waiting(b, peer.guid) == 20
+    assert waiting(b, peer) == 20
     net.join()
     peer.connect(b)
     assert acked(peer) == list(range(1, 21))
@@ -168,7 +210,7 @@ def test_a_full_quota_neither_keeps_messages_from_being_received_nor_their_acks(
     with b.node.operation(net.now):
         b.node.manager.set_quota(1)
     receive(b, 10)
-    assert waiting(b, peer.guid) == 10
+    assert waiting(b, peer) == 10
     assert b.node.manager.total_bytes > 1024
     net.join()
     peer.connect(b)
@@ -197,28 +239,30 @@ def test_no_message_is_taken_from_a_source_whose_acks_have_piled_up_until_it_tak
     peer.acknowledge()
     net.part(b, peer)
     receive(b, 10)
-    # Somebody else brings a message of the same source, so that its acknowledgments stay here.
-    relay = net.add_peer("relay")
-    relay.connect(b)
-    packet = relay.message(b.name_of("t"), "11", tx=(7, 11, 10), **JP)
-    packet.user.source_queue_manager = peer.guid
-    relay.send(packet)
-    net.advance(20)
-    assert (b.bodies("t"), relay.of(OrderAck)) == ([], [])
-    assert relay.of(SessionAck)[-1].session.ack_sequence_number == 1
+    # Another one at the address brings a message of the same source, so that its acknowledgments stay here.
+    source, peer.guid = peer.guid, b"\x66" * 16
+    order_acks = len(peer.of(OrderAck))
+    net.join()
+    peer.connect(b)
+    packet = peer.message(b.name_of("t"), "11", tx=(7, 11, 10), **JP)
+    packet.user.source_queue_manager = source
+    peer.send(packet)
+    net.advance(2)
+    assert (b.bodies("t"), len(peer.of(OrderAck))) == ([], order_acks)
+    assert peer.of(SessionAck)[-1].session.ack_sequence_number == 1
     assert b.network.statistics.messages_refused_for_acks == 1
     (notice,) = [notice for notice in b.notices if notice.event == "message not taken"]
     assert notice.facts["reason"] == "10 acknowledgments wait for its queue manager already"
     # Who does not want to know the end of its messages is not concerned.
-    plain = relay.message(b.name_of("t"), "other", tx=(7, 1, 0))
-    relay.send(plain)
+    peer.send(peer.message(b.name_of("t"), "other", tx=(7, 1, 0)))
     assert b.bodies("t") == ["other"]
     b.receive("t")
-    net.join()
+    peer.hang_up()
+    peer.guid = source
     peer.connect(b)
     assert len(acked(peer)) == 10
     peer.acknowledge()
-    relay.send(packet, on=1)
+    peer.send(packet)
     assert b.bodies("t") == ["11"]
 
 
@@ -246,15 +290,19 @@ def test_one_address_is_owed_acks_for_so_many_queue_managers_and_others_do_not_s
 
 
 def test_an_order_ack_that_waits_is_replaced_by_the_next_of_its_sequence(net: Net, b: Host, peer: Peer) -> None:
+    source = peer.guid
     for number in range(1, 6):
-        relay = net.add_peer(f"relay{number}")
-        relay.connect(b)
-        packet = relay.message(b.name_of("t"), str(number), tx=(7, number, number - 1))
-        packet.user.source_queue_manager = peer.guid
-        relay.send(packet)
-        net.part(b, relay)
+        # Relays that come and go behind one address.
+        peer.guid = bytes([number + 0x60]) * 16
+        peer.connect(b)
+        packet = peer.message(b.name_of("t"), str(number), tx=(7, number, number - 1))
+        packet.user.source_queue_manager = source
+        peer.send(packet)
+        net.part(b, peer)
         net.advance(2)
-        assert waiting(b, peer.guid) == 1
+        peer.guid = source
+        assert waiting(b, peer) == 1
+        net.join()
     peer.connect(b)
     assert [ack.body.tx_sequence_number for ack in peer.of(OrderAck)] == [5]
 
@@ -281,7 +329,7 @@ def test_a_host_that_is_gone_is_tried_less_and_less_and_then_not_at_all(net: Net
     assert afterwards <= 1
     assert b.next_deadline() is None
     assert b.network.statistics.dials_for_strangers == b.network.statistics.connections_failed
-    assert waiting(b, peer.guid) == 1
+    assert waiting(b, peer) == 1
     net.join()
     peer.connect(b)
     assert acked(peer) == [1]
@@ -294,7 +342,7 @@ def test_acks_without_any_way_dial_nobody(net: Net, b: Host, peer: Peer) -> None
     b.receive("t")
     net.advance(5)
     # As in a folder that knows no addresses of them.
-    queue = b.outgoing(order_queue(peer.guid))
+    queue = b.outgoing(order_queue(peer))
     queue.link.origins.clear()
     queue.link.next_hops.clear()
     failed = b.network.statistics.connections_failed
@@ -319,7 +367,7 @@ def test_acks_that_wait_for_seven_days_are_overdue(net: Net, b: Host, peer: Peer
     b.crash_and_start()
     net.advance(120)
     (overdue,) = b.network.acks.overdue(net.now.wall)
-    assert (str(overdue.queue), overdue.count) == (str(FormatName.parse(order_queue(peer.guid))), 2)
+    assert (str(overdue.queue), overdue.count) == (str(FormatName.parse(order_queue(peer))), 2)
     assert overdue.seconds // DAY == 7
 
 
@@ -328,8 +376,8 @@ def test_a_purge_of_their_queue_ends_acks_that_wait(net: Net, b: Host, peer: Pee
     send(peer, b, 1, 2)
     net.part(b, peer)
     receive(b, 2)
-    b.purge(order_queue(peer.guid))
-    assert waiting(b, peer.guid) == 0
+    b.purge(order_queue(peer))
+    assert waiting(b, peer) == 0
     net.join()
     peer.connect(b)
     assert acked(peer) == []

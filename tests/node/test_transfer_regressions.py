@@ -378,8 +378,15 @@ def test_the_unfinished_packets_of_all_sessions_are_bounded(
     feed(peers[0], packet[:1000])
     feed(peers[1], packet[:1000])
     assert len(b.network.sessions) == 3
+    feed(peers[1], packet[1000:1400])
     feed(peers[2], packet[:1000])
-    assert [len(each.connections) for each in peers] == [1, 1, 0]
+    assert [len(each.connections) for each in peers] == [1, 0, 1]
+    peers[2].hang_up()
+    # One address has the most in several smaller parts.
+    for _ in range(3):
+        peers[1].connect(b)
+    feed(peers[1], packet[:600])
+    assert [len(each.connections) for each in peers] == [1, 2, 0]
     # What is finished, and who has gone, makes room.
     feed(peers[0], packet[1000:])
     peers[1].hang_up()
@@ -428,10 +435,11 @@ def test_a_name_that_only_looks_like_that_of_an_acknowledgment_queue_is_like_any
     assert peer_of(FormatName.parse(f"DIRECT=TCP:127.0.0.9\\PRIVATE$\\order_queue${subqueue}")) is None
 
 
-@pytest.mark.parametrize("address", ["", "127.0.0.9"])
-def test_the_name_of_an_acknowledgment_queue_tells_the_queue_manager(address: str) -> None:
+@pytest.mark.parametrize("address", ["", "127.0.0.9", "fe80::1"])
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_the_name_of_an_acknowledgment_queue_tells_the_queue_manager(a: Host, address: str, *, is_direct: bool) -> None:
     guid = bytes(range(16))
-    name = ack_queue(guid, address)
+    name = ack_queue(guid, a.node.manager, address or "127.0.0.8", is_direct=is_direct and bool(address))
     assert peer_of(name) == peer_of(FormatName.parse(str(name))) == guid
 
 

@@ -47,6 +47,10 @@ from waypost.wire.transactional_acks import (
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
+# The queue in the names of those whose acknowledgments may go by way of others.
+_BACK_QUEUE: Final = f"{ORDER_QUEUE}back"
+_QUEUES: Final = (ORDER_QUEUE, _BACK_QUEUE)
+
 
 def origin_of(queue_manager: bytes, address: str) -> Origin:
     """Where a message came from, as it is kept: the other end of the session that brought it."""
@@ -81,7 +85,7 @@ class TransactionalAcks:
 
         `source` is the queue manager that began the sequence. One that waits for the same sequence tells less: it goes.
         """
-        ack = _Ack(_target(source, origin, is_direct=is_direct), origin, is_direct)
+        ack = self._ack_to(source, origin, is_direct=is_direct)
         packet = self._packet(ack, lambda user, queue: order_ack(user, queue, body), now)
         with suppress(WaypostError):
             outgoing = self.ways.leads_to(ack.name, origin, now)
@@ -121,19 +125,19 @@ class TransactionalAcks:
 
     def send_final_ack(self, packet: UserMessage, origin: Origin, message_class: int, now: Now) -> bool:
         """For a message that has taken its place in its sequence: the FinalAck waits until there is a way."""
-        ack = _ack(packet, origin)
+        ack = self._ack_of(packet, origin)
         message = self._final_ack(packet, ack, message_class, now)
         try:
             outgoing = self.ways.owes(ack.name, origin, now)
         except QueueNotFound:
             # The other side has come from an address of this computer: a session with it is the one way.
-            outgoing = self.ways.owes(ack_queue(ack.target, ""), origin, now)
+            outgoing = self.ways.owes(PrivateFormatName(ack.target, ORDER_QUEUE_NUMBER), origin, now)
         self._manager.writing.enqueue_owed(outgoing, message, now)
         return True
 
     def try_final_ack(self, packet: UserMessage, origin: Origin, message_class: int, now: Now) -> bool:
         """For a message that was refused before it took its place, and comes again. False if it cannot be sent."""
-        ack = _ack(packet, origin)
+        ack = self._ack_of(packet, origin)
         with suppress(WaypostError):
             outgoing = self.ways.leads_to(ack.name, origin, now)
             if outgoing is not None:
@@ -141,6 +145,16 @@ class TransactionalAcks:
                 status = self._manager.writing.enqueue_message(outgoing, message, None, now)
                 return status is EnqueueStatus.ACCEPTED
         return False
+
+    def _ack_of(self, packet: UserMessage, origin: Origin) -> "_Ack":
+        is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
+        return self._ack_to(packet.user.source_queue_manager, origin, is_direct=is_direct)
+
+    def _ack_to(self, source: bytes, origin: Origin, *, is_direct: bool) -> "_Ack":
+        """MS-MQQB 3.1.7.17: what came for a direct name is of the other end of the session, the rest of its source."""
+        target = origin.queue_manager if is_direct else source
+        name = ack_queue(target, self._manager, address_of(origin), is_direct=is_direct)
+        return _Ack(target, name, origin, is_direct)
 
     def _final_ack(self, packet: UserMessage, ack: "_Ack", message_class: int, now: Now) -> Message:
         assert packet.transaction is not None
@@ -172,12 +186,9 @@ class _Ack:
     """An acknowledgment for the queue manager `target`, of a message that came from `origin`."""
 
     target: bytes
+    name: FormatName
     origin: Origin
     is_direct: bool
-
-    @property
-    def name(self) -> FormatName:
-        return ack_queue(self.target, address_of(self.origin) if self.is_direct else "")
 
 
 class _Alone:
@@ -194,31 +205,23 @@ class _Alone:
     leads_to = owes
 
 
-def _ack(packet: UserMessage, origin: Origin) -> _Ack:
-    is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
-    return _Ack(_target(packet.user.source_queue_manager, origin, is_direct=is_direct), origin, is_direct)
-
-
-def _target(source: bytes, origin: Origin, *, is_direct: bool) -> bytes:
-    """MS-MQQB 3.1.7.17: what came for a direct name is of the other end of the session, the rest of its source."""
-    return origin.queue_manager if is_direct else source
-
-
 def address_of(origin: Origin) -> str:
     """The text of the address that a message came from; nothing if it is not known."""
     address = str(ip_address(origin.host.address)) if origin.host.address else ""
     return f"{address}%{origin.host.scope}" if origin.host.scope and ":" in address else address
 
 
-def ack_queue(guid: bytes, address: str) -> FormatName:
+def ack_queue(guid: bytes, manager: QueueManager, address: str, *, is_direct: bool) -> FormatName:
     """The name of the outgoing queue for acknowledgments to a queue manager, which it has on this computer alone.
 
-    What names the other by its GUID may go by way of others. What names it by its address, which means whoever reads
-    it, must go to itself; and there may be several behind one address, so that the GUID stands in the name too.
+    What names the other by its address, which means whoever reads it, must go to itself; and there may be several
+    behind one address, so that the GUID stands in the name too. What names it by its GUID may go by way of others. It
+    is kept apart by the address that the messages came from as well, because anybody can send in the name of another.
     """
-    if not address:
+    if not is_direct and (not address or manager.identity.is_local(address)):
         return PrivateFormatName(guid, ORDER_QUEUE_NUMBER)
-    return DirectFormatName(Protocol.TCP, address, QueueKind.PRIVATE, ORDER_QUEUE, guid.hex())
+    queue = ORDER_QUEUE if is_direct else _BACK_QUEUE
+    return DirectFormatName(Protocol.TCP, address, QueueKind.PRIVATE, queue, guid.hex())
 
 
 def peer_of(name: FormatName) -> bytes | None:
@@ -226,9 +229,14 @@ def peer_of(name: FormatName) -> bytes | None:
     match name:
         case PrivateFormatName(guid, number) if number == ORDER_QUEUE_NUMBER:
             return guid
-        case DirectFormatName(kind=QueueKind.PRIVATE, queue=queue, subqueue=text) if queue == ORDER_QUEUE:
+        case DirectFormatName(kind=QueueKind.PRIVATE, queue=queue, subqueue=text) if queue in _QUEUES:
             return _guid_in(text)
     return None
+
+
+def may_relay(name: FormatName) -> bool:
+    """Whether what is in such a queue names the other by its GUID, so that it may go by way of others."""
+    return not isinstance(name, DirectFormatName) or name.queue == _BACK_QUEUE
 
 
 def _guid_in(text: str) -> bytes | None:

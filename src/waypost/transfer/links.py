@@ -91,6 +91,8 @@ class Link:
     # The monotonic times at which the last connection was asked for, and at which its host was last heard.
     dialed: float = -inf
     heard: float = -inf
+    # The monotonic time since which no host of it has answered.
+    unreached: float | None = None
     # The address and the GUID of the last session.
     last_host: tuple[str, bytes] | tuple[()] = ()
     # The monotonic time from which the wait for the next attempt counts, if it is not now.

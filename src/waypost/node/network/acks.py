@@ -14,12 +14,12 @@ from waypost.core.positions import START
 from waypost.core.queues import OutgoingQueue
 from waypost.guid import guid_text
 from waypost.limits import MAX_ACK_QUEUES_AT_ADDRESS, MAX_WAITING_ACKS, OVERDUE_ACK_SECONDS
-from waypost.node.transactional_acks import ack_queue, address_of, peer_of
+from waypost.node.transactional_acks import ack_queue, address_of, may_relay, peer_of
 from waypost.peers import peer_of as stranger_of
 from waypost.routing.routing import Hop
 from waypost.transfer.links import Link
 from waypost.transfer.session import Session
-from waypost.wire.format_names import FormatName, PrivateFormatName
+from waypost.wire.format_names import FormatName
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.user_message import UserMessage
@@ -81,9 +81,8 @@ class Acks:
         """
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         target = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
-        reason = self._refusal(
-            ack_queue(target, session.remote_qm_address if is_direct else ""), session.remote_qm_address
-        )
+        address = session.remote_qm_address
+        reason = self._refusal(ack_queue(target, self._node.manager, address, is_direct=is_direct), address)
         if reason is None:
             return True
         self._network.statistics.messages_refused_for_acks += 1
@@ -155,8 +154,7 @@ class Acks:
     def _has_way(self, name: FormatName) -> bool:
         guid = peer_of(name)
         ways = self._network.hops
-        is_connected = guid is not None and ways.is_connected_with(guid)
-        return is_connected or (isinstance(name, PrivateFormatName) and ways.leads_to(name))
+        return guid is not None and (ways.is_connected_with(guid) or (may_relay(name) and ways.is_routed(guid)))
 
     def _is_crowded(self, address: str) -> bool:
         links = self._at.get(stranger_of(address), ())

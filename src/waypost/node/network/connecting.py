@@ -85,13 +85,15 @@ class Connecting:
                 continue
             if now.monotonic - max(link.heard, link.dialed) >= _PROBE_SECONDS:
                 link.heard = now.monotonic
-                self._probe(link, now)
+                self._probe(link, now, is_there=isinstance(host, str))
 
-    def _probe(self, link: Link, now: Now) -> None:
+    def _probe(self, link: Link, now: Now, *, is_there: bool) -> None:
+        """`is_there`: the address itself was heard. A GUID proves nothing, and ends no attempt that is under way."""
         if not len(link.queue.positions) or not self._may_connect(link):
             return
         pending = link.session
-        if link.state is LinkState.CONNECTING and pending is not None and pending not in self._established:
+        is_pending = link.state is LinkState.CONNECTING and pending is not None and pending not in self._established
+        if is_there and is_pending and pending is not None:
             # A connection that was begun while the host was away may take long to come about.
             link.session = None
             self._opening.pop(pending, None)
@@ -112,7 +114,7 @@ class Connecting:
             self._establish(link, now)
         elif link.state is LinkState.WAITING_RECONNECT and link.next_retry is None and not is_for_strangers(link):
             # A program here has sent to a queue that was given up when only others had wanted it.
-            self._probe(link, now)
+            self._probe(link, now, is_there=False)
 
     def resume(self, link: Link, now: Now) -> None:
         """MS-MQQB 3.1.7.14: the queue goes on."""
@@ -202,8 +204,9 @@ class Connecting:
     def _attach_acks(self, session: Session, now: Now) -> None:
         """Acknowledgments that wait for this queue manager need no session of their own (MS-MQQB 1.3.5.1).
 
-        Nor do those that have no way but back to the queue manager that brought the messages. Those for its address
-        leave a session with another address: anybody can say that it has this GUID.
+        Nor do those that have no way but back to the queue manager that brought the messages. Anybody can say that it
+        has this GUID: a session with another address gets them when nobody answers at the right one (`_fail`), and
+        they leave it when one with that opens.
         """
         for link in self._network.acks.of(session.remote_qm_guid):
             if not self._may_connect(link):
@@ -211,9 +214,11 @@ class Connecting:
             if link.peer != session.remote_qm_guid and not self._hops.goes_back(link):
                 continue
             if link.is_open and link.session is not None:
-                if not _is_nearer(link, session):
+                if not self._hops.is_near(link, session) or self._hops.is_near(link, link.session):
                     continue
                 self._leave(link, link.session, now)
+            elif not self._hops.is_near(link, session) and self._hops.has_hops(link):
+                continue
             pending, link.session = link.session, None
             if pending is not None:
                 self._opening.pop(pending, None)
@@ -283,7 +288,7 @@ class Connecting:
         """Go to the host of the next hop: on a session that is there, or on a new one."""
         hop = link.next_hop
         assert hop is not None
-        session = self._hops.session_of(hop)
+        session = self._hops.session_of(link, hop)
         if session is not None:
             self._attach(link, session, now)
         elif may_ping:
@@ -320,6 +325,8 @@ class Connecting:
         link.last_host = session.remote_qm_address, session.remote_qm_guid
         link.outbox.start_again()
         link.failures = 0
+        if session.role is Role.INITIATOR or (link.is_for_acks and self._hops.is_near(link, session)):
+            link.unreached = None
         link.go(LinkEvent.ATTACHED)
         self._links.setdefault(session, {})[link] = None
         record(link, _Status.READY, now)
@@ -359,7 +366,15 @@ class Connecting:
         self._network.notice("connection failed", queue=str(link.queue), address=address, reason=reason)
         if link.state is not LinkState.RESOLVING:
             self._node.manager.outgoing.disconnected(link.queue)
-        self._wait(link, now)
+        if link.unreached is None:
+            link.unreached = now.monotonic
+        session = None
+        if link.is_for_acks and now.monotonic - link.unreached >= MOVED_SECONDS and self._may_connect(link):
+            session = self._hops.session_elsewhere(link)
+        if session is None:
+            self._wait(link, now)
+        else:
+            self._attach(link, session, now)
 
     def _wait(self, link: Link, now: Now) -> None:
         """MS-MQQB 3.1.5.9: who has messages left tries again."""
@@ -410,11 +425,6 @@ class Connecting:
 
 # A host that is heard often is tried once in this time.
 _PROBE_SECONDS: Final = 1.0
-
-
-def _is_nearer(link: Link, session: Session) -> bool:
-    """Whether the acknowledgments are for the address of this session, and go over a session with another one."""
-    name = link.queue.destination_format_name
-    address = name.host if isinstance(name, DirectFormatName) else ""
-    assert link.session is not None
-    return session.remote_qm_address == address != link.session.remote_qm_address
+# How long nobody may answer at the address that acknowledgments are for, before its queue manager has moved: a session
+# with its GUID takes them then, whatever its address is.
+MOVED_SECONDS: Final = 120.0

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_DIALLED
+from waypost.node.transactional_acks import may_relay
 from waypost.routing.routing import Hop, Routing
 from waypost.transfer.links import Link, NextHop
 from waypost.transfer.session import Role, Session
-from waypost.wire.format_names import Destination, FormatName, PrivateFormatName
+from waypost.wire.format_names import Destination, DirectFormatName, FormatName
 
 if TYPE_CHECKING:
     from waypost.node.network.network import Network
@@ -49,27 +50,64 @@ class Hops:
         destination = self.routing.destination(name)
         return destination is not None and any(hop.host_name for hop in self.routing.next_hops(destination))
 
+    def is_routed(self, guid: bytes) -> bool:
+        """Whether routes or the directory tell a way to another queue manager."""
+        return bool(self._routed(guid))
+
+    def _routed(self, guid: bytes) -> list[Hop]:
+        return [hop for hop in self.routing.next_hops(Destination("", guid)) if hop.host_name]
+
     def is_connected_with(self, guid: bytes) -> bool:
         return self._session_with(guid, _EITHER) is not None
 
     def goes_back(self, link: Link) -> bool:
         """Whether no way is known for acknowledgments but the one on which the messages came."""
-        name = link.queue.destination_format_name
-        return isinstance(name, PrivateFormatName) and not self.leads_to(name)
+        assert link.peer is not None
+        return may_relay(link.queue.destination_format_name) and not self.is_routed(link.peer)
 
     def session_for(self, link: Link, destination: Destination) -> Session | None:
         """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
         if link.peer is None:
             return self._session_with(destination.queue_manager, _OPENED_HERE)
-        session = self._session_with(link.peer, _EITHER, destination.host)
-        if session is None and self.goes_back(link):
-            sessions = (self._session_with(hop.queue_manager_guid, _EITHER) for hop in link.origins)
-            session = next(filter(None, sessions), None)
-        return session
+        sessions = self._takers(link)
+        if self.hops(link, destination):
+            sessions = [session for session in sessions if self.is_near(link, session)]
+        return _first(sessions)
 
-    def session_of(self, hop: NextHop) -> Session | None:
-        """A session that was opened to the queue manager or the host of a hop."""
-        return self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
+    def has_hops(self, link: Link) -> bool:
+        """Whether there is an address that can be dialled."""
+        destination = self.routing.destination(link.queue.destination_format_name)
+        return destination is not None and bool(self.hops(link, destination))
+
+    def session_elsewhere(self, link: Link) -> Session | None:
+        """A session with the queue manager of a link for acknowledgments, whatever its address is."""
+        return _first(self._takers(link))
+
+    def _takers(self, link: Link) -> list[Session]:
+        guids = {link.peer}
+        if self.goes_back(link):
+            guids.update(hop.queue_manager_guid for hop in link.origins)
+        return [session for session in self._network.open_sessions if session.remote_qm_guid in guids]
+
+    def is_near(self, link: Link, session: Session) -> bool:
+        """Whether a session is with the address that the acknowledgments of a link are for.
+
+        Anybody can say that it has the GUID of another.
+        """
+        name = link.queue.destination_format_name
+        if isinstance(name, DirectFormatName):
+            return session.remote_qm_address == name.host
+        return any(session.remote_qm_address == hop.host_name for hop in link.origins)
+
+    def session_of(self, link: Link, hop: NextHop) -> Session | None:
+        """A session that was opened to the queue manager or the host of a hop. Acknowledgments need its address."""
+        if link.peer is None:
+            return self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
+        return _first(
+            session
+            for session in self._network.open_sessions
+            if (session.remote_qm_guid, session.remote_qm_address) == (hop.qm_guid, hop.address)
+        )
 
     def superseded_by(self, session: Session, now: Now) -> list[Session]:
         """Those that were opened here to a host that has opened a session now, and have fallen silent meanwhile."""
@@ -88,13 +126,14 @@ class Hops:
 
         Without a way to it, that is the one that brought the message.
         """
-        if link.peer is not None and destination.queue_manager == NULL_GUID:
+        if link.peer is None:
+            return [hop for hop in self.routing.next_hops(destination) if hop.host_name]
+        if not may_relay(link.queue.destination_format_name):
             return [Hop(link.peer, destination.host)]
-        hops = [hop for hop in self.routing.next_hops(destination) if hop.host_name]
-        return hops or list(link.origins)
+        return self._routed(link.peer) or list(link.origins)
 
-    def _session_with(self, guid: bytes, roles: Container[Role], address: str = "") -> Session | None:
-        """MS-MQQB 1.3.5.1: a session that is open with this queue manager, if possible at this address."""
+    def _session_with(self, guid: bytes, roles: Container[Role]) -> Session | None:
+        """MS-MQQB 1.3.5.1: a session that is open with this queue manager."""
         if guid == NULL_GUID:
             return None
         sessions = [
@@ -104,7 +143,7 @@ class Hops:
         ]
         if roles is _OPENED_HERE:
             sessions = [each for each in sessions if self._network.dials.is_own(each)]
-        return _first(each for each in sessions if each.remote_qm_address == address) or _first(sessions)
+        return _first(sessions)
 
     def _session_to(self, hop: NextHop) -> Session | None:
         """A session that was opened to this address: it is the host that a direct name means."""
