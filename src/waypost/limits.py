@@ -174,7 +174,8 @@ MAX_REMEMBERED: Final = MAX_REMEMBERED_PEERS * 64
 # message by it: those of more sources are counted together, and `doctor` says how many there are.
 MAX_REFUSED_SOURCES: Final = 1000
 
-# What others can make a queue manager keep: outgoing queues, and unfinished packets of all sessions together.
+# What others can make a queue manager keep: outgoing queues, and unfinished packets of all sessions together. Of more
+# bytes, the address (/64 network of IPv6) with the most of them loses its largest session; the log has the reason.
 MAX_OUTGOING_QUEUES: Final = 20_000
 MAX_UNFINISHED_BYTES: Final = 256 * 1024 * 1024
 
@@ -217,6 +218,7 @@ MAX_TOWER_SIZE: Final = 2000
 MAX_TOWERS: Final = 500
 
 # RPC: bytes of stub data of one request (MS-RPCE 3.3.3.5.4), and of all requests of all clients that are not whole yet.
+# Of more, the address (/64 network of IPv6) with the most of them loses its largest request, and is told by a fault.
 MAX_RPC_REQUEST: Final = 0x0040_0000
 MAX_RPC_UNFINISHED_REQUESTS: Final = 64 * 1024 * 1024
 

@@ -225,11 +225,18 @@ def test_what_a_handler_does_wrong_is_not_put_down_to_the_client() -> None:
 def test_requests_that_are_not_whole_are_bounded_over_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_connection, "MAX_RPC_UNFINISHED_REQUESTS", 100)
     server = toy_server(ToyHandler())
-    greedy, modest = Peer(server, 1), Peer(server, 2)
+    greedy, modest = Peer(server, 1), Peer(server, 2, address="192.0.2.77")
     for client in (greedy, modest):
         client.bind()
-    assert greedy.send(b"".join(echo_parts(greedy, bytes(200), 2)[:6])) == []
-    (answer,) = modest.send(echo_parts(modest, bytes(200), 2)[0])
+    parts = echo_parts(greedy, bytes(200), 2)
+    assert greedy.send(b"".join(parts[:6])) == []
+    # The address with the most of it makes room, whoever comes last.
+    assert modest.send(echo_parts(modest, bytes(200), 2)[0]) == []
+    (answer,) = greedy.take()
+    assert Fault.decode(answer).status == FaultStatus.NCA_SERVER_TOO_BUSY
+    assert greedy.send(parts[6]) == []
+    assert echoes(greedy)
+    (answer,) = modest.send(b"".join(echo_parts(modest, bytes(200), 2)[1:7]))
     assert Fault.decode(answer).status == FaultStatus.NCA_SERVER_TOO_BUSY
     assert echoes(modest)
     greedy.close()

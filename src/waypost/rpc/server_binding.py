@@ -4,9 +4,10 @@ A bind joins the connection to an association and offers presentation contexts; 
 carry a token that builds a security context, and so does rpc_auth_3, which has no answer.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.errors import AuthenticationFailed, DecodeError
@@ -22,6 +23,17 @@ from waypost.rpc.settings import MUST_RECV_FRAG_SIZE, RpcSettings
 from waypost.rpc.statistics import RpcStatistics
 
 
+class Holder(Protocol):
+    """A connection of a client."""
+
+    @property
+    def peer(self) -> str:
+        """Its address, or the /64 network of it."""
+
+    def give_up(self) -> None:
+        """Refuse the request that is coming in."""
+
+
 @dataclass(slots=True)
 class Unfinished:
     """Bytes of stub data of requests whose last fragment has not come, of all connections together.
@@ -31,6 +43,22 @@ class Unfinished:
 
     size: int = 0
     unsent: int = 0
+    _held: dict[Holder, int] = field(default_factory=dict)
+
+    def add(self, holder: Holder, size: int) -> None:
+        self.size += size
+        self._held[holder] = self._held.get(holder, 0) + size
+
+    def remove(self, holder: Holder) -> None:
+        self.size -= self._held.pop(holder, 0)
+
+    def largest(self) -> Holder:
+        """Of the address that holds the most, the connection that does."""
+        held: Counter[str] = Counter()
+        for holder, size in self._held.items():
+            held[holder.peer] += size
+        most = max(held, key=lambda peer: held[peer])
+        return max((holder for holder in self._held if holder.peer == most), key=self._held.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)

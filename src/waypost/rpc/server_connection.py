@@ -17,6 +17,7 @@ from waypost.limits import (
     MAX_RPC_REQUEST,
     MAX_RPC_UNFINISHED_REQUESTS,
 )
+from waypost.peers import peer_of
 from waypost.rpc.associations import Association
 from waypost.rpc.authentication import Caller
 from waypost.rpc.binds import BindNak, RejectReason
@@ -48,16 +49,16 @@ OLD_CALLS: Final = 150
 
 @dataclass(slots=True)
 class _Incoming:
-    """The request whose fragments are coming in. `size` counts the stub data of those that are there."""
+    """The request whose fragments are coming in."""
 
     call_id: int
+    context_id: int
     context: PresentationContext
     method: Method
     caller: Caller
     protection: Protection | None
     object_uuid: bytes
     is_cancelled: bool = False
-    size: int = 0
 
 
 @dataclass(slots=True)
@@ -90,6 +91,7 @@ class ServerConnection:
 
     def __init__(self, endpoint: Endpoint, number: int, address: str, write: Callable[[bytes], None]) -> None:
         self._endpoint: Final = endpoint
+        self.peer: Final = peer_of(address)
         self._write: Final = write
         self.flow: Final = Flow(endpoint.unfinished)
         self._reader: Final = FragmentReader()
@@ -215,15 +217,15 @@ class ServerConnection:
                 self._incoming = self._admit(part, header.call_id, protection)
             incoming = self._continue(header, protection)
             if whole is None:
-                self._hold(incoming, len(part.stub_data))
+                self._hold(len(part.stub_data))
                 return None
             ready = self._ready(incoming, whole, association)
         except StubTooLong:
             # MS-RPCE 3.3.3.5.4.
-            self._refuse(part, header.call_id, FaultStatus.ACCESS_DENIED)
+            self._refuse(part.context_id, header.call_id, FaultStatus.ACCESS_DENIED)
         except RpcFault as fault:
             # MS-RPCE 3.3.3.5.8: the answer does not wait for the last fragment.
-            self._refuse(part, header.call_id, fault.status)
+            self._refuse(part.context_id, header.call_id, fault.status)
         else:
             self._forget_incoming()
             return ready
@@ -249,7 +251,7 @@ class ServerConnection:
             raise RpcFault(FaultStatus.ACCESS_DENIED)
         if len(self._calls) >= MAX_RPC_OPEN_CALLS:
             raise RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY)
-        return _Incoming(call_id, context, method, caller, protection, first.object)
+        return _Incoming(call_id, first.context_id, context, method, caller, protection, first.object)
 
     def _continue(self, header: Header, protection: Protection | None) -> _Incoming:
         incoming = self._incoming
@@ -259,11 +261,21 @@ class ServerConnection:
         incoming.is_cancelled |= header.pfc_flags & PFC_PENDING_CANCEL != 0
         return incoming
 
-    def _hold(self, incoming: _Incoming, size: int) -> None:
-        incoming.size += size
-        self._endpoint.unfinished.size += size
-        if self._endpoint.unfinished.size > MAX_RPC_UNFINISHED_REQUESTS:
+    def _hold(self, size: int) -> None:
+        unfinished = self._endpoint.unfinished
+        unfinished.add(self, size)
+        if unfinished.size <= MAX_RPC_UNFINISHED_REQUESTS:
+            return
+        largest = unfinished.largest()
+        if largest is self:
             raise RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY)
+        largest.give_up()
+
+    def give_up(self) -> None:
+        """The request that is coming in takes the room of others."""
+        incoming = self._incoming
+        assert incoming is not None
+        self._refuse(incoming.context_id, incoming.call_id, FaultStatus.NCA_SERVER_TOO_BUSY)
 
     def _ready(self, incoming: _Incoming, request: Request, association: Association) -> _Ready:
         record = self._decode(incoming, request)
@@ -341,10 +353,10 @@ class ServerConnection:
         self._closed(outlet.call_id)
         self._send_fault(Fault(status, outlet.context_id), outlet.call_id)
 
-    def _refuse(self, request: Request, call_id: int, status: int) -> None:
+    def _refuse(self, context_id: int, call_id: int, status: int) -> None:
         """Answers a request that did not reach its method; what is left of it is passed over."""
         self._forget_incoming()
-        self._send_fault(Fault(status, request.context_id), call_id, WHOLE | PFC_DID_NOT_EXECUTE)
+        self._send_fault(Fault(status, context_id), call_id, WHOLE | PFC_DID_NOT_EXECUTE)
 
     def _send_fault(self, fault: Fault, call_id: int, flags: int = WHOLE) -> None:
         self._endpoint.statistics.faults[fault.status] += 1
@@ -352,7 +364,7 @@ class ServerConnection:
 
     def _forget_incoming(self) -> None:
         if self._incoming is not None:
-            self._endpoint.unfinished.size -= self._incoming.size
+            self._endpoint.unfinished.remove(self)
         self._incoming = None
         self._assembly = Assembly(Request, MAX_RPC_REQUEST)
 

@@ -6,6 +6,7 @@ session has to write is taken at the end of the operation. An acknowledgment is 
 durable, because sessions hear of that in `Node.when_durable`.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
@@ -28,6 +29,7 @@ from waypost.node.network.loops import Loops
 from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
+from waypost.peers import peer_of
 from waypost.routing.routing import Routing
 from waypost.store.port import Reader
 from waypost.transfer.handshake import Initiator, PingUse
@@ -177,10 +179,27 @@ class Network:
             self._unfinished -= session.inlet.unfinished_bytes
             received = session.data_received(data, now, most)
             self._unfinished += session.inlet.unfinished_bytes
-            if self._unfinished > MAX_UNFINISHED_BYTES and session.inlet.unfinished_bytes:
-                session.close("there are too many unfinished packets")
+            if self._unfinished > MAX_UNFINISHED_BYTES:
+                self._make_room(session, now)
             self._take(session, received, now)
         return Work(received.packets, len(session.inlet))
+
+    def _make_room(self, receiving: Session, now: Now) -> None:
+        """Close the session with the most unfinished bytes, of the address with the most: it has used up the room."""
+        held: Counter[str] = Counter()
+        for session in self._sessions.values():
+            held[peer_of(session.remote_qm_address)] += session.inlet.unfinished_bytes
+        most = max(held, key=lambda peer: held[peer])
+        largest = max(
+            (session for session in self._sessions.values() if peer_of(session.remote_qm_address) == most),
+            key=lambda session: session.inlet.unfinished_bytes,
+        )
+        reason = "there are too many unfinished packets, and most of them are of this address"
+        if largest is receiving:
+            # What has come on it is looked at before it goes.
+            largest.close(reason)
+        else:
+            self.close(largest, reason, now)
 
     def connection_lost(self, connection: int, now: Now) -> None:
         """MS-MQQB 3.1.7.3."""
