@@ -149,7 +149,11 @@ MAX_KEPT_BYTES: Final = 0x0100_0000
 MAX_KEPT_PIECE: Final = 0x4000
 
 # Connections to others that are being made at the same time: messages may name any number of hosts that do not answer.
+# What others have caused has a part each, for OrderAcks and FinalAcks and for the queues that they name, so that
+# our own never wait for such hosts. Nobody loses anything: a connection waits for its turn.
 MAX_CONNECTING: Final = 128
+MAX_CONNECTING_OWED: Final = 48
+MAX_CONNECTING_NAMED: Final = 48
 
 # Ping packets per second that are looked at, with a reserve of as many.
 MAX_PINGS_PER_SECOND: Final = 1000

@@ -17,7 +17,7 @@ from waypost.daemon.pump import Pump
 from waypost.daemon.sockets import stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_UNWRITTEN_BYTES
-from waypost.node.effects import Close, Connect, HoldReading, Write
+from waypost.node.effects import Close, Connect, DialReason, HoldReading, Write
 
 pytestmark = pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
 
@@ -244,6 +244,34 @@ def test_only_so_many_connections_are_made_at_a_time(loop: Any, monkeypatch: pyt
             await until(lambda: len(begun) == 2)
             here.tcp.close(Close(1))
             await until(lambda: begun == [1, 2, 3])
+            here.tcp.abort()
+
+    run(loop, work)
+
+
+def test_hosts_that_others_name_and_that_do_not_answer_keep_no_connection_of_ours_waiting(
+    loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("MAX_CONNECTING", 5), ("MAX_CONNECTING_OWED", 2), ("MAX_CONNECTING_NAMED", 2)):
+        monkeypatch.setattr(module, name, most)
+
+    async def work() -> None:
+        begun: list[int] = []
+
+        async def never(*place: Any, **_: Any) -> None:
+            begun.append(place[2])
+            await asyncio.sleep(60)
+
+        async with rig(timeout=30) as here:
+            monkeypatch.setattr(here.tcp, "_loop", Endless(asyncio.get_running_loop(), never))
+            for number in range(1, 11):
+                here.tcp.connect(Connect(number, "127.0.0.1", number, DialReason.NAMED))
+            for number in range(11, 21):
+                here.tcp.connect(Connect(number, "127.0.0.1", number, DialReason.OWED))
+            here.tcp.connect(Connect(21, "127.0.0.1", 21))
+            await until(lambda: begun == [1, 2, 11, 12, 21])
+            here.tcp.close(Close(1))
+            await until(lambda: begun == [1, 2, 11, 12, 21, 3])
             here.tcp.abort()
 
     run(loop, work)

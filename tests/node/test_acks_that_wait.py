@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
+from waypost.core.message_values import Acknowledgements
+from waypost.node.effects import Connect, DialReason
 from waypost.routing.routes import Route
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
@@ -180,6 +182,33 @@ def test_another_queue_manager_at_the_address_does_not_get_the_ack(net: Net, b: 
     peer.guid = real
     peer.connect(b)
     assert acked(peer) == [1]
+
+
+def test_a_connection_says_what_it_is_for(net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons: list[DialReason] = []
+    carry = net.carry
+
+    def note(host: Host | Peer, effect: object) -> None:
+        if isinstance(effect, Connect) and host is b:
+            reasons.append(effect.reason)
+        carry(host, effect)
+
+    monkeypatch.setattr(net, "carry", note)
+    b.create("q")
+    peer.connect(b)
+    admin = FormatName.parse("DIRECT=TCP:9.9.9.9\\x")
+    wanted: dict[str, Any] = {
+        "acknowledgements_requested": Acknowledgements.ACK_POS_ARRIVAL,
+        "administration_queue_format_name": admin,
+    }
+    peer.send(peer.message(b.name_of("q"), "m", **wanted))
+    assert reasons == [DialReason.NAMED]
+    send(peer, b, 1)
+    peer.hang_up()
+    b.receive("t")
+    assert reasons == [DialReason.NAMED, DialReason.OWED]
+    b.send("DIRECT=TCP:9.9.9.8\\x", "m")
+    assert reasons == [DialReason.NAMED, DialReason.OWED, DialReason.OWN]
 
 
 # What is owed is kept.

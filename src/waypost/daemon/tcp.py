@@ -9,6 +9,7 @@ of hosts.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
@@ -20,8 +21,8 @@ from waypost.daemon.logs import Log
 from waypost.daemon.pump import Pump
 from waypost.daemon.seats import Seats
 from waypost.daemon.sockets import keep_alive, reason
-from waypost.limits import MAX_CONNECTING, MAX_TURN_BYTES
-from waypost.node.effects import Close, Connect, HoldReading, Write
+from waypost.limits import MAX_CONNECTING, MAX_CONNECTING_NAMED, MAX_CONNECTING_OWED, MAX_TURN_BYTES
+from waypost.node.effects import Close, Connect, DialReason, HoldReading, Write
 from waypost.node.turns import Budget
 
 # What may wait in a connection before the queue manager writes no more into it, and when it may again.
@@ -76,6 +77,11 @@ class TcpConnections:
         self._by_number: dict[int, Connection] = {}
         self._attempts: dict[int, asyncio.Task[None]] = {}
         self._connecting: Final = asyncio.Semaphore(MAX_CONNECTING)
+        self._parts: Final[dict[DialReason, AbstractAsyncContextManager[None]]] = {
+            DialReason.OWN: nullcontext(),
+            DialReason.OWED: asyncio.Semaphore(MAX_CONNECTING_OWED),
+            DialReason.NAMED: asyncio.Semaphore(MAX_CONNECTING_NAMED),
+        }
         self._all: set[Connection] = set()
 
     def accepting(self, facts: ConnectionFacts) -> "Connection":
@@ -135,7 +141,8 @@ class TcpConnections:
         # One family cannot connect from an address of the other.
         local = (source, 0) if source and (":" in source) == (":" in effect.address) else None
         try:
-            async with self._connecting, asyncio.timeout(self._settings.connect_timeout_s):
+            part, timeout = self._parts[effect.reason], self._settings.connect_timeout_s
+            async with part, self._connecting, asyncio.timeout(timeout):
                 await self._loop.create_connection(
                     partial(Connection, self, facts, effect.connection, partial(facts.connected, effect.connection)),
                     effect.address,

@@ -1,6 +1,7 @@
 """What a node asks of the shell around it. The shell carries effects out in their order."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from waypost.core.external_transactions import Outgoing
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
@@ -39,13 +40,25 @@ class ToCoordinator:
     message: Outgoing
 
 
+class DialReason(Enum):
+    """Messages, OrderAcks and FinalAcks for a host that was here, or what messages of others have named."""
+
+    OWN = "own"
+    OWED = "owed"
+    NAMED = "named"
+
+
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a TCP connection, and say `Network.connected` or `Network.connect_failed`."""
+    """Open a TCP connection, and say `Network.connected` or `Network.connect_failed`.
+
+    `reason` is what it is for: only a part of the connections at a time is for what others have caused.
+    """
 
     connection: int
     address: str
     port: int
+    reason: DialReason = DialReason.OWN
 
 
 @dataclass(frozen=True, slots=True)

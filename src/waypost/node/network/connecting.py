@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.outgoing import Transport
-from waypost.node.effects import Connect, Resolve, SendDatagram
+from waypost.node.effects import Connect, DialReason, Resolve, SendDatagram
 from waypost.node.network.connection_history import hop_text, record, record_failure
 from waypost.node.network.hops import Hops, is_address
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
@@ -308,12 +308,14 @@ class Connecting:
         self._opening[session] = link
         self._network.dials.begun(link, session)
         self._waiting.add(link)
+        reason = DialReason.OWN
         if is_for_strangers(link):
+            reason = DialReason.OWED if link.is_for_acks else DialReason.NAMED
             self._network.statistics.dials_for_strangers += 1
         else:
             self._hops.dialled(hop)
         self._node.manager.outgoing.connection_attempt_begun(link.queue)
-        self._node.do(Connect(session.connection, hop.address, self._network.settings.port))
+        self._node.do(Connect(session.connection, hop.address, self._network.settings.port, reason))
 
     def _attach(self, link: Link, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.4.2, 1.3.5.1: from now on the session carries the messages of the queue."""
