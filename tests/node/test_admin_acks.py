@@ -304,3 +304,32 @@ def test_what_a_program_here_asks_for_is_no_concern_of_the_setting(net: Net) -> 
     net.advance(2)
     assert c.classes("admin") == [0x0002]
     assert b.network.statistics.dials_for_strangers == 0
+
+
+def test_an_administration_queue_over_http_gets_nothing_and_leaves_no_queue(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    ask(peer, "DIRECT=HTTP://192.0.2.7/msmq/private$/x")
+    assert (b.bodies("q"), list(b.node.manager.collection.outgoing)) == (["m"], [])
+    assert b.network.statistics.acks_refused == 1
+    assert "nothing is sent over HTTP" in b.network.admin_acks.last_refusal
+
+
+def test_administration_acks_take_no_places_of_what_is_owed_to_another(
+    net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.node.network.acks.MAX_WAITING_ACKS", 5)
+    honest = net.add_peer("honest")
+    honest.connect(b)
+    wanted: dict[str, Any] = {"positive_journaling_requested": True}
+    honest.send(honest.message(b.name_of("t"), "1", tx=(7, 1, 0), **wanted))
+    net.advance(2)
+    honest.acknowledge()
+    net.part(b, honest)
+    b.receive("t")
+    (owed,) = b.node.manager.collection.outgoing
+    peer.connect(b)
+    for name in (str(owed), rf"PRIVATE={guid_text(honest.guid)}\00000004"):
+        ask(peer, *[name] * 5)
+    assert len(b.outgoing(str(owed)).positions) == 1
+    assert list(b.node.manager.collection.outgoing) == [owed]
+    assert b.network.statistics.acks_refused == 10

@@ -8,6 +8,7 @@ its own. What is not sent is counted and told.
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.message import Message
+from waypost.core.outgoing import is_http
 from waypost.core.queues import OutgoingQueue
 from waypost.guid import guid_text
 from waypost.limits import FEW_QUEUES_FOR_ACKS, MAX_QUEUES_FOR_ACKS, MAX_QUEUES_FOR_ACKS_OF_PEER
@@ -71,6 +72,11 @@ class AdminAcks:
         queue.opened_for = ""
 
     def _refusal(self, name: FormatName, message: Message) -> str | None:
+        if is_http(name):
+            return "nothing is sent over HTTP"
+        if peer_of(name) is not None:
+            # They would take the places of what is owed to that queue manager.
+            return "this is a queue of the system's own"
         queue = self._node.manager.collection.outgoing.get(name)
         if queue is not None and not queue.opened_for:
             return None
