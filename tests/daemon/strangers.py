@@ -2,6 +2,7 @@
 
 import socket
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -91,6 +92,50 @@ class Stranger:
             return False
         self.received += map(decode_packet, self._splitter.feed(data))
         return bool(data)
+
+
+class Listener:
+    """A queue manager that daemons connect to: it answers with any GUID, and says nothing else. For a `with` block."""
+
+    def __init__(self, number: int, guid: bytes) -> None:
+        self.address = loopback(number)
+        self.received: list[Packet] = []
+        self._guid = guid
+
+    def __enter__(self) -> Self:
+        self._server = socket.create_server((self.address, TRANSFER_PORT))
+        self._server.settimeout(SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+        self._socket.close()
+
+    def read_until(self, kind: type[Packet]) -> None:
+        """Take the connection that comes first, and wait until a packet of this kind has come on it."""
+        if not self.received:
+            self._socket, _ = self._server.accept()
+            self._socket.settimeout(SECONDS)
+            self._splitter = Splitter()
+        while not any(isinstance(packet, kind) for packet in self.received):
+            data = self._socket.recv(65536)
+            assert data, "the session was closed"
+            self.take(data)
+
+    def take(self, data: bytes) -> None:
+        for packet in map(decode_packet, self._splitter.feed(data)):
+            self.received.append(packet)
+            match packet:
+                case EstablishConnection():
+                    self._socket.sendall(packet.accepted(self._guid).encode())
+                case ConnectionParameters():
+                    self._socket.sendall(packet.response(64).encode())
+
+    def take_what_is_there(self) -> None:
+        self._socket.setblocking(False)
+        with suppress(BlockingIOError):
+            while data := self._socket.recv(65536):
+                self.take(data)
 
 
 def changed(packet: bytes) -> UserMessage:

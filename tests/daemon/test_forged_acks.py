@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import waypost
 from tests.crash.daemons import SHORT_TIMERS, TRANSFER_PORT, Daemon, loopback, patience
+from tests.daemon.strangers import Listener
 from waypost.cli import app
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.wire.framing import Splitter
@@ -26,6 +27,7 @@ from waypost.wire.message_class import MessageClass
 from waypost.wire.packets import decode_packet
 from waypost.wire.transactional_acks import FinalAckBody, OrderAckBody, final_ack, local_order_queue, order_ack
 from waypost.wire.user_header import UserHeader
+from waypost.wire.user_message import UserMessage
 
 SECONDS: Final = 60
 STRANGE: Final = loopback(39)
@@ -220,3 +222,21 @@ def test_straight_from_a_destination_that_is_reached_by_way_of_a_relay(
             assert "straight" not in copies(alpha, "system$;journal")
             sender.admit_sequence_address(gamma.guid, gamma.address)
             until("the copy is not there", partial(_is_last_copy, alpha, "straight"))
+
+
+def test_a_host_that_answers_with_the_guid_of_another_gets_no_messages_of_that(
+    daemons: tuple[Daemon, Daemon],
+) -> None:
+    alpha, beta = daemons
+    alpha.stop()
+    alpha.settings.append(f"routing.routes={beta.guid}={beta.address}")
+    alpha.start()
+    beta.start()
+    with beta.connect() as manager, alpha.connect() as sender, Listener(34, parse_guid(beta.guid)) as thief:
+        orders = manager.create_queue("sorted")
+        sender.send(rf"DIRECT=TCP:{thief.address}\private$\answers", "answer")
+        thief.read_until(UserMessage)
+        sender.send(orders.info().private_format_name or "", "for beta")
+        assert orders.receive(timeout=SECONDS).text == "for beta"
+        thief.take_what_is_there()
+        assert len([packet for packet in thief.received if isinstance(packet, UserMessage)]) == 1

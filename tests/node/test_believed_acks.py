@@ -689,3 +689,22 @@ def test_an_order_ack_that_is_kept_goes_with_the_last_message_of_its_sequence(a:
     # Its FinalAck is the first that is believed.
     peer.send(of(sent, peer.guid), on=1)
     assert (a.bodies(P), a.bodies(";journal"), kept(a)) == ([], ["m"], 0)
+
+
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_host_that_answers_with_the_guid_of_another_gets_no_messages_of_that(
+    net: Net, *, is_transactional: bool
+) -> None:
+    """A program here sends to it, because it was asked to answer there. The other one is where our routes say."""
+    b = net.add("honest")
+    b.create("q", transactional=is_transactional)
+    a = net.add("sender", TRANSFER, [Route(b.guid, "honest")])
+    thief = net.add_peer("thief")
+    thief.guid = b.guid
+    a.send(rf"DIRECT=TCP:{thief.address}\private$\answers", "answer")
+    assert thief.bodies == ["answer"]
+    if is_transactional:
+        a.send_all(b.name_of("q"), "m")
+    else:
+        a.send(b.name_of("q"), "m")
+    assert (thief.bodies, b.bodies("q")) == (["answer"], ["m"])

@@ -27,20 +27,26 @@ class Dials:
     def __init__(self, node: "Node", network: "Network") -> None:
         self._node: Final = node
         self._network: Final = network
-        # The sessions that were opened for messages of programs of this computer, or along routes.
-        self._own: set[Session] = set()
+        # The sessions that were opened for messages of programs of this computer, or along routes, and whether the
+        # latter: then a route or the directory has told which queue manager answers.
+        self._own: dict[Session, bool] = {}
 
     def begun(self, link: Link, session: Session) -> None:
         """A session is being opened for the messages of this link."""
-        if self._is_routed(link) or self._is_own(link):
-            self._own.add(session)
+        is_routed = self._is_routed(link)
+        if is_routed or self._is_own(link):
+            self._own[session] = is_routed
 
     def ended(self, session: Session) -> None:
-        self._own.discard(session)
+        self._own.pop(session, None)
 
     def is_own(self, session: Session) -> bool:
         """Whether the GUID that answered is one that this queue manager looked for."""
         return session in self._own
+
+    def is_routed(self, session: Session) -> bool:
+        """Whether a route or the directory has told where the queue manager is."""
+        return self._own.get(session, False)
 
     def leads_to(self, link: Link, session: Session) -> bool:
         """Whether the session leads where the name of the queue does: to one of its hops, or it was opened for us."""

@@ -1,6 +1,6 @@
 """Which sessions and hops lead to the destination of a link: MS-MQQB 1.3.5.1 and 3.1.5.2.1."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +15,6 @@ from waypost.wire.format_names import Destination, DirectFormatName, FormatName
 
 if TYPE_CHECKING:
     from waypost.node.network.network import Network
-
-_EITHER: Final = (Role.INITIATOR, Role.ACCEPTOR)
-_OPENED_HERE: Final = (Role.INITIATOR,)
 
 # The other side acknowledges after half of AckWaitTimeout at the latest: one from which nothing has come for this part
 # of it may be gone.
@@ -58,7 +55,7 @@ class Hops:
         return [hop for hop in self.routing.next_hops(Destination("", guid)) if hop.host_name]
 
     def is_connected_with(self, guid: bytes) -> bool:
-        return self._session_with(guid, _EITHER) is not None
+        return any(session.remote_qm_guid == guid for session in self._network.open_sessions)
 
     def goes_back(self, link: Link) -> bool:
         """Whether no way is known for acknowledgments but the one on which the messages came."""
@@ -68,7 +65,7 @@ class Hops:
     def session_for(self, link: Link, destination: Destination) -> Session | None:
         """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
         if link.peer is None:
-            return self._session_with(destination.queue_manager, _OPENED_HERE)
+            return self._own_session(destination.queue_manager, "")
         sessions = self._takers(link)
         if self.hops(link, destination):
             sessions = [session for session in sessions if self.is_near(link, session)]
@@ -102,7 +99,7 @@ class Hops:
     def session_of(self, link: Link, hop: NextHop) -> Session | None:
         """A session that was opened to the queue manager or the host of a hop. Acknowledgments need its address."""
         if link.peer is None:
-            return self._session_with(hop.qm_guid, _OPENED_HERE) or self._session_to(hop)
+            return self._own_session(hop.qm_guid, hop.address) or self._session_to(hop)
         return _first(
             session
             for session in self._network.open_sessions
@@ -132,18 +129,23 @@ class Hops:
             return [Hop(link.peer, destination.host)]
         return self._routed(link.peer) or list(link.origins)
 
-    def _session_with(self, guid: bytes, roles: Container[Role]) -> Session | None:
-        """MS-MQQB 1.3.5.1: a session that is open with this queue manager."""
+    def _own_session(self, guid: bytes, address: str) -> Session | None:
+        """MS-MQQB 1.3.5.1: a session that was opened to this queue manager.
+
+        Where routes or the directory lead to it, that is one that was opened along them, or one with this address: at
+        any other address that a program here sends to, anybody can answer with its GUID.
+        """
         if guid == NULL_GUID:
             return None
-        sessions = [
+        is_routed = self.is_routed(guid)
+        return _first(
             session
             for session in self._network.open_sessions
-            if session.remote_qm_guid == guid and session.role in roles
-        ]
-        if roles is _OPENED_HERE:
-            sessions = [each for each in sessions if self._network.dials.is_own(each)]
-        return _first(sessions)
+            if session.role is Role.INITIATOR
+            and session.remote_qm_guid == guid
+            and self._network.dials.is_own(session)
+            and (not is_routed or self._network.dials.is_routed(session) or session.remote_qm_address == address)
+        )
 
     def _session_to(self, hop: NextHop) -> Session | None:
         """A session that was opened to this address: it is the host that a direct name means."""
