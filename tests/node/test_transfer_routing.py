@@ -1,11 +1,11 @@
 """Messages that go by way of another queue manager: MS-MQQB 3.1.1.5, 3.1.5.8.2, 3.1.5.8.5 and 3.1.5.8.8."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from tests.node.hosts import Host, Net, Peer, letter
+from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
 from waypost.core.management import DirectoryState, queue_snapshot
 from waypost.core.message_values import Acknowledgements
 from waypost.guid import guid_text
@@ -187,3 +187,27 @@ def test_management_tells_the_hop_that_a_queue_is_connected_to(way: Way) -> None
 def _without_hops(packet: bytes) -> bytes:
     flags = int.from_bytes(packet[FLAGS], "little") & ~RC
     return packet[: FLAGS.start] + flags.to_bytes(4, "little") + packet[FLAGS.stop :]
+
+
+@pytest.mark.parametrize("is_server", [False, True])
+def test_a_queue_that_is_there_for_others_is_no_way_for_a_stranger(*, is_server: bool) -> None:
+    """Neither the queue of a program here, unless this is a routing server, nor one for acknowledgments."""
+    net = Net()
+    b = net.add("b", replace(TRANSFER, is_routing_server=is_server))
+    b.create("t", transactional=True)
+    stranger, used, source = net.add_peer("stranger"), net.add_peer("used"), net.add_peer("source")
+    b.hold(rf"DIRECT=TCP:{used.address}\private$\x")
+    source.connect(b)
+    source.send(source.message(b.name_of("t"), "1", tx=(7, 1, 0), positive_journaling_requested=True))
+    net.advance(2)
+    source.acknowledge()
+    net.part(b, source)
+    b.receive("t")
+    (owed,) = [name for name in b.node.manager.collection.outgoing if "order_queue" in str(name)]
+    stranger.connect(b)
+    for name in (rf"DIRECT=TCP:{used.address}\private$\x", str(owed)):
+        packet = stranger.message(name, "m")
+        packet.user.queue_manager_address = source.guid
+        stranger.send(packet)
+    assert used.bodies == (["m"] if is_server else [])
+    assert len(b.outgoing(str(owed)).positions) == 1

@@ -7,6 +7,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
+from waypost.node.transactional_acks import peer_of
 from waypost.wire import base_header, user_header
 from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.message_class import MessageClass
@@ -47,9 +48,10 @@ class Forwarding:
         if hops > MAX_HOP_COUNT:
             return MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
         queue = manager.collection.outgoing.get(name)
+        # A queue that programs of this computer use, or that is for acknowledgments, is no way for others.
+        if (queue is None or isinstance(name, DirectFormatName)) and not self._forwards(name):
+            return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         if queue is None:
-            if not self._forwards(name):
-                return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
             queue = manager.outgoing.create(name, now)
         flags = (packet.user.flags & ~user_header.RC) | hops
         message = stored_message(b"".join((data[:_FLAGS_AT], _FLAGS.pack(flags), data[_FLAGS_AT + 4 :])))
@@ -59,6 +61,7 @@ class Forwarding:
 
     def _forwards(self, name: FormatName) -> bool:
         """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
-        if isinstance(name, DirectFormatName) and not self._network.settings.is_routing_server:
-            return False
+        if isinstance(name, DirectFormatName):
+            is_server = self._network.settings.is_routing_server
+            return is_server and peer_of(name) is None and self._network.hops.leads_to(name)
         return self._network.hops.leads_to(name)
