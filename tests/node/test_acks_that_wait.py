@@ -184,6 +184,30 @@ def test_another_queue_manager_at_the_address_does_not_get_the_ack(net: Net, b: 
     assert acked(peer) == [1]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("2001:db8::1", "2001:db8::2"), ("::ffff:192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "::ffff:192.0.2.7")],
+)
+def test_a_host_that_has_another_address_of_its_network_gets_its_acks_at_once(
+    net: Net, b: Host, before: str, after: str
+) -> None:
+    peer = Peer(net, "before", "192.0.2.1")
+    peer.address = before
+    net.hosts[before] = peer
+    peer.connect(b)
+    send(peer, b, 1)
+    net.part(b, peer)
+    b.receive("t")
+    net.join()
+    guid = peer.guid
+    del net.hosts[before]
+    peer = Peer(net, "after", "192.0.2.1")
+    peer.guid, peer.address = guid, after
+    net.hosts[after] = peer
+    peer.connect(b)
+    assert acked(peer) == [1]
+
+
 def test_a_connection_says_what_it_is_for(net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons: list[DialReason] = []
     carry = net.carry

@@ -8,6 +8,7 @@ from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_DIALLED
 from waypost.node.transactional_acks import may_relay
+from waypost.peers import peer_of
 from waypost.routing.routing import Hop, Routing
 from waypost.transfer.links import Link, NextHop
 from waypost.transfer.session import Role, Session
@@ -87,14 +88,13 @@ class Hops:
         return [session for session in self._network.open_sessions if session.remote_qm_guid in guids]
 
     def is_near(self, link: Link, session: Session) -> bool:
-        """Whether a session is with the address that the acknowledgments of a link are for.
+        """Whether a session is with the address that the acknowledgments of a link are for, or its /64 network.
 
         Anybody can say that it has the GUID of another.
         """
         name = link.queue.destination_format_name
-        if isinstance(name, DirectFormatName):
-            return session.remote_qm_address == name.host
-        return any(session.remote_qm_address == hop.host_name for hop in link.origins)
+        hosts = [name.host] if isinstance(name, DirectFormatName) else [hop.host_name for hop in link.origins]
+        return peer_of(session.remote_qm_address) in map(peer_of, hosts)
 
     def session_of(self, link: Link, hop: NextHop) -> Session | None:
         """A session that was opened to the queue manager or the host of a hop. Acknowledgments need its address."""
