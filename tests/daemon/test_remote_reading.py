@@ -3,7 +3,8 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -36,6 +37,9 @@ from waypost.remote.interfaces.remote_read import (
 from waypost.remote.remote_read.coordinator import local_token
 from waypost.wire.format_names import FormatName
 from waypost.wire.queue_format import QueueFormat
+from waypost.wire.remote_packet import RemotePacket
+from waypost.wire.remote_trailers import ExtendedAddressHeader, HostAddressType
+from waypost.wire.section_buffer import join_sections
 
 SECONDS: Final = 60
 SETTINGS: Final = ("remote.timeout_s=60", "remote.epm_port=0")
@@ -64,6 +68,15 @@ class Place:
                 explained = httpx.get(f"{self.beta_daemon.url}/api/explain", params={"queue": own.format_name})
                 if explained.json()["facts"]["waiting_reads"]:
                     return
+
+    def unacknowledged(self) -> int:
+        """How many messages of alpha are not known to be durable at their queues."""
+        waiting = 0
+        for queue in self.alpha.outgoing_queues():
+            # An idle one goes at any time.
+            with suppress(QueueNotFound):
+                waiting += queue.info().message_count
+        return waiting
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +297,29 @@ def test_the_daemon_says_who_it_is(tmp_path: Path) -> None:
 def test_a_configuration_that_cannot_be_is_a_sentence(settings: list[str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         load(None, {}, {}, settings)
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_a_remote_reader_sees_the_address_of_the_host_that_sent(place: Place, count: int) -> None:
+    """Alpha sends to beta, and a third host reads: also after beta was killed."""
+    queue, own = place.queues()
+    queue.send_many(["paid"] * count)
+    with patience(SECONDS, "the messages have not come") as turns:
+        for _ in turns:
+            if own.info().message_count == count and not place.unacknowledged():
+                break
+    address = ip_address(place.alpha_daemon.address).packed
+    with place.beta_daemon.down():
+        pass
+    with RemoteReader(place.beta_daemon.address) as reader:
+        handle = reader.open(queue.format_name)
+        for _ in range(count):
+            number, reply = reader.take(handle)
+            packet = RemotePacket.decode(join_sections(reply.sections))
+            # AddressLength, AddressType, AddressScope and Address.
+            assert packet.user_message[32:48] == bytes.fromhex("0400 0100 00000000") + address + bytes(4)
+            assert packet.extended_address == ExtendedAddressHeader(4, HostAddressType.IP, 0, address + bytes(12))
+            assert reader.end(handle, number) == HResult.MQ_OK
 
 
 def test_no_transaction_of_a_remote_reader_is_taken_part_in(place: Place) -> None:

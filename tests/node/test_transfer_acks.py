@@ -246,6 +246,20 @@ def test_a_message_that_requires_a_final_ack_gets_one_when_it_is_received(net: N
         assert [ack.body.tx_sequence_number for ack in peer.of(FinalAck)] == expected
 
 
+def test_what_is_purged_from_a_journal_leads_to_no_second_final_ack(net: Net, a: Host, peer: Peer) -> None:
+    a.create("j", transactional=True, journaling=True)
+    peer.connect(a)
+    peer.send(peer.message(r"DIRECT=OS:a\private$\j", "jp", tx=(6, 1, 0), **JP))
+    a.receive("j")
+    net.advance(1)
+    journal = a.queue("j").journal
+    assert journal is not None
+    assert len(a.messages(journal)) == 1
+    a.purge("j;journal")
+    net.advance(1)
+    assert (a.messages(journal), classes(peer)) == ([], [0x4000])
+
+
 @pytest.mark.spec("MQQB-2.2.5-07")
 @pytest.mark.parametrize(
     ("attributes", "changes", "message_class"),

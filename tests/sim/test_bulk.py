@@ -37,7 +37,7 @@ SEED = next(seed for seed in range(100) if draw(seed) is not None)
 
 def frame(*uids: int, end: int = 9, moves: int = 0) -> Rows:
     """Messages whose SequentialIDs are their uids."""
-    head = encode_head(0, 0, 1, 0, moves, 0, details=None)
+    head = encode_head(0, 0, 1, 0, moves, 0, details=b"")
     packets = [Draft(uid, recoverable=True).mark for uid in uids]
     return Rows(EPOCH, end, True, uids, head * len(uids), packets)
 

@@ -1,5 +1,6 @@
 """The keys and records of the store: order, exactness, versions, hostile bytes."""
 
+from dataclasses import replace
 from typing import Protocol, Self
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.store import strategies
 from waypost.errors import StoreDamaged, StoreTooNew
+from waypost.guid import NULL_GUID
 from waypost.store import keys
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitRecord, CommitsRecord, RunRecord, StageRecord
@@ -23,6 +25,7 @@ from waypost.store.records import (
     PositionRecord,
     SequenceRecord,
     TransactionRecord,
+    split_messages,
 )
 from waypost.store.sequence_records import AddressRecord, IncomingRecord, PlaceRecord
 
@@ -218,6 +221,37 @@ def test_a_message_keeps_its_packet_untouched_at_the_end() -> None:
     value = MessageRecord(packet, details=details).encode()
     assert value.endswith(packet)
     assert MessageRecord.decode(value).packet == packet
+
+
+ORIGINS = st.builds(MessageDetails, st.just(NULL_GUID), strategies.GUID, st.sampled_from([b"", bytes(4), bytes(16)]))
+SOME_ORIGINS = [MessageDetails(origin_queue_manager=bytes([at]) * 16, origin_address=bytes(4 * at)) for at in (1, 1, 4)]
+
+
+@given(
+    st.lists(strategies.MESSAGES, max_size=6)
+    | st.lists(st.builds(replace, strategies.MESSAGES, details=st.none() | st.sampled_from(SOME_ORIGINS) | ORIGINS))
+)
+def test_messages_are_split_as_each_is_decoded(records: list[MessageRecord]) -> None:
+    heads, packets = split_messages([record.encode() for record in records])
+    assert packets == [record.packet for record in records]
+    assert heads == b"".join(replace(record, packet=b"", details=None).encode() for record in records)
+
+
+@pytest.mark.parametrize("size", [19, 20, 50, 71, 72, 75])
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_message_whose_details_are_cut_is_damage_in_bulk_too(size: int, others: int) -> None:
+    whole = MessageRecord(b"packet", details=SOME_ORIGINS[0]).encode()
+    with pytest.raises(StoreDamaged):
+        split_messages([whole] * others + [whole[:size]])
+
+
+@pytest.mark.parametrize("changed", [{0: 2}, {0: 0}, {0: 0xFF}])
+def test_details_that_cannot_be_are_damage_in_bulk_too(changed: dict[int, int]) -> None:
+    whole = bytearray(MessageRecord(b"packet", details=SOME_ORIGINS[0]).encode())
+    for at, value in changed.items():
+        whole[19 + at] = value
+    with pytest.raises(StoreDamaged):
+        split_messages([bytes(whole)])
 
 
 @given(*[st.tuples(strategies.U64, strategies.U64)] * 2)

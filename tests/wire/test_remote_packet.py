@@ -167,7 +167,6 @@ def test_the_overlay_has_length_type_and_scope_of_the_address(
         SenderAddress.decode(data[:2] + b"\x02\0" + data[4:], 0)
 
 
-@pytest.mark.spec("MQRR-2.2.5.1-06")
 def test_the_overlay_has_an_ipv4_address_whole_and_the_first_half_of_an_ipv6_address() -> None:
     assert SenderAddress.of(IPV4).encode()[8:] == IPV4.address + bytes(4)
     assert SenderAddress.of(IPV6).encode()[8:] == IPV6.address[:8]

@@ -345,8 +345,7 @@ class PositionEvents:
         """readings MQDMPR 3.Y: if the quotas allow it."""
         size = size_in_bytes(message)
         if self.fits(journal, size) and self.fits_machine(size):
-            # What is purged from a journal was received already: nobody is told of it.
-            copy = replace(message, origin=None)
+            copy = replace(message)
             self.identify(copy)
             self.place(journal, copy, PositionState.AVAILABLE)
             self.available(journal, copy.lookup_identifier)

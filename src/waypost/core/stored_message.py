@@ -17,6 +17,7 @@ from waypost.guid import NULL_GUID
 from waypost.wire import base_header, message_properties, transaction_header, user_header
 from waypost.wire.codec import cut_short
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
+from waypost.wire.remote_packet import Origin
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
@@ -55,14 +56,14 @@ _set_packet: Final[Callable[[Message, bytes], None]] = Message.__dict__["packet"
 _packet_of: Final[Callable[[Message], bytes]] = Message.__dict__["packet"].__get__
 
 
-def quiet_message(packet: bytes) -> Message:
+def quiet_message(packet: bytes, origin: Origin | None = None) -> Message:
     """The same for a packet that is known to ask for no attention."""
-    message = stored_message(packet)
+    message = stored_message(packet, origin)
     message.__class__ = _QuietMessage
     return message
 
 
-def stored_message(packet: bytes) -> Message:
+def stored_message(packet: bytes, origin: Origin | None = None) -> Message:
     """A message with the packet that it had when it was stored, and with the local attributes of a new one.
 
     The first use of another attribute raises DecodeError if the packet cannot be decoded.
@@ -79,7 +80,7 @@ def stored_message(packet: bytes) -> Message:
     message.move_count = 0
     message.last_move_time = 0
     message.target_subqueue_name = ""
-    message.origin = None
+    message.origin = origin
     message.packet = packet
     message.__class__ = _StoredMessage
     return message

@@ -1,5 +1,6 @@
 """A message of the core as a record of the store, and back: its packet, and what waypost.core.message calls local."""
 
+from functools import lru_cache
 from typing import Final
 
 from waypost.core.message import Message
@@ -60,26 +61,34 @@ def message_of(value: bytes, lookup_id: int) -> Message:
     return message
 
 
-def _details_of(message: Message) -> MessageDetails | None:
+def _details_of(message: Message) -> bytes:
+    """What the message has of MessageDetails, encoded."""
+    origin = message.origin
     if (
-        message.origin is None
-        and message.unit_of_work == NULL_GUID
+        message.unit_of_work == NULL_GUID
         and not message.target_subqueue_name
         and not message.application_deadletter_queue
         and message.transaction_status_queue_format_name is None
     ):
-        return None
-    details = MessageDetails(
+        if origin is None:
+            return b""
+        return _origin_details(origin.queue_manager, origin.host.address, origin.host.scope)
+    host = HostAddress() if origin is None else origin.host
+    return MessageDetails(
         message.unit_of_work,
-        target_subqueue=message.target_subqueue_name,
-        application_deadletter_queue=message.application_deadletter_queue,
-        transaction_status_queue=str(message.transaction_status_queue_format_name or ""),
-    )
-    if message.origin is not None:
-        details.origin_queue_manager = message.origin.queue_manager
-        details.origin_address = message.origin.host.address
-        details.origin_scope = message.origin.host.scope
-    return details
+        None if origin is None else origin.queue_manager,
+        host.address,
+        host.scope,
+        message.target_subqueue_name,
+        message.application_deadletter_queue,
+        str(message.transaction_status_queue_format_name or ""),
+    ).encode()
+
+
+@lru_cache(maxsize=1024)
+def _origin_details(queue_manager: bytes, address: bytes, scope: int) -> bytes:
+    """Those of most messages that came from another host: the same for all of one."""
+    return MessageDetails(NULL_GUID, queue_manager, address, scope).encode()
 
 
 def _add_details(message: Message, details: MessageDetails) -> None:
@@ -92,8 +101,13 @@ def _add_details(message: Message, details: MessageDetails) -> None:
         except IllegalFormatName:
             raise StoreDamaged("a message of the store names a queue that cannot be") from None
     if details.origin_queue_manager is not None:
-        host = HostAddress(details.origin_address, details.origin_scope)
-        message.origin = Origin(details.origin_queue_manager, host)
+        message.origin = _origin(details.origin_queue_manager, details.origin_address, details.origin_scope)
+
+
+@lru_cache(maxsize=1024)
+def _origin(queue_manager: bytes, address: bytes, scope: int) -> Origin:
+    """All messages of one host have one: there are many, and they stay in memory while they are given out."""
+    return Origin(queue_manager, HostAddress(address, scope))
 
 
 def _level(number: int) -> AuthenticationLevel:

@@ -339,10 +339,11 @@ class Node:
             case MessagePositionDeleted(message=message) | MessageArrived(message=message):
                 if message.asks_for_attention:
                     self.delivery.handle(event, now)
-                if message.origin is not None and isinstance(event, MessagePositionDeleted):
-                    is_sent = self.transactional_acks.final_ack(message, event.reason, now)
-                    if self.network is not None:
-                        self.network.statistics.final_acks_sent += is_sent
+                    if isinstance(event, MessagePositionDeleted) and not event.queue.is_journal:
+                        # A copy in a journal was received already: nobody is told of its end.
+                        is_sent = self.transactional_acks.final_ack(message, event.reason, now)
+                        if self.network is not None:
+                            self.network.statistics.final_acks_sent += is_sent
             case ReadEnded() if self.remote is None or not self.remote.read_ended(event, now):
                 self._end_read(event)
             case PurgePendingChanged(queue, lookup_id):

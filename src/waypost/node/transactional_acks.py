@@ -11,6 +11,7 @@ before that, come again with the message, and may be discarded where there is no
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 from typing import Protocol as Interface
@@ -48,6 +49,7 @@ from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
 
+@lru_cache(maxsize=1024)
 def origin_of(queue_manager: bytes, address: str) -> Origin:
     """Where a message came from, as it is kept: the other end of the session that brought it."""
     host, _, zone = address.partition("%")

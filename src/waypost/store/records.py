@@ -36,6 +36,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from operator import itemgetter
 from struct import Struct
 from typing import Final
@@ -46,6 +47,10 @@ from waypost.store.codec import VERSION, bad, damaged, decode_text, encode_text,
 _MESSAGE: Final = Struct("<BBBIIII")
 _MESSAGE_SIZE: Final = _MESSAGE.size
 _DETAILS: Final = Struct("<?16s16sIIIII")
+_DETAILS_END: Final = _MESSAGE_SIZE + _DETAILS.size
+# How long the address and the texts are, at the end of the fixed part of the details.
+_LENGTHS: Final = Struct("<IIII")
+_LENGTHS_AT: Final = _DETAILS_END - _LENGTHS.size
 
 # MessageRecord.flags.
 ALLOW_PEEK_WHEN_LOCKED: Final = 0x01
@@ -53,9 +58,9 @@ ASKS_FOR_NOTHING: Final = 0x02
 _HAS_DETAILS: Final = 0x80
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MessageDetails:
-    """What few messages have: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
+    """What not all messages have: attributes of MS-MQDMPR 3.1.1.12 and MS-MQRR 2.2.5 that are in no packet.
 
     `origin_queue_manager` is where the packet came from, None for a message of this computer; then the address, of 0, 4
     or 16 bytes, and its scope mean nothing.
@@ -70,22 +75,17 @@ class MessageDetails:
     transaction_status_queue: str = ""
 
     @classmethod
-    def decode(cls, value: bytes, at: int) -> tuple["MessageDetails", int]:
-        """The details that start at `at`, and where they end."""
-        if at + _DETAILS.size > len(value):
-            raise bad(value, "message")
-        has_origin, unit_of_work, origin, scope, *lengths = _DETAILS.unpack_from(value, at)
-        if value[at] > 1 or (not has_origin and origin != NULL_GUID):
+    def decode(cls, data: bytes) -> "MessageDetails":
+        """The details that are these bytes."""
+        has_origin, unit_of_work, origin, scope, *lengths = _DETAILS.unpack_from(data)
+        if data[0] > 1 or (not has_origin and origin != NULL_GUID):
             raise damaged("message")
-        at += _DETAILS.size
-        parts = []
+        at, parts = _DETAILS.size, []
         for length in lengths:
-            if at + length > len(value):
-                raise damaged("message")
-            parts.append(value[at : at + length])
+            parts.append(data[at : at + length])
             at += length
         texts = [decode_text(part, "message") for part in parts[1:]]
-        return cls(unit_of_work, origin if has_origin else None, parts[0], scope, *texts), at
+        return cls(unit_of_work, origin if has_origin else None, parts[0], scope, *texts)
 
     def encode(self) -> bytes:
         texts = self.target_subqueue, self.application_deadletter_queue, self.transaction_status_queue
@@ -100,14 +100,14 @@ class MessageDetails:
         return b"".join((head, *parts))
 
 
-def encode_head(*fields: int, details: MessageDetails | None) -> bytes:
+def encode_head(*fields: int, details: bytes) -> bytes:
     """A MessageRecord with these fields, from `flags` to `last_move_time`, up to its packet.
 
-    Without making one: there are a hundred thousand a second.
+    Without making one: there are a hundred thousand a second. `details` are encoded; without them they are empty.
     """
-    if details is None:
+    if not details:
         return _MESSAGE.pack(VERSION, *fields)
-    return _MESSAGE.pack(VERSION, fields[0] | _HAS_DETAILS, *fields[1:]) + details.encode()
+    return _MESSAGE.pack(VERSION, fields[0] | _HAS_DETAILS, *fields[1:]) + details
 
 
 def decode_message(value: bytes) -> tuple[int, int, int, int, int, int, MessageDetails | None, bytes]:
@@ -120,33 +120,71 @@ def decode_message(value: bytes) -> tuple[int, int, int, int, int, int, MessageD
         raise bad(value, "message")
     if not flags & _HAS_DETAILS:
         return flags, level, arrived, aborts, moves, moved, None, value[_MESSAGE_SIZE:]
-    details, at = MessageDetails.decode(value, _MESSAGE_SIZE)
+    try:
+        at = _DETAILS_END + sum(_LENGTHS.unpack_from(value, _LENGTHS_AT))
+    except struct.error:
+        raise bad(value, "message") from None
+    if at > len(value):
+        raise damaged("message")
+    details = _details(value[_MESSAGE_SIZE:at])
     return flags & ~_HAS_DETAILS, level, arrived, aborts, moves, moved, details, value[at:]
 
 
+# All that came from one host has the same.
+_details: Final = lru_cache(maxsize=1024)(MessageDetails.decode)
 _head: Final = itemgetter(slice(_MESSAGE_SIZE))
 _rest: Final = itemgetter(slice(_MESSAGE_SIZE, None))
+_details_part: Final = itemgetter(slice(_MESSAGE_SIZE, _DETAILS_END))
 
 
 def split_messages(values: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     """The fields before the packets of MessageRecords, 19 bytes each as if none had details, and the packets.
 
-    The same errors. Whoever reads in bulk wants nothing of a single message, so nothing is done for each.
+    The same errors. Whoever reads in bulk wants nothing of a single message, so little is done for each.
     """
-    heads, packets = b"".join(map(_head, values)), list(map(_rest, values))
+    heads = b"".join(map(_head, values))
     versions, flags = heads[::_MESSAGE_SIZE], heads[1::_MESSAGE_SIZE]
     if len(heads) != len(values) * _MESSAGE_SIZE or versions != bytes([VERSION]) * len(values):
         # One of them is damaged or too new, and says so.
         for value in values:
             decode_message(value)
-    if flags and max(flags) >= _HAS_DETAILS:
-        clear = bytearray(heads)
-        for at, value in enumerate(values):
-            if flags[at] & _HAS_DETAILS:
-                clear[at * _MESSAGE_SIZE + 1] &= ~_HAS_DETAILS
-                packets[at] = decode_message(value)[-1]
-        heads = bytes(clear)
-    return heads, packets
+    if not flags or max(flags) < _HAS_DETAILS:
+        return heads, list(map(_rest, values))
+    clear = bytearray(heads)
+    clear[1::_MESSAGE_SIZE] = flags.translate(_WITHOUT_DETAILS)
+    return bytes(clear), _packets_behind_details(values, flags)
+
+
+_WITHOUT_DETAILS: Final = bytes(flags & ~_HAS_DETAILS for flags in range(256))
+
+
+def _packets_behind_details(values: Sequence[bytes], flags: bytes) -> list[bytes]:
+    """The packets of records of which some have details.
+
+    Those of one host have the same, so most parts of a queue have one or a few.
+    """
+    parts: list[bytes | None] = list(map(_details_part, values))
+    if min(flags) < _HAS_DETAILS:
+        parts = [part if flag & _HAS_DETAILS else None for part, flag in zip(parts, flags, strict=True)]
+    starts = {part: _packet_at(part) for part in set(parts)}
+    at = max(starts.values())
+    if 0 < min(starts.values()) == at <= min(map(len, values)):
+        return list(map(itemgetter(slice(at, None)), values))
+    return [
+        value[at:] if 0 < at <= len(value) else decode_message(value)[-1]
+        for value, at in zip(values, map(starts.__getitem__, parts), strict=True)
+    ]
+
+
+def _packet_at(part: bytes | None) -> int:
+    """Where the packet is behind details that start like this, or none; 0 if it takes a decoder to be sure."""
+    if part is None:
+        return _MESSAGE_SIZE
+    if len(part) < _DETAILS.size:
+        return 0
+    has_origin, *_, address, subqueue, dead_letter_queue, status_queue = _DETAILS.unpack(part)
+    is_simple = has_origin and part[0] == 1 and not (subqueue or dead_letter_queue or status_queue)
+    return _DETAILS_END + address if is_simple else 0
 
 
 @dataclass(slots=True)
@@ -179,7 +217,7 @@ class MessageRecord:
             self.abort_count,
             self.move_count,
             self.last_move_time,
-            details=self.details,
+            details=b"" if self.details is None else self.details.encode(),
         )
         return head + self.packet
 

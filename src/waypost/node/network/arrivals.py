@@ -32,7 +32,6 @@ from waypost.security.unverified import unverified
 from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
-from waypost.wire import user_header
 from waypost.wire.message_class import MessageClass
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.unknown_names import UnknownFormatName
@@ -115,7 +114,7 @@ class Arrivals:
             return None
         if packet.transaction is None and not self._known.has_place_for(session, now):
             return None
-        run = Run(key, queue, destination(packet), peer_of(session.remote_qm_address))
+        run = Run(key, queue, destination(packet), peer_of(session.remote_qm_address), session_origin(session))
         if packet.transaction is not None:
             return self._begin_transactional(run, session, packet, data, now=now)
         return run if self._joins(run, packet, data, now) else None
@@ -161,7 +160,8 @@ class Arrivals:
         """Put what is in a run into its queue."""
         if run is None:
             return
-        messages = [quiet_message(data) for data in run.packets]
+        origin = run.origin
+        messages = [quiet_message(data, origin) for data in run.packets]
         like = stored_message(run.packets[0])
         status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
         assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
@@ -209,9 +209,8 @@ class Arrivals:
             self._network.statistics.packets_malformed += 1
             session.close(f"the other side sent a malformed packet: {error}")
             return False
-        if packet.user.flags & user_header.AQ:
-            # It may make us connect to others: on whose account, is kept.
-            message.origin = session_origin(session)
+        # Remote readers are told, and so are its acknowledgments: they may make us connect to others on its account.
+        message.origin = session_origin(session)
         if is_ours and message.destination_queue_format_name is not None:
             self._network.loops.came_back(session, packet, message, now)
             self._remember(session, packet, message, now)
@@ -277,9 +276,7 @@ class Arrivals:
             # It is not acknowledged, so that its source sends it again.
             self._network.statistics.messages_rejected += 1
             return True
-        origin = self._order_acking.received(key, session, packet, now)
-        if wants_final_ack(message):
-            message.origin = origin
+        self._order_acking.received(key, session, packet, now)
         status = writing.enqueue_message(queue, message, None, now)
         return self._put_with(status, session, packet, message, now)
 

@@ -13,6 +13,7 @@ from waypost.wire import base_header, user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.expiry import has_expired
 from waypost.wire.queue_names import DirectQueueFormatName
+from waypost.wire.remote_packet import Origin
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -64,16 +65,18 @@ class Run:
     """The messages so far. They are all accepted; whoever ends the run puts them into the queue.
 
     `destination` is what the identifiers of its messages are told apart by from those of other queues, and `peer` the
-    address that brings them. `line` is the sequence that its messages are in, if they are transactional.
+    address that brings them; `origin` is what is kept of it with every message. `line` is the sequence that its
+    messages are in, if they are transactional.
     """
 
-    __slots__ = ("destination", "key", "line", "packets", "peer", "queue", "size")
+    __slots__ = ("destination", "key", "line", "origin", "packets", "peer", "queue", "size")
 
-    def __init__(self, key: Key, queue: Queue, destination: bytes, peer: str) -> None:
+    def __init__(self, key: Key, queue: Queue, destination: bytes, peer: str, origin: Origin) -> None:
         self.key: Final = key
         self.queue: Final = queue
         self.destination: Final = destination
         self.peer: Final = peer
+        self.origin: Final = origin
         self.line: IncomingSequence | None = None
         self.packets: list[bytes] = []
         self.size = 0
