@@ -115,6 +115,8 @@ def test_what_is_not_offered_yet_says_so(desk: Desk, option: str) -> None:
         (["send", "DIRECT=HTTP://host/msmq/q", "--body", "x"], "messages over HTTP are not offered yet"),
         (["send", "DIRECT=HTTPS://host/msmq/q", "--body", "x"], "messages over HTTP are not offered yet"),
         (["send", "DIRECT=OS:HOST\\q,DIRECT=HTTP://host/msmq/q"], "messages over HTTP are not offered yet"),
+        (["send", "DIRECT=IPX:12:34\\q", "--body", "x"], "DIRECT=IPX:12:34\\q cannot be opened: IPX is not offered"),
+        (["receive", "DIRECT=IPX:12:34\\q", "--timeout", "0"], "cannot be opened: IPX is not offered"),
         (["send", "orders", "--trace", "PUBLIC=00000000-0000-0000-0000-000000000001"], "tracing needs a directory"),
         (["queue", "create", "group", "--multicast", "234.1.1.1:8001"], "multicast is not offered yet"),
         (["queue", "set", "orders", "--multicast", "234.1.1.1:8001"], "multicast is not offered yet"),

@@ -13,6 +13,7 @@ from waypost.client.remote.blocking import RemoteBlocking
 from waypost.errors import (
     DecodeError,
     HostUnreachable,
+    IllegalFormatName,
     InsufficientResources,
     InvalidParameter,
     LabelTooLong,
@@ -205,6 +206,22 @@ def test_a_message_is_not_sent_over_http(manager: waypost.Manager, scheme: str) 
         with pytest.raises(UnsupportedFormatName, match="messages over HTTP are not offered yet"):
             manager.send(name, "x")
     assert manager.outgoing_queues() == []
+
+
+@pytest.mark.spec("MQMQ-2.1.2-08")
+def test_a_queue_that_is_reached_by_ipx_is_not_opened(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    name = r"DIRECT=IPX:00000012:00a0234f7500\private$\q"
+    refused = "DIRECT=IPX:00000012:00a0234f7500.*cannot be opened: IPX is not offered"
+    for destination in (name, f"{orders.format_name},{name}"):
+        with pytest.raises(UnsupportedFormatName, match=refused):
+            manager.send(destination, "x")
+    for read in (manager.queue(name).receive, manager.queue(name).peek):
+        with pytest.raises(UnsupportedFormatName, match=refused):
+            read(0)
+    for address in ("00000012", "12:34:56", "host:1"):
+        with pytest.raises(IllegalFormatName, match="is not a network number and a host number"):
+            manager.send(f"DIRECT=IPX:{address}\\q", "x")
+    assert (manager.outgoing_queues(), orders.info().message_count) == ([], 0)
 
 
 @pytest.mark.parametrize("seconds", [10**400, 1e308, float("inf"), float("nan"), 4294967294.5, -1])

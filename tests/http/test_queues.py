@@ -59,6 +59,16 @@ async def test_every_name_of_a_queue_can_stand_in_a_path(api: Api) -> None:
 
 
 @served()
+async def test_a_queue_that_is_reached_by_ipx_is_refused_in_words(api: Api) -> None:
+    path = "/api/queues/DIRECT=IPX:12:34%5Cprivate$%5Cfar"
+    sends, reads = await api.post(f"{path}/messages", {"messages": [{}]}), await api.post(f"{path}/receive", {})
+    for refused in (sends, reads):
+        assert refused.status_code == 400
+        assert refused.json()["error"] == "UnsupportedFormatName"
+        assert refused.json()["message"] == "DIRECT=IPX:12:34\\PRIVATE$\\far cannot be opened: IPX is not offered"
+
+
+@served()
 async def test_what_does_not_work_yet_is_refused_in_words(api: Api) -> None:
     await api.post("/api/queues", {"name": "orders"})
     created = await api.post("/api/queues", {"name": "group", "multicast": "234.1.1.1:8001"})

@@ -1,6 +1,7 @@
 """Packets that say something odd, and stop nothing: names that are not understood, numbers that no sequence has."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,27 @@ def test_a_message_for_a_queue_whose_name_is_not_understood_is_refused_and_close
     assert a.bodies("q") == ["next"]
     assert a.classes("admin") == [MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q]
     assert [ack.message_class for ack in peer.of(FinalAck)] == ([] if tx is None else [0x8000])
+
+
+@pytest.mark.parametrize("is_relay", [False, True])
+def test_ipx_names_of_others_are_carried_and_lead_nowhere(net: Net, *, is_relay: bool) -> None:
+    """Not as a destination, and not as one of acknowledgments."""
+    a = with_queues(net.add("a", TransferSettings(send_insecure_nacks=True, is_routing_server=is_relay)))
+    peer = net.add_peer()
+    peer.connect(a)
+    ipx = FormatName.parse(r"DIRECT=IPX:00000012:00a0234f7500\private$\q")
+    asks = Acknowledgements.ACK_NEG_ARRIVAL | Acknowledgements.ACK_POS_ARRIVAL
+    names: dict[str, Any] = {"administration_queue_format_name": ipx, "response_queue_format_name": ipx}
+    here = peer.message(Q, "carried", acknowledgements_requested=asks, **names)
+    lost = peer.message(str(ipx), "lost", administration_queue_format_name=ADMIN, acknowledgements_requested=asks)
+    far = peer.message(str(ipx), "far", administration_queue_format_name=ADMIN, acknowledgements_requested=asks)
+    far.user.queue_manager_address = b"\x77" * 16
+    peer.send(here, lost, far, peer.message(Q, "next"))
+    assert a.bodies("q") == ["carried", "next"]
+    carried = a.receive("q")
+    assert (carried.administration_queue_format_name, carried.response_queue_format_name) == (ipx, ipx)
+    assert a.classes("admin") == [MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q] * 2
+    assert list(a.node.manager.collection.outgoing) == []
 
 
 def test_a_relay_passes_a_response_queue_that_it_does_not_understand_on_as_it_came(net: Net) -> None:

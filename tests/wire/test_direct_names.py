@@ -2,7 +2,7 @@
 
 import pytest
 
-from waypost.errors import IllegalFormatName
+from waypost.errors import IllegalFormatName, UnsupportedFormatName
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol, Suffix
 from waypost.wire.path_names import QueueKind
 
@@ -90,6 +90,7 @@ def test_a_protocol_outside_the_list_makes_the_name_illegal() -> None:
         ("os", Protocol.OS, "host\\"),
         ("Http", Protocol.HTTP, "//host/msmq/"),
         ("https", Protocol.HTTPS, "//host/msmq/"),
+        ("ipx", Protocol.IPX, "00000012:00a0234f7500\\"),
     ]:
         name = parse(f"{word}:{address}q")
         assert name.protocol is protocol
@@ -195,12 +196,31 @@ def test_http_names_take_slashes_and_backslashes_and_print_slashes() -> None:
     assert parse(r"OS:host\private$/q").kind is QueueKind.PUBLIC
 
 
-@pytest.mark.spec("MQMQ-2.1.2-08")
-def test_an_ipx_name_is_refused_with_its_reason() -> None:
-    for text in (r"IPX:00000012:00a0234f7500\q", r"ipx:00000012:00a0234f7500\private$\q"):
-        error = refused(text)
-        assert (error.section, error.field) == ("MS-MQMQ 2.1.2", "Protocol")
-        assert "IPX is not supported" in error.reason
+def test_an_ipx_address_is_a_network_number_and_a_host_number() -> None:
+    for address in ("00000012:00a0234f7500", "1:2", "FFFFFFFF:ffffffffffff"):
+        name = parse(f"IPX:{address}\\private$\\q;s")
+        assert (name.protocol, name.address, name.host, name.port) == (Protocol.IPX, address, address, None)
+        assert (name.kind, name.queue, name.subqueue) == (QueueKind.PRIVATE, "q", "s")
+        assert name.direct_text == f"IPX:{address}\\PRIVATE$\\q;s"
+        with pytest.raises(UnsupportedFormatName, match="IPX is not offered"):
+            name.destination()
+    for address in (
+        "host",
+        "00000012",
+        ":00a0234f7500",
+        "00000012:",
+        "000000012:00a0234f7500",
+        "00000012:000a0234f7500",
+        "12:34:56",
+        "0x12:34",
+        "12: 34",
+        "12:3g",
+        "\u0661:1",
+        "",
+    ):
+        assert refused(f"IPX:{address}\\q").field == "ProtocolAddressSpecification"
+    assert refused("IPX:00000012:00a0234f7500").field == "ProtocolAddressSpecification"
+    assert refused("IPX:00000012:00a0234f7500/q").field == "ProtocolAddressSpecification"
 
 
 @pytest.mark.spec("MQMQ-2.1.2-09")

@@ -24,6 +24,7 @@ from waypost.errors import (
     UnsupportedFormatName,
 )
 from waypost.hresult import HResult
+from waypost.wire.direct_names import Protocol
 from waypost.wire.format_names import (
     DirectFormatName,
     FormatName,
@@ -124,6 +125,8 @@ class Opening:
         )  # fmt: skip
 
     def _open_single(self, name: FormatName, access: AccessType, share: ShareMode, now: Now) -> OpenQueueDescriptor:
+        if isinstance(name, DirectFormatName) and name.protocol is Protocol.IPX:
+            raise UnsupportedFormatName(f"{name} cannot be opened: IPX is not offered")
         if access is not AccessType.SEND and _is_only_for_sending(name):
             raise UnsupportedFormatName(f"{name} can only be sent to")
         if access is AccessType.SEND and name.is_read_only:

@@ -40,7 +40,6 @@ from waypost.http.leases import Leases
 from waypost.http.settings import HttpSettings
 from waypost.limits import MAX_HTTP_ANSWER, MAX_HTTP_HANDLES
 from waypost.node.node import Node
-from waypost.wire.direct_names import DEFAULT_PORTS
 from waypost.wire.format_names import (
     Destination,
     DirectFormatName,
@@ -49,6 +48,7 @@ from waypost.wire.format_names import (
     PrivateFormatName,
     PublicFormatName,
 )
+from waypost.wire.queue_format import REMOTE_READ_PROTOCOLS
 
 # What means the same to a client whoever says it. The rest would be taken for something of this computer.
 _ANSWERS: Final = (
@@ -177,7 +177,7 @@ class RemoteQueues:
     def _host(self, name: FormatName) -> str | None:
         identity = self._identity
         match name:
-            case DirectFormatName(protocol) if protocol not in DEFAULT_PORTS:
+            case DirectFormatName(protocol) if protocol in REMOTE_READ_PROTOCOLS:
                 return None if identity.is_local(name.host) else name.host
             case PrivateFormatName(guid) | MachineFormatName(guid):
                 return None if guid == identity.identifier else self._routed(name, guid)

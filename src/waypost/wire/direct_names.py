@@ -18,7 +18,7 @@ ADDRESS: Final = "ProtocolAddressSpecification"
 
 
 class Protocol(Enum):
-    """How the computer is reached. The grammar knows IPX; Waypost does not speak it and refuses such a name."""
+    """How the computer is reached. Waypost does not speak IPX: a name with it is legal, and its queue is not opened."""
 
     TCP = "TCP"
     OS = "OS"
@@ -33,6 +33,8 @@ DEFAULT_PORTS: Final = {Protocol.HTTP: 80, Protocol.HTTPS: 443}
 _HTTP_ADDRESS: Final = re.compile(
     r"//(?P<host>\[[0-9A-F:.]*\]|[^\\/:,@?#\[\]]*)(?::(?P<port>[0-9]{0,5}))?/MSMQ", re.ASCII | re.IGNORECASE
 )
+# MS-MQMQ 2.2.4.2: 4 bytes of a network number and 6 of a host number.
+_IPX_ADDRESS: Final = re.compile(r"[0-9A-F]{1,8}:[0-9A-F]{1,12}", re.ASCII | re.IGNORECASE)
 
 
 def separators_of(protocol: Protocol) -> tuple[str, ...]:
@@ -46,10 +48,8 @@ def cut_protocol(text: str, at: int) -> tuple[Protocol, int]:
     protocol = next((known for known in Protocol if known.value.lower() == word.lower()), None)
     if protocol is None or not colon:
         raise IllegalFormatName(
-            SECTION, "Protocol", at, f"{word[:60]!r} is none of TCP, OS, HTTP and HTTPS with a colon"
+            SECTION, "Protocol", at, f"{word[:60]!r} is none of TCP, OS, HTTP, HTTPS and IPX with a colon"
         )
-    if protocol is Protocol.IPX:
-        raise IllegalFormatName(SECTION, "Protocol", at, "IPX is not supported; use TCP or OS")
     return protocol, len(word) + 1
 
 
@@ -60,6 +60,9 @@ def cut_address(protocol: Protocol, text: str, at: int) -> str:
     address, backslash, _ = text.partition("\\")
     if not backslash:
         raise IllegalFormatName(SECTION, ADDRESS, at, "no backslash and queue name follow it")
+    if protocol is Protocol.IPX:
+        _check_ipx_address(address, at)
+        return address
     check_computer_name(address, at)
     if "," in address:
         raise IllegalFormatName(SECTION, ADDRESS, at + address.index(","), "',' is not allowed in it")
@@ -88,6 +91,14 @@ def _cut_http_address(text: str, at: int) -> str:
     if match["port"] and not 0 < int(match["port"]) <= 0xFFFF:
         raise IllegalFormatName(SECTION, "Port", at + match.start("port"), f"{match['port']} is outside 1 to 65535")
     return match[0]
+
+
+def _check_ipx_address(address: str, at: int) -> None:
+    if _IPX_ADDRESS.fullmatch(address) is None:
+        reason = (
+            f"{address[:60]!r} is not a network number and a host number of hexadecimal digits with a colon between"
+        )
+        raise IllegalFormatName(SECTION, ADDRESS, at, reason)
 
 
 def _check_ip_address(reader: Callable[[str], object], address: str, at: int) -> None:

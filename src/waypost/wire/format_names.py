@@ -168,6 +168,8 @@ class DirectFormatName(FormatName):
         return http_host_and_port(self.protocol, self.address)[1] if self.protocol in DEFAULT_PORTS else None
 
     def destination(self) -> Destination:
+        if self.protocol is Protocol.IPX:
+            raise UnsupportedFormatName(f"{self} names a host that cannot be reached: IPX is not offered")
         return Destination(self.address, NULL_GUID)
 
 
