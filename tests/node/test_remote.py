@@ -5,21 +5,23 @@ from dataclasses import replace
 import pytest
 
 from tests.node.remote_rig import SERVING, RemoteRig
-from tests.node.rig import letter
+from tests.node.rig import TX, direct, letter
 from waypost.core.queues import AccessType
 from waypost.hresult import HResult
 from waypost.node.effects import Write
 from waypost.node.remote import BIND_SECONDS
 from waypost.remote.interfaces import remote_read as table
-from waypost.remote.interfaces.remote_read import ReceiveAction
+from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
+from waypost.remote.remote_read.coordinator import local_token
 from waypost.rpc import flow
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Empty
 from waypost.wire.access_masks import QueueAccess
+from waypost.wire.queue_format import QueueFormat
 from waypost.wire.security_descriptor import ACCESS_ALLOWED_ACE_TYPE, AccessAce, Acl, SecurityDescriptor
 from waypost.wire.sid import AUTHENTICATED_USERS, EVERYONE, Sid
 
-PEEK = ReceiveAction.MQ_ACTION_PEEK_CURRENT
+PEEK, RECEIVE = ReceiveAction.MQ_ACTION_PEEK_CURRENT, ReceiveAction.MQ_ACTION_RECEIVE
 
 
 def granting(sid: Sid, mask: int) -> bytes:
@@ -194,3 +196,36 @@ def test_answers_that_wait_for_the_disk_are_not_made_without_end(monkeypatch: py
         rig.settle()
     reader.run()
     assert all(reader.results[call].hresult == HResult.MQ_OK for call in calls)
+
+
+@pytest.mark.spec("MQRR-2.2.5.3-03")
+def test_another_reader_sees_that_a_message_of_a_transaction_is_rejected() -> None:
+    """On a queue manager whose remote readers have a coordinator."""
+    rig = RemoteRig()
+    rig.create("ledger", transactional=True)
+    rig.begin()
+    rig.send(letter("paid", allow_peek_when_locked=True), "ledger", tx=TX)
+    rig.commit()
+    rig.settle()
+    (lookup_id,) = rig.queue("ledger").positions
+    reader, other = rig.reader(), rig.reader()
+    handle, elsewhere = reader.open("ledger"), other.open("ledger", 0x20)
+    uow = b"\x55" * 16
+    name = QueueFormat.from_format_name(direct("ledger"))
+    assert reader.ask(12, table.QMEnlistRemoteTransactionRequest(uow, local_token(uow), name)).hresult == HResult.MQ_OK
+    take = table.StartTransactionalReceiveRequest(handle, 0, 0, RECEIVE, 0, 1, 0xFFFF, 0xFFFF, uow)
+    assert reader.ask(13, take).hresult == HResult.MQ_OK
+    assert (
+        reader.ask(15, table.EndTransactionalReceiveRequest(handle, RemoteReadAck.RR_ACK, 1)).hresult == HResult.MQ_OK
+    )
+
+    def bits() -> int:
+        """TM, AcknowledgementClass and Reserved as they stand in the packet: behind ExtensionHeader and HeaderSize."""
+        packet = other.peek(elsewhere, lookup_id)
+        at = len(packet.user_message) + 12 + 4
+        return int.from_bytes(packet.encode()[at : at + 4], "little")
+
+    assert bits() == 0
+    rejected = table.SetUserAcknowledgementClassRequest(handle, lookup_id, 0xC004)
+    assert reader.ask(14, rejected).hresult == HResult.MQ_OK
+    assert bits() == 0xC004 << 1

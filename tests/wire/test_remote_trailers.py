@@ -46,7 +46,6 @@ def test_an_empty_name_means_no_subqueue_and_tm_is_written_as_0() -> None:
     assert header.encode() == outside
 
 
-@pytest.mark.spec("MQRR-2.2.5.3-03")
 @pytest.mark.parametrize("message_class", [0x0000, 0x0002, 0x4000, 0xC004, 0xFFFF])
 def test_the_acknowledgement_class_is_the_16_bits_above_tm(message_class: int) -> None:
     data = SubqueueHeader(acknowledgement_class=message_class).encode()
