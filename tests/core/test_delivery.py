@@ -189,7 +189,6 @@ def test_a_queue_with_authentication_accepts_only_what_was_authenticated(office:
     assert (refusal(office.orders, claim), refusal(office.orders, verified)) == (BAD_SIGNATURE, None)
 
 
-@pytest.mark.spec("MQDMPR-3.1.1.2-09")
 @pytest.mark.parametrize("source", [ME, THEM])
 def test_the_privacy_level_of_a_queue_says_which_messages_it_accepts(office: Office, source: bytes) -> None:
     clear = office.letter(source)

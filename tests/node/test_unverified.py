@@ -172,6 +172,31 @@ def test_a_queue_that_demands_protection_never_gets_what_is_not_verified(
     assert (a.bodies("strict"), a.classes("admin")) == ([], [reason])
 
 
+@pytest.mark.parametrize(
+    ("level", "delivers", "taken"),
+    [
+        (QueuePrivacy.MQ_PRIV_LEVEL_NONE, False, ["clear"]),
+        (QueuePrivacy.MQ_PRIV_LEVEL_NONE, True, ["clear"]),
+        (QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL, False, ["clear"]),
+        (QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL, True, ["clear", "secret"]),
+        # Nothing is decrypted, so nothing that comes is what it demands.
+        (QueuePrivacy.MQ_PRIV_LEVEL_BODY, False, []),
+        (QueuePrivacy.MQ_PRIV_LEVEL_BODY, True, []),
+    ],
+)
+def test_the_privacy_level_of_a_queue_says_what_it_takes_from_others(
+    net: Net, level: QueuePrivacy, taken: list[str], *, delivers: bool
+) -> None:
+    a = add(net, nacks=True, delivers_unverified=delivers)
+    a.create("guarded", privacy_level=level)
+    peer = connected(net, a)
+    clear, secret = [peer.message(r"DIRECT=OS:a\private$\guarded", body, **ADMIN) for body in ("clear", "secret")]
+    encryption(secret)
+    peer.send(clear, secret)
+    assert a.bodies("guarded") == taken
+    assert a.classes("admin").count(ENCRYPTED) == 2 - len(taken)
+
+
 def test_a_key_without_encryption_is_not_what_a_queue_for_encrypted_messages_demands(net: Net) -> None:
     a = add(net, nacks=True, delivers_unverified=True)
     a.create("strict", privacy_level=QueuePrivacy.MQ_PRIV_LEVEL_BODY)
