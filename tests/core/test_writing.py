@@ -1,5 +1,7 @@
 """MS-MQDMPR 3.1.7.1.7, 3.1.7.1.9, 3.1.7.1.16 and 3.1.7.2: what comes into a queue, expires, moves and is purged."""
 
+from math import inf
+
 import pytest
 
 from tests.core.engine import OK, TX, Rig
@@ -7,7 +9,7 @@ from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.ports import MessagePositionAvailable, MessagePositionDeleted
 from waypost.core.positions import END, SEQUENCE_BITS, START, PositionState
-from waypost.core.queues import Queue, ReadRequest
+from waypost.core.queues import UNLIMITED, Queue, ReadRequest
 from waypost.core.reading import MessageSeekAction
 from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import OperationType
@@ -71,6 +73,22 @@ def test_the_quota_of_the_computer_comes_before_that_of_the_queue(rig: Rig) -> N
     assert rig.enqueue(sized(rig, 512)) == 0
     assert rig.enqueue(sized(rig, 516), rig.create("other")) == 2
     assert rig.enqueue(sized(rig, 512), rig.create("third")) == 0
+
+
+@pytest.mark.parametrize(("own", "whole"), [(2, UNLIMITED), (UNLIMITED, 3), (2, 3), (3, 2)])
+def test_the_sure_room_is_what_both_quotas_leave(rig: Rig, own: int, whole: int) -> None:
+    writing, positions = rig.manager.writing, rig.manager.positions
+    rig.manager.set_quota(UNLIMITED)
+    assert writing.sure_room(rig.orders) == inf
+    rig.manager.set_quota(whole)
+    rig.orders.attributes.quota = own
+    assert rig.enqueue(sized(rig, 512)) == 0
+    room = int(writing.sure_room(rig.orders))
+    assert 0 < room <= min(own, whole) * 1024 - 512
+    assert positions.fits(rig.orders, room)
+    assert writing.has_room(room)
+    writing.begin_flow_control()
+    assert writing.sure_room(rig.orders) == 0
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.9-03", "MQDMPR-3.1.1.2-07")

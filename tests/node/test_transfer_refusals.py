@@ -301,6 +301,19 @@ def test_a_message_that_its_queue_has_no_room_for_is_dropped(net: Net, a: Host, 
     assert (a.bodies("small"), a.bodies(";deadletter")) == ([], ["kept"])
 
 
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_of_messages_that_come_together_a_queue_takes_those_it_has_room_for(
+    a: Host, peer: Peer, *, is_transactional: bool
+) -> None:
+    a.create("small", quota=4, transactional=is_transactional)
+    for _ in range(2):
+        places = [(1, number, number - 1) if is_transactional else None for number in range(1, 21)]
+        name = r"DIRECT=OS:a\private$\small"
+        peer.send(*(peer.message(name, str(at), tx=tx, body=bytes(600)) for at, tx in enumerate(places)))
+        size = len(a.messages("small")[0].packet)
+        assert a.bodies("small") == [str(at) for at in range(4096 // size)]
+
+
 @pytest.mark.spec("MQQB-3.1.5.8.8-03", "MQQB-3.1.5.8.8-04")
 def test_a_message_of_a_transaction_that_its_queue_has_no_room_for_gets_a_final_ack(
     net: Net, a: Host, peer: Peer

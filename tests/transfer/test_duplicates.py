@@ -37,6 +37,16 @@ def test_a_message_is_known_by_its_source_and_its_ordinal() -> None:
     )
 
 
+def test_a_message_is_added_once_whoever_brings_it() -> None:
+    table = history()
+    assert table.add_new(identifier(1), PEER, 10.0, recoverable=True)
+    assert table.add_new(identifier(2), PEER, 10.0, recoverable=False)
+    assert not table.add_new(identifier(1), PEER, 11.0, recoverable=True)
+    assert not table.add_new(identifier(2), "10.0.0.2", 11.0, recoverable=True)
+    (block,) = table.take_blocks(11.0)
+    assert (block.identifiers, block.peer) == (identifier(1), PEER), "only what is recoverable goes to disk, once"
+
+
 @pytest.mark.spec("MQQB-3.1.1.3-05", "MQQB-3.1.6.7-01")
 def test_the_clean_up_removes_what_is_older_than_the_period() -> None:
     table = history()

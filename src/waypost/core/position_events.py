@@ -6,6 +6,7 @@ that becomes Available is offered to the readers that wait in the same moment, b
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from waypost.core.expiries import Expiries
@@ -68,15 +69,22 @@ class PositionEvents:
 
     def fits_machine(self, size: int) -> bool:
         """Whether the quota of the machine has room, and so has the share of the peer that the message is from."""
-        if self.quota == UNLIMITED:
-            return True
-        # Most of the time there is much room, whatever of it is memory and whoever has sent it.
-        most = self.total_bytes + size + self.count * _MOST_OVERHEAD_BYTES
-        if most <= self.quota * KILOBYTE * self.sources.share:
+        if size <= self._sure_room_of_machine():
             return True
         return _has_room(self.quota, self.total_bytes + self.overhead, size) and self.sources.has_room(
             self.quota * KILOBYTE, size
         )
+
+    def sure_room(self, queue: Queue) -> float:
+        """`fits` and `fits_machine` hold for so many bytes, and perhaps for more."""
+        own = inf if queue.attributes.quota == UNLIMITED else queue.attributes.quota * KILOBYTE - queue.total_bytes
+        return min(own, self._sure_room_of_machine())
+
+    def _sure_room_of_machine(self) -> float:
+        """Most of the time there is much room, whatever of it is memory and whoever has sent it."""
+        if self.quota == UNLIMITED:
+            return inf
+        return self.quota * KILOBYTE * self.sources.share - self.total_bytes - self.count * _MOST_OVERHEAD_BYTES
 
     @property
     def overhead(self) -> int:

@@ -67,6 +67,10 @@ class Writing:
         """Whether the queue manager takes a message of this size: its quota allows it, and nothing is throttled."""
         return not self.throttled and self._positions.fits_machine(size)
 
+    def sure_room(self, queue: Queue) -> float:
+        """So many bytes fit into the queue and the queue manager for certain, until something is put or removed."""
+        return 0.0 if self.throttled else self._positions.sure_room(queue)
+
     def enqueue_message(self, queue: Queue, message: Message, transaction: bytes | None, now: Now) -> EnqueueStatus:
         """MS-MQDMPR 3.1.7.1.9. Raises TransactionSequence if there is no such transaction to send in."""
         status = self.check(queue, message, size_in_bytes(message), transaction, now)

@@ -171,6 +171,16 @@ class MessageHistory:
             share = self._open(peer)
         self._insert(share, identifier, time)
 
+    def add_new(self, identifier: bytes, peer: str, time: float, *, recoverable: bool) -> bool:
+        """The same for a message that may be known: then nothing happens. Whether it was added."""
+        if identifier in self._known:
+            return False
+        share = self._shares.get(peer) or self._open(peer)
+        self._insert(share, identifier, time)
+        if recoverable:
+            self._write(share, identifier)
+        return True
+
     def add_recoverable(self, identifier: bytes, peer: str, time: float) -> None:
         self.add(identifier, peer, time)
         self._write(self._shares[peer], identifier)

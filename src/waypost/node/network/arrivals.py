@@ -115,37 +115,42 @@ class Arrivals:
             return None
         if packet.transaction is None and not self._known.has_place_for(session, now):
             return None
-        run = Run(key, queue, destination(packet), peer_of(session.remote_qm_address))
-        if packet.transaction is not None:
-            return self._begin_transactional(run, session, packet, data, now=now)
-        return run if self._joins(run, packet, data, now) else None
+        is_recoverable = user.delivery == user_header.RECOVERABLE
+        run = Run(key, queue, destination(packet), peer_of(session.remote_qm_address), is_recoverable=is_recoverable)
+        if packet.transaction is None:
+            has_begun = self._joins(run, packet, data, now)
+        else:
+            has_begun = self._begin_transactional(run, session, packet, data, now=now)
+        if not has_begun:
+            return None
+        run.room = self._node.manager.writing.sure_room(queue)
+        return run
 
-    def _begin_transactional(
-        self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now
-    ) -> Run | None:
+    def _begin_transactional(self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now) -> bool:
         """The same for a message of a sequence that is known."""
         assert packet.transaction is not None
         key = packet.user.source_queue_manager + run.destination, run.queue.number
-        if not self._has_room(run, data):
-            return None
+        if not self._has_room(run, len(data)):
+            return False
         if self.admission.judge(key, session, packet.transaction, now) is not Verdict.NEXT:
-            return None
+            return False
         run.line = self.admission.take(key, session, packet.transaction, now)
         self._order_acking.received(key, session, packet, now)
         run.add(data)
-        return run
+        return True
 
     def _joins(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
         """Add a message to a run if nothing speaks against it. If not, nothing has happened."""
-        if not self._has_room(run, data):
+        size = run.size + len(data)
+        if size > run.room and not self._has_room(run, size):
             return False
-        if packet.transaction is None:
+        header = packet.transaction
+        if header is None:
             known_by = identifier(data, run.destination)
-            if self._known.is_known(known_by):
+            if not self._known.add_new(known_by, run.peer, now.monotonic, recoverable=run.is_recoverable):
                 return False
-            self._known.add(packet, known_by, run.peer, now)
         else:
-            header, line = packet.transaction, run.line
+            line = run.line
             # The next sequence of the line, or another line, begins another run.
             if line is None or header.tx_sequence_id != line.sequence_id or not line.is_next(header):
                 return False
@@ -153,8 +158,8 @@ class Arrivals:
         run.add(data)
         return True
 
-    def _has_room(self, run: Run, data: bytes) -> bool:
-        manager, size = self._node.manager, run.size + len(data)
+    def _has_room(self, run: Run, size: int) -> bool:
+        manager = self._node.manager
         return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
 
     def _end(self, run: Run | None, now: Now) -> None:

@@ -24,14 +24,14 @@ _MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 class KnownMessages:
     """What is remembered of messages, so that one that comes again is known (waypost.transfer.duplicates)."""
 
-    __slots__ = ("_relay_guids", "clean_up", "history", "is_known", "next_deadline")
+    __slots__ = ("_relay_guids", "add_new", "clean_up", "history", "next_deadline")
 
     def __init__(self, node: "Node", settings: TransferSettings, relays: Relays) -> None:
         self._relay_guids: Final = relays.guids
         self.history: Final = node.sequences.history(
             settings.duplicate_history_size, settings.duplicate_history_s, map(peer_of, relays.addresses)
         )
-        self.is_known: Final = self.history.is_known
+        self.add_new: Final = self.history.add_new
         self.clean_up: Final = self.history.clean_up
         self.next_deadline: Final = self.history.next_deadline
 

@@ -64,19 +64,22 @@ class Run:
     """The messages so far. They are all accepted; whoever ends the run puts them into the queue.
 
     `destination` is what the identifiers of its messages are told apart by from those of other queues, and `peer` the
-    address that brings them. `line` is the sequence that its messages are in, if they are transactional.
+    address that brings them. `line` is the sequence that its messages are in, if they are transactional. So many bytes
+    as `room` fit into the queue for certain; whether more do has to be asked.
     """
 
-    __slots__ = ("destination", "key", "line", "packets", "peer", "queue", "size")
+    __slots__ = ("destination", "is_recoverable", "key", "line", "packets", "peer", "queue", "room", "size")
 
-    def __init__(self, key: Key, queue: Queue, destination: bytes, peer: str) -> None:
+    def __init__(self, key: Key, queue: Queue, destination: bytes, peer: str, *, is_recoverable: bool) -> None:
         self.key: Final = key
         self.queue: Final = queue
         self.destination: Final = destination
         self.peer: Final = peer
+        self.is_recoverable: Final = is_recoverable
         self.line: IncomingSequence | None = None
         self.packets: list[bytes] = []
         self.size = 0
+        self.room = 0.0
 
     def add(self, data: bytes) -> None:
         self.packets.append(data)
