@@ -1,6 +1,7 @@
 """Message: what a reader gets and a sender gets back."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -340,6 +341,11 @@ class SentToSeveral(Message):
 def sent_message(sent: CoreMessage | Copies) -> Message:
     """What a sender gets back."""
     return SentToSeveral(sent) if isinstance(sent, Copies) else Message(sent)
+
+
+def sent_together(sent: Sequence[CoreMessage | Copies]) -> list[Message]:
+    """The same for all messages of one send."""
+    return [SentToSeveral(each) if isinstance(each, Copies) else Message(each) for each in sent]
 
 
 def iso_8601(time: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
-from waypost.client.message import Message, sent_message
+from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
@@ -122,7 +122,7 @@ class Queue(BaseQueue):
         if not encoded:
             return []
         sent = self._ask(self._shell.do, AccessType.SEND, self._calls.send_many, like, encoded, identifier)
-        return [sent_message(message) for message in sent]
+        return sent_together(sent)
 
     def receive(
         self,
