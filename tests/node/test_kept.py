@@ -43,7 +43,9 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def end_operation(self) -> None:
+        size, has_changed = len(self.batch), self.kept.has_changed
         self.kept.write(self.batch, self.token)
+        assert has_changed is (len(self.batch) > size)
 
     @rule()
     def end_batch(self) -> None:

@@ -348,3 +348,19 @@ def test_the_blocks_that_are_left_give_back_every_recoverable_entry(
         again.restore(block)
     lost = set(table._known) - set(again._known) - express
     assert not lost or duplicates
+
+
+def test_it_has_changed_until_blocks_and_what_is_obsolete_are_taken() -> None:
+    table = history(1)
+    table.add(identifier(1), PEER, 10.0)
+    seen = [table.has_changed]
+    table.add_recoverable(identifier(2), PEER, 10.0)
+    seen.append(table.has_changed)
+    table.take_blocks(10.0)
+    seen.append(table.has_changed)
+    table.add_recoverable(identifier(3), PEER, 10.0)
+    table.take_blocks(10.0)
+    seen.append(table.has_changed)
+    assert table.take_obsolete() == [0]
+    seen.append(table.has_changed)
+    assert seen == [False, True, False, True, False]

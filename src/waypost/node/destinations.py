@@ -90,6 +90,8 @@ class Destinations:
 
     def write(self) -> None:
         """What was written to sessions goes into the batch that is being made, in which there is something anyway."""
+        if not self._changed:
+            return
         for known in self._changed.values():
             self._write(known)
         self._changed.clear()

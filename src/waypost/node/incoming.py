@@ -50,6 +50,11 @@ class Incoming:
     def in_memory(self) -> int:
         return len(self._kept)
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is something to write."""
+        return self._kept.has_changed or self._addresses.has_changed
+
     def find(self, key: SequenceKey) -> IncomingSequences | None:
         return self._kept.get(key)
 

@@ -44,6 +44,11 @@ class Kept(Generic[K, V]):
         """How many are in memory."""
         return len(self._used.keys() | self._undurable.keys() | self._changed.keys())
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._changed)
+
     def get(self, key: K) -> V | None:
         value = self._used.get(key)
         if value is not None:

@@ -151,7 +151,7 @@ class Node:
         assert token == self._durable + 1, f"batch {token} is durable before batch {self._durable + 1}"
         self._durable = token
         self.messages.persisted(token)
-        self.sequences.persisted(token)
+        self.sequences.incoming.persisted(token)
         for reserve in self._reserves:
             reserve.persisted(token)
         self._effects += self._held_back.pop(token, ())

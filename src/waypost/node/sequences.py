@@ -155,16 +155,16 @@ class Sequences:
 
     def write(self) -> None:
         """What has changed goes into the batch that is being made."""
+        history = self._history
+        if not self.incoming.has_changed and (history is None or not history.has_changed):
+            return
         batch, now = self._messages.batch, self._now()
         size = len(batch)
         self.incoming.write(batch, self._messages.token)
-        if self._history is not None:
-            transfer_store.write_history(batch, self._history, now)
+        if history is not None:
+            transfer_store.write_history(batch, history, now)
         if len(batch) > size:
             self._note_time(int(now.wall))
-
-    def persisted(self, token: int) -> None:
-        self.incoming.persisted(token)
 
     def is_clock_behind(self, now: Now) -> bool:
         """Whether the clock is before the latest record of the store: then it says nothing about the time of others."""

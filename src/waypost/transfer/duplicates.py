@@ -253,6 +253,11 @@ class MessageHistory:
                 del self._shares[share.peer]
         self._share_out()
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._changed or self._obsolete)
+
     def take_blocks(self, time: float) -> list[Block]:
         """What has to be written: what became known since the last call."""
         blocks = []
