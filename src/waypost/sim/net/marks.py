@@ -72,7 +72,7 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
     Fault.IDENTIFIERS: ("a flood of many messages",),
     Fault.FLOODS: ("a flood of one message",),
     Fault.ADMINISTRATION: ("an administration queue of a stranger",),
-    Fault.THEFT: ("a FinalAck that a stranger has taken",),
+    Fault.THEFT: ("a stranger that waits for what is owed to others",),
     Fault.TURNS: ("a host that goes on from its other address",),
     Fault.MOVES: ("a host that has moved",),
     Fault.REROUTES: ("a way that has changed",),

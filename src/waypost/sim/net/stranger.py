@@ -123,10 +123,10 @@ class Stranger:
 
     def data_received(self, connection: int, data: bytes) -> None:
         visit = self._visits[connection]
-        was_open, taken = visit.is_open, visit.received.recoverable
+        was_open = visit.is_open
         answer = visit.answer(data)
-        if visit.is_thief and visit.received.recoverable > taken:
-            self._world.marks.sometimes("a FinalAck that a stranger has taken")
+        if visit.is_thief and visit.is_open and not was_open:
+            self._world.marks.sometimes("a stranger that waits for what is owed to others")
         if answer:
             self._write(connection, answer)
         if visit.is_open and not was_open and not visit.was_called:
