@@ -6,7 +6,7 @@ import sys
 
 from waypost.sim.run import new_marks, run_seed
 
-SEEDS = range(110)
+SEEDS = range(160)
 NODES = 3
 
 DIGESTS = """
