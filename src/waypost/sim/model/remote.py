@@ -239,7 +239,10 @@ class Remote:
 
     def lost(self, number: int) -> None:
         """The connection is gone. With the last one of an association everything runs down that was made over it."""
-        line = self._lines.pop(number)
+        line = self._lines.pop(number, None)
+        if line is None:
+            # Its time to bind has just ended.
+            return
         for request in line.answers:
             self._books.expected.pop(request, None)
         calls = list(line.calls.values())
