@@ -12,7 +12,7 @@ from contextlib import suppress
 from threading import Thread
 
 import waypost
-from waypost.errors import MessageAlreadyReceived, MessageNotFound, QueueExists, Timeout
+from waypost.errors import MessageAlreadyReceived, MessageLocked, MessageNotFound, QueueExists, Timeout
 
 ATTEMPTS = 3
 
@@ -36,7 +36,7 @@ def work(name: str, manager: waypost.Manager) -> None:
                 do(job)
         except Timeout:
             return
-        except (MessageNotFound, MessageAlreadyReceived):
+        except (MessageNotFound, MessageAlreadyReceived, MessageLocked):
             continue  # another worker was faster
         except ValueError as error:
             print(f"{name}: {error} (attempt {job.abort_count + 1})")

@@ -213,7 +213,9 @@ def test_straight_from_a_destination_that_is_reached_by_way_of_a_relay(
                 alpha.kill()
                 alpha.start()
             gamma.kill()
+            # What a relay that is known as one has brought is acknowledged past it.
             gamma.settings[-1] = f"routing.routes={alpha.guid}={alpha.address}"
+            gamma.settings.append(f"routing.relays={beta.address}")
             gamma.start()
         with gamma.connect() as manager, alpha.connect() as sender:
             send(alpha, name, "straight")

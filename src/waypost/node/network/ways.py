@@ -74,7 +74,13 @@ class Ways:
     def vouches(self, guid: bytes, bringer: Bringer, now: Now) -> bool:
         """Whether the bringer is at a known address of this queue manager, or of one on the way to it."""
         way = self.way(PrivateFormatName(guid, ORDER_QUEUE_NUMBER), now)
-        known = {*way.relay_addresses, *way.destination.get(bringer.guid, ()), *(way.hops or {}).get(bringer.guid, ())}
+        known = {
+            *way.destination.get(bringer.guid, ()),
+            *(way.hops or {}).get(bringer.guid, ()),
+            *self._relays.addresses,
+        }
+        if bringer.guid in self._relays.guids:
+            known.update(self._addresses_of(self._network.hops.routing.host_of(bringer.guid), now))
         if bringer.guid == guid:
             known.update(self._node.destinations.addresses_of(guid))
         if bringer.address in known:
