@@ -14,7 +14,7 @@ from waypost.node.turns import Work
 
 R = TypeVar("R")
 
-SECONDS = 5.0
+SECONDS = 60
 
 
 class Recorder:
