@@ -71,10 +71,6 @@ class Destinations:
         known = self._known.get(name)
         return {} if known is None else {guid: addresses.keys() for guid, addresses in known.met.items()}
 
-    def addresses_of(self, guid: bytes) -> set[str]:
-        """All addresses at which this queue manager answered when messages of this computer were sent to it."""
-        return {address for known in self._known.values() for address in known.met.get(guid, ())}
-
     def note_met(self, known: KnownDestination, guid: bytes, address: str) -> bool:
         """The queue manager with this GUID answered at this address. Whether that is new."""
         addresses = known.met.setdefault(guid, {})

@@ -27,6 +27,8 @@ MOVED_SECONDS: Final = 120.0
 
 
 class Hops:
+    """Those of one queue manager."""
+
     __slots__ = ("_dialled", "_network", "routing")
 
     def __init__(self, network: "Network", routing: Routing) -> None:

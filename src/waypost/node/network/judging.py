@@ -120,11 +120,12 @@ class Judging:
         return self._ways.is_relay(session, now)
 
     def vouches(self, guid: bytes, bringer: Hop, now: Now) -> bool:
-        """Whether somebody who brings messages is known to speak for this queue manager: it is at an address of it, or
-        on the way there, or an operator has admitted it.
+        """Whether somebody who brings messages is known to speak for this queue manager.
+
+        It is this one, or one on the way to it, at an address to which a route leads or that an operator has admitted.
         """
         pair = Bringer(bringer.queue_manager_guid, plain_address(bringer.host_name))
-        return self._is_admitted(pair) or self._ways.vouches(guid, pair, now)
+        return self._ways.vouches(guid, pair, now, is_admitted=self._is_admitted(pair))
 
     def admitted_addresses(self, guid: bytes) -> list[str]:
         """Those that an operator has admitted for this queue manager."""

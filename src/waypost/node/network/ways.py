@@ -71,9 +71,14 @@ class Ways:
         self._ask_for(host, now)
         return False
 
-    def vouches(self, guid: bytes, bringer: Bringer, now: Now) -> bool:
-        """Whether the bringer is at a known address of this queue manager, or of one on the way to it."""
+    def vouches(self, guid: bytes, bringer: Bringer, now: Now, *, is_admitted: bool) -> bool:
+        """Whether the bringer is where routes lead to this queue manager, or to one on the way to it, or a relay.
+
+        Where a message of ours was answered with this GUID does not count: others name such places, too.
+        """
         way = self.way(PrivateFormatName(guid, ORDER_QUEUE_NUMBER), now)
+        if is_admitted and bringer.guid in {guid, *(way.hops or ()), *self._relays.guids}:
+            return True
         known = {
             *way.destination.get(bringer.guid, ()),
             *(way.hops or {}).get(bringer.guid, ()),
@@ -81,8 +86,6 @@ class Ways:
         }
         if bringer.guid in self._relays.guids:
             known.update(self._addresses_of(self._network.hops.routing.host_of(bringer.guid), now))
-        if bringer.guid == guid:
-            known.update(self._node.destinations.addresses_of(guid))
         if bringer.address in known:
             return True
         self._ask_for(self._network.hops.routing.host_of(guid), now)
