@@ -9,6 +9,7 @@ from waypost.core.message_values import Acknowledgements
 from waypost.core.stored_message import sequence_of
 from waypost.node.effects import Connect, DialReason, Write
 from waypost.routing.routes import Route
+from waypost.routing.routing import Hop
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection, SessionAck
 from waypost.wire.packets import decode_packet
@@ -156,6 +157,21 @@ def test_a_host_is_not_told_that_what_others_sent_in_its_name_has_arrived(
     b.receive("other")
     net.advance(600)
     assert (a.bodies(b.name_of("t")), a.bodies("awaiting_final_ack$"), a.bodies(";journal")) == (["m"], [], [])
+
+
+def test_an_address_that_answers_with_the_guid_of_another_does_not_speak_for_it(net: Net, b: Host) -> None:
+    """A program of b has sent there; and an address that is admitted for one queue manager is not one of all."""
+    a = sender(net, b)
+    stranger = net.add_peer("stranger")
+    stranger.guid = a.guid
+    b.send_all(rf"DIRECT=TCP:{stranger.address}\private$\q", "m")
+    assert stranger.bodies == ["m"]
+    other = net.add_peer("other")
+    b.application.admit_address(b._call(), other.guid, other.address)
+    vouches = b.network.judging.vouches
+    assert not vouches(a.guid, Hop(a.guid, stranger.address), net.now)
+    assert not vouches(a.guid, Hop(other.guid, other.address), net.now)
+    assert vouches(other.guid, Hop(other.guid, other.address), net.now)
 
 
 @pytest.mark.parametrize("is_direct", [False, True])
