@@ -55,6 +55,9 @@ class Client:
     def did(self, name: str, *arguments: object, value: object = None) -> None:
         self.history.answered(Ask(name, arguments), Result(0, HResult.MQ_OK, value))
 
+    def was_refused(self, name: str, *arguments: object) -> None:
+        self.history.answered(Ask(name, arguments), Result(0, HResult.MQ_ERROR_SHARING_VIOLATION))
+
     def read(self, after: int, up_to: int | None, rows: Rows, *, skips_locked: bool = False) -> None:
         self.did("read_range", At("q1"), Range(after, up_to, skips_locked=skips_locked), value=rows)
 
@@ -239,8 +242,14 @@ def test_a_claim_that_was_refused_may_have_ended_its_part() -> None:
     client.committed(STAGE)
     client.claimed("one", 0, Claimed(1, 1))
     client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(1))
-    client.history.refused(Ask("claim", (At("q1"), NewClaim("one", 1))))
+    with pytest.raises(Violation, match="never received"):
+        client.history.drained()
+    client.was_refused("claim", At("q1"), NewClaim("one", 1))
     client.history.drained()
+
+
+def test_a_claim_ends_its_part_even_if_its_client_never_hears_that_it_was_refused() -> None:
+    assert run_seed(2781, Marks()).violation is None
 
 
 ROWS = [Row(uid, Draft(uid, recoverable=True).mark, (0, 0), 12) for uid in (1, 2)]

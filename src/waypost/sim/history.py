@@ -49,9 +49,12 @@ class History:
         self._bulk: Final = BulkHistory(self)
 
     def answered(self, ask: Ask, result: Result) -> None:
-        if ask.name in OPERATIONS and result.is_ok:
+        if not result.is_ok:
+            self._refused(ask)
+            return
+        if ask.name in OPERATIONS:
             self._bulk.answered(ask, result)
-        if ask.name not in _MATTERS or not result.is_ok:
+        if ask.name not in _MATTERS:
             return
         match ask.name, ask.arguments:
             case "open_queue", (Name(key), *_):
@@ -119,10 +122,6 @@ class History:
         self._uncertain.pop(uid, None)
         self._aborted[uid] = None
 
-    def refused(self, ask: Ask) -> None:
-        """It came to nothing, or not to all that was asked for."""
-        self._bulk.unanswered(ask)
-
     def lost(self, count: int) -> None:
         """So many may have been received, and nobody knows which."""
         self._lost_receives += count
@@ -185,6 +184,11 @@ class History:
                 f"acknowledged and never received: the recoverable messages {missing}; "
                 f"only {self._lost_receives} receives were under way in crashes"
             )
+
+    def _refused(self, ask: Ask) -> None:
+        """A claim that is refused may have removed the part before it all the same."""
+        if ask.name == "claim":
+            self._bulk.unanswered(ask)
 
     def _move(self, source: int, target: int) -> None:
         here, there = (self._handles.get(handle, "").partition(";")[0] for handle in (source, target))

@@ -181,6 +181,8 @@ class Machine:
         is_ok = status is HResult.MQ_OK
         if is_ok:
             self._requests[first if ask.name in _OF_A_COORDINATOR else request] = client, ask, request
+        else:
+            self.history.answered(ask, Result(request, status))
         self._end_turn()
         return None if is_ok and ask.waits else Result(request, status)
 

@@ -84,11 +84,8 @@ def claimer(client: Client[Machine]) -> Script:
         count = rng.choice((0, 1, 2, 3, 3, 10))
         size = rng.choice((None, None, *_SIZES))
         wish = NewClaim(note.claim, note.after, count, size, rng.choice(_LEASES), rng.choice((0, 1, 2)))
-        ask = Ask("claim", (at, wish))
-        result = yield ask
+        result = yield Ask("claim", (at, wish))
         if not isinstance(result.value, tuple):
-            # What was said to be processed may have gone all the same.
-            client.machine.history.refused(ask)
             if result.status in _LOST:
                 note.begin_again(_some_key(client))
             yield Pause(0.05)
