@@ -77,6 +77,10 @@ class Network:
         "twins",
     )
 
+    # A message counts even if the connection that brought it has broken.
+    needs_answers: Final = False
+    packet_cost: Final = 1
+
     def __init__(self, node: "Node", settings: "Settings", reader: Reader) -> None:
         assert settings.transfer is not None
         self._node: Final = node
