@@ -1,7 +1,8 @@
 """OrderAcks and FinalAcks on their way from a session to Departures: each is judged first (ADR 22).
 
-waypost.transfer.believing decides, on facts: what was written, what waypost.node.network.ways knows of the destination,
-and what an operator has admitted. What may be true is kept, and judged again when one of these facts changes.
+waypost.transfer.believing decides, on facts: what was written, what waypost.node.network.known_hosts knows of the
+destination, and what an operator has admitted. What may be true is kept, and judged again when one of these facts
+changes.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
-from waypost.node.network.ways import Ways
+from waypost.node.network.known_hosts import KnownHosts
 from waypost.routing.routing import Hop
 from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Written, judge
 from waypost.transfer.links import Link
@@ -63,17 +64,17 @@ class Judging:
     __slots__ = (
         "_believed",
         "_configured",
+        "_hosts",
         "_network",
         "_next_sweep",
         "_node",
         "_unsent",
-        "_ways",
     )
 
     def __init__(self, node: "Node", network: "Network", settings: "Settings") -> None:
         self._node: Final = node
         self._network: Final = network
-        self._ways: Final = Ways(node, network, settings.relays)
+        self._hosts: Final = KnownHosts(node, network, settings.relays)
         self._configured: Final = network.settings.ack_addresses
         # The TimeStamps of sequences whose acknowledgments wait for a message to be sent again.
         self._unsent: set[int] = set()
@@ -112,12 +113,12 @@ class Judging:
         if session.role is not Role.INITIATOR:
             return
         guid = session.remote_qm_guid
-        if self._ways.answered(session):
+        if self._hosts.answered(session):
             self.judge_again(now, lambda ack: ack.source == guid)
 
     def is_relay(self, session: Session, now: Now) -> bool:
         """Whether the other end is one of `routing.relays`: at its address, or with its GUID where that is known."""
-        return self._ways.is_relay(session, now)
+        return self._hosts.is_relay(session, now)
 
     def vouches(self, guid: bytes, bringer: Hop, now: Now) -> bool:
         """Whether somebody who brings messages is known to speak for this queue manager.
@@ -125,7 +126,7 @@ class Judging:
         It is this one, or one on the way to it, at an address to which a route leads or that an operator has admitted.
         """
         pair = Bringer(bringer.queue_manager_guid, plain_address(bringer.host_name))
-        return self._ways.vouches(guid, pair, now, is_admitted=self._is_admitted(pair))
+        return self._hosts.vouches(guid, pair, now, is_admitted=self._is_admitted(pair))
 
     def admitted_addresses(self, guid: bytes) -> list[str]:
         """Those that an operator has admitted for this queue manager."""
@@ -155,12 +156,12 @@ class Judging:
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
         """A host name has these addresses now."""
-        found, is_new = self._ways.found(host, addresses, now)
+        found, is_new = self._hosts.found(host, addresses, now)
         self.judge_again(now, lambda ack: is_new or ack.bringer.address in found)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> bool:
         """Whether this is the answer to a question that was asked to judge something."""
-        host = self._ways.take_request(request)
+        host = self._hosts.take_request(request)
         if host is not None:
             self.found(host, addresses, now)
         return host is not None
@@ -188,7 +189,7 @@ class Judging:
             verdict = self._verdict(ack, subject, now)
             believed += verdict is APPLY
             if verdict.decision is Decision.KEEP:
-                self._ways.inquire(subject.name, now)
+                self._hosts.inquire(subject.name, now)
             else:
                 self._end(ack, verdict, subject, now)
         return believed
@@ -212,7 +213,7 @@ class Judging:
             if verdict.is_by_address:
                 facts["hint"] = f"waypost sequence admit {facts['guid']} {facts['peer']}"
             self._network.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
-            self._ways.inquire(name, now)
+            self._hosts.inquire(name, now)
             return True
         self._network.statistics.transactional_acks_refused += 1
         reason = "there are too many acknowledgments that are not believed"
@@ -309,7 +310,7 @@ class Judging:
             return APPLY
         verdict = judge(
             subject.written,
-            self._ways.way(subject.name, now),
+            self._hosts.way(subject.name, now),
             ack.source,
             ack.bringer,
             may_be_of_any_hop=is_refusal,
