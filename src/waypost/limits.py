@@ -70,7 +70,8 @@ MAX_MQF_ELEMENTS: Final = 0x2000
 
 # Response queues, and administration queues, that one message names. A program that gives more is told so, and nothing
 # is sent. Of a message from another computer all are shown, and the first administration queues get acknowledgments:
-# the others get none, so that a small message of a stranger does not make this computer connect to thousands.
+# the others get none, so that a small message of a stranger does not make this computer connect to thousands. The log,
+# a metric and `doctor` name the peer that has brought it.
 MAX_ANSWER_QUEUES: Final = 16
 
 # Bytes of the values that one scan of the store returns, so that a page of the largest messages stays small in memory.
@@ -126,7 +127,8 @@ MESSAGE_OVERHEAD_BYTES: Final = 900
 SOURCE_RUN_BYTES: Final = 160
 FREE_OVERHEAD_BYTES: Final = 0x10_0000
 
-# Peers of which is remembered that they were refused for their share of the quota, for an operator.
+# Peers that are remembered for an operator because they were refused for their share of the quota, or because there was
+# no place for their acknowledgments.
 MAX_REFUSED_ADDRESSES: Final = 64
 
 # Characters of a value in a line of the log.
@@ -321,7 +323,8 @@ MAX_SEQUENCE_ADDRESSES: Final = 64
 SILENT_SECONDS: Final = 7 * 86_400
 
 # The last sequences of an address that have ended and are refused from everywhere. A copy of an older one, by an
-# address that was met before and is not as far, would be taken again.
+# address that was met before and is not as far, would be taken again: while there is such an address, the log, a metric
+# and `doctor` name it.
 MAX_ENDED_SEQUENCES: Final = 16
 
 # Sources, queues and addresses whose sequences were refused, and addresses that began new sequences at a high rate,

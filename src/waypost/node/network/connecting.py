@@ -87,6 +87,11 @@ class Connecting:
                 link.heard = now.monotonic
                 self._probe(link, now, is_there=isinstance(host, str))
 
+    def pointed_to(self, guid: bytes, now: Now) -> None:
+        """An operator says where a queue manager may be: whoever waits for it tries again at once."""
+        for link in self._waiting.at(guid):
+            self._probe(link, now, is_there=False)
+
     def _probe(self, link: Link, now: Now, *, is_there: bool) -> None:
         """`is_there`: the address itself was heard. A GUID proves nothing, and ends no attempt that is under way."""
         if not len(link.queue.positions) or not self._may_connect(link):

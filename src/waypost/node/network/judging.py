@@ -13,6 +13,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
+from waypost.limits import MAX_REFUSED_ADDRESSES
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.network.known_hosts import KnownHosts
@@ -69,6 +70,7 @@ class Judging:
         "_next_sweep",
         "_node",
         "_unsent",
+        "turned_away",
     )
 
     def __init__(self, node: "Node", network: "Network", settings: "Settings") -> None:
@@ -80,6 +82,8 @@ class Judging:
         self._unsent: set[int] = set()
         self._believed: dict[Session, _Believed] = {}
         self._next_sweep = 0.0
+        # How many FinalAcks there was no place for, by those who have brought them; the last ones at the end.
+        self.turned_away: Final[dict[Bringer, int]] = {}
 
     # What others tell.
 
@@ -104,6 +108,8 @@ class Judging:
             return True
         verdict = self._verdict(ack, subject, now, session)
         if verdict.decision is not Decision.KEEP:
+            if self.turned_away and verdict is APPLY:
+                self.turned_away.pop(ack.bringer, None)
             self._end(ack, verdict, subject, now)
             return True
         return self._keep(session, ack, verdict, subject.name, now)
@@ -167,8 +173,21 @@ class Judging:
         return host is not None
 
     def admitted(self, guid: bytes, address: str, now: Now) -> int:
-        """An operator has admitted an address. How many acknowledgments were believed."""
-        return self.judge_again(now, lambda ack: ack.bringer == Bringer(guid, address))
+        """An operator has admitted an address. How many acknowledgments were believed.
+
+        Whoever waits for the queue manager tries again at once: it may be there.
+        """
+        bringer = Bringer(guid, address)
+        self.turned_away.pop(bringer, None)
+        believed = self.judge_again(now, lambda ack: ack.bringer == bringer)
+        self._network.connecting.pointed_to(guid, now)
+        return believed
+
+    def revoked(self, guid: bytes, address: str) -> None:
+        """An operator has taken an admission back: sessions from there are judged anew."""
+        for believed in self._believed.values():
+            if believed.bringer == Bringer(guid, address):
+                believed.matters.clear()
 
     def judge_again(self, now: Now, concerns: Callable[[Acknowledgment], bool] = lambda _: True) -> int:
         """Something is known that was not: what was kept may be believed, refused or of no use any more.
@@ -203,25 +222,32 @@ class Judging:
 
     def _keep(self, session: Session, ack: Acknowledgment, verdict: Verdict, name: FormatName, now: Now) -> bool:
         kept = self._node.kept_acks
-        is_kept = kept.keep(ack)
-        if not is_kept and now.monotonic >= self._next_sweep:
+        refusal = kept.keep(ack, is_likely=verdict.is_likely)
+        if refusal is not None and now.monotonic >= self._next_sweep:
             self._next_sweep = now.monotonic + _SWEEP
             self.judge_again(now)
-            is_kept = kept.keep(ack)
+            refusal = kept.keep(ack, is_likely=verdict.is_likely)
         facts = {"peer": ack.bringer.address, "guid": guid_text(ack.bringer.guid), "queue": str(name)}
-        if is_kept:
+        if refusal is None:
             if verdict.is_by_address:
                 facts["hint"] = f"waypost sequence admit {facts['guid']} {facts['peer']}"
             self._network.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
             self._hosts.inquire(name, now)
+            self.turned_away.pop(ack.bringer, None)
             return True
         self._network.statistics.transactional_acks_refused += 1
-        reason = "there are too many acknowledgments that are not believed"
-        self._network.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}, and {reason}")
+        self._network.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}, and {refusal}")
         if ack.is_order_ack:
             return True
-        session.close(f"it brings an acknowledgment from an address that is not admitted, and {reason}")
+        self._turn_away(ack.bringer)
+        session.close(f"it brings an acknowledgment that is not believed, which {verdict.reason}, and {refusal}")
         return False
+
+    def _turn_away(self, bringer: Bringer) -> None:
+        """It keeps its FinalAck and brings it again; whatever else it has to send waits behind that."""
+        self.turned_away[bringer] = self.turned_away.pop(bringer, 0) + 1
+        if len(self.turned_away) > MAX_REFUSED_ADDRESSES:
+            del self.turned_away[next(iter(self.turned_away))]
 
     def _end(self, ack: Acknowledgment, verdict: Verdict, subject: _Subject, now: Now) -> None:
         """It is believed, or it is refused."""

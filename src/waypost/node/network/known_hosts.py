@@ -114,10 +114,11 @@ class KnownHosts:
 
         guid = destination.queue_manager
         if guid == NULL_GUID:
-            # A direct name means whoever answers at the host, and a route may tell who that is.
-            answered = [self._answered.get(each, NULL_GUID) for each in self._addresses_of(destination.host, now)]
+            # A direct name means whoever answers at the host, and a route may name that.
+            places = self._addresses_of(destination.host, now)
+            answered = [self._answered.get(each, NULL_GUID) for each in places]
             guids = {*met, *routing.queue_managers_at(destination.host), *answered} - {NULL_GUID}
-            return Way({guid: addresses(guid, destination.host) for guid in guids})
+            return Way({guid: addresses(guid, destination.host) for guid in guids}, places=places)
         hosts = {guid: addresses(guid, destination.host or routing.host_of(guid))}
         hops = {
             hop.queue_manager_guid: addresses(hop.queue_manager_guid, hop.host_name)

@@ -66,7 +66,7 @@ class Network:
         "delivers_unverified",
         "departures",
         "dials",
-        "hops",
+        "hop_finder",
         "initiator",
         "judging",
         "loops",
