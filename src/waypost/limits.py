@@ -235,6 +235,12 @@ MAX_RPC_CONTEXTS: Final = 256
 MAX_RPC_SECURITY_CONTEXTS: Final = 64
 MAX_RPC_HANDLES: Final = 4000
 
+# RPC: calls that are not answered yet, some 1.4 KB each, of one address (one /64 network of IPv6), and of all together.
+# A call of an address with more than the first is refused with a fault; beyond the second, one of an address that has
+# MAX_RPC_OPEN_CALLS. A metric counts faults; calls that wait already go on.
+MAX_RPC_OPEN_CALLS_OF_PEER: Final = 65_536
+MAX_RPC_OPEN_CALLS_OF_ALL: Final = 262_144
+
 # RPC: bytes of answers of all clients together that they do not take. Of more, the client with the most of them is cut
 # off: what was locked for it is free again, its programs see a lost connection, and the log says so.
 MAX_RPC_UNSENT_OF_ALL: Final = 0x0800_0000
