@@ -306,6 +306,10 @@ MAX_KEPT_ACKS_OF_MESSAGE: Final = 4
 MAX_KEPT_ACKS_OF_ADDRESS: Final = 1000
 MAX_KEPT_ACKS: Final = 10_000
 
+# Acknowledgments that are judged again before others have their turn, when something is known that was not: some ten
+# milliseconds. Nobody loses anything: the rest follows.
+MAX_JUDGED_AT_ONCE: Final = 100
+
 # Addresses at which the queue managers of one destination were met by dialling it: beyond these the one that was
 # learned first is forgotten, and what is acknowledged from there is kept until it is dialled again or admitted.
 MAX_MET_ADDRESSES: Final = 16

@@ -189,7 +189,8 @@ def test_an_address_with_very_many_open_calls_gets_no_more_and_others_do(
             flooders[0].take(contexts[0])
         queue.send(b"hello")
         here = socket.create_connection
-        monkeypatch.setattr(socket, "create_connection", lambda *place: here(*place, source_address=(loopback(42), 0)))
+        elsewhere = (loopback(42), 0)
+        monkeypatch.setattr(socket, "create_connection", lambda place, seconds: here(place, seconds, elsewhere))
         with RemoteReader(daemon.address) as reader:
             assert reader.receive(reader.open(daemon.direct("orders"))) == b"hello"
 

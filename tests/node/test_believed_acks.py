@@ -497,52 +497,6 @@ def test_of_a_message_four_addresses_are_kept(
     assert kept(a) == 0
 
 
-def test_a_network_has_one_place_of_a_message(a: Host, peer: Peer, stranger: Peer) -> None:
-    """Else four addresses of one host would take all of them."""
-    (sent,) = delivered(a, peer, "m")
-    for number in range(1, 5):
-        come_from(f"2001:db8::{number}", stranger, a, of(sent, peer.guid))
-    assert (kept(a), refused(a)) == (1, 3)
-    come_from(NAT, peer, a, of(sent, peer.guid))
-    assert kept(a) == 2
-
-
-def test_what_contradicts_one_that_is_kept_from_the_same_address_stays_with_its_sender(
-    net: Net, a: Host, peer: Peer, stranger: Peer
-) -> None:
-    """Both are behind one address, of which only one is kept: to acknowledge the other would lose it."""
-    (sent,) = delivered(a, peer, "m")
-    come_from(NAT, stranger, a, of(sent, peer.guid, PURGED))
-    net.advance(1)
-    before = len(peer.of(SessionAck))
-    come_from(NAT, peer, a, of(sent, peer.guid))
-    net.advance(1)
-    assert (kept(a), refused(a), len(peer.of(SessionAck))) == (1, 1, before)
-    assert any("says something else" in str(notice["reason"]) for notice in told(a, "session closed"))
-
-
-def test_strangers_take_no_place_of_a_destination_that_is_believed(
-    net: Net, a: Host, peer: Peer, stranger: Peer
-) -> None:
-    """After a crash it is not known that the message was sent, so even its destination has to wait."""
-    a.send_all(P, journaled("1"))
-    (sent,) = peer.of(UserMessage)
-    net.part(a, peer)
-    _as_of_before(a)
-    peer.name = "nowhere"
-    net.join()
-    for number in range(MAX_KEPT_ACKS_OF_MESSAGE):
-        come_from(f"10.0.1.{number}", stranger, a, of(sent, peer.guid, PURGED))
-    assert kept(a) == MAX_KEPT_ACKS_OF_MESSAGE
-    peer.connect(a)
-    peer.send(of(sent, peer.guid))
-    net.advance(1)
-    assert (kept(a), refused(a)) == (MAX_KEPT_ACKS_OF_MESSAGE + 1, 0)
-    peer.name = "peer"
-    net.advance(20)
-    assert (a.bodies(";journal"), a.bodies(";deadxact"), kept(a)) == (["1"], [], 0)
-
-
 @pytest.mark.parametrize(
     ("limit", "addresses"),
     [("MAX_KEPT_ACKS_OF_ADDRESS", ["2001:db8::1", "2001:db8::2"]), ("MAX_KEPT_ACKS", [NAT, "10.9.9.8"])],

@@ -94,6 +94,9 @@ class KeptAcks:
         """Those that are there now; each may go meanwhile."""
         return iter([ack for acks in self._by_key.values() for ack in acks.values()])
 
+    def __contains__(self, ack: Acknowledgment) -> bool:
+        return self._by_key.get(ack.key, {}).get(ack.bringer.address) == ack
+
     def of_message(self, ordinal: int) -> list[Acknowledgment]:
         """The FinalAcks that name the message with this number."""
         return [ack for ack in self if ack.message_id == ordinal and not ack.is_order_ack]

@@ -7,13 +7,14 @@ changes.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_REFUSED_ADDRESSES
+from waypost.limits import MAX_JUDGED_AT_ONCE, MAX_REFUSED_ADDRESSES
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
 from waypost.node.network.known_hosts import KnownHosts
@@ -65,6 +66,7 @@ class Judging:
     __slots__ = (
         "_believed",
         "_configured",
+        "_due",
         "_hosts",
         "_network",
         "_next_sweep",
@@ -82,6 +84,8 @@ class Judging:
         self._unsent: set[int] = set()
         self._believed: dict[Session, _Believed] = {}
         self._next_sweep = 0.0
+        # What was kept and is to be judged again.
+        self._due: dict[Acknowledgment, None] = {}
         # How many FinalAcks there was no place for, by those who have brought them; the last ones at the end.
         self.turned_away: Final[dict[Bringer, int]] = {}
 
@@ -179,7 +183,7 @@ class Judging:
         """
         bringer = Bringer(guid, address)
         self.turned_away.pop(bringer, None)
-        believed = self.judge_again(now, lambda ack: ack.bringer == bringer)
+        believed = self._judge([ack for ack in self._node.kept_acks if ack.bringer == bringer], now)
         self._network.connecting.pointed_to(guid, now)
         return believed
 
@@ -189,17 +193,32 @@ class Judging:
             if believed.bringer == Bringer(guid, address):
                 believed.matters.clear()
 
-    def judge_again(self, now: Now, concerns: Callable[[Acknowledgment], bool] = lambda _: True) -> int:
+    def judge_again(self, now: Now, concerns: Callable[[Acknowledgment], bool] = lambda _: True) -> None:
         """Something is known that was not: what was kept may be believed, refused or of no use any more.
 
-        How many were believed.
+        Strangers can have thousands kept, so the rest of many waits for the next ticks.
         """
+        self._due.update(dict.fromkeys(ack for ack in self._node.kept_acks if concerns(ack)))
+        self.tick(now)
+
+    def tick(self, now: Now) -> None:
+        """Judge some of what is to be judged again."""
+        if self._due:
+            part = list(islice(self._due, MAX_JUDGED_AT_ONCE))
+            for ack in part:
+                del self._due[ack]
+            self._judge(part, now)
+
+    def next_deadline(self) -> float | None:
+        return 0.0 if self._due else None
+
+    def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
+        """How many of them were believed."""
         kept = self._node.kept_acks
         believed = 0
-        if not kept:
-            return believed
-        for ack in kept:
-            if not concerns(ack):
+        names: dict[FormatName, None] = {}
+        for ack in acks:
+            if ack not in kept:
                 continue
             subject = self._subject(ack)
             if subject is None:
@@ -208,9 +227,11 @@ class Judging:
             verdict = self._verdict(ack, subject, now)
             believed += verdict is APPLY
             if verdict.decision is Decision.KEEP:
-                self._hosts.inquire(subject.name, now)
+                names[subject.name] = None
             else:
                 self._end(ack, verdict, subject, now)
+        for name in names:
+            self._hosts.inquire(name, now)
         return believed
 
     def verdict(self, ack: Acknowledgment, now: Now) -> Verdict | None:

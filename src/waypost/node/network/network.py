@@ -276,6 +276,7 @@ class Network:
             self.connecting.pinged(link, now, answered=False)
         self.connecting.tick(now)
         self.departures.tick(now)
+        self.judging.tick(now)
         self.arrivals.tick(now)
 
     def next_deadline(self) -> float | None:
@@ -284,6 +285,7 @@ class Network:
             self.pings.next_deadline(),
             self.connecting.next_deadline(),
             self.departures.next_deadline(),
+            self.judging.next_deadline(),
             self.arrivals.next_deadline(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
