@@ -15,6 +15,7 @@ import pytest
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience
 from tests.crash.remote_reader import INFINITE, MAX_BODY, QM2QM_PORT, RPC_PORT, RemoteReader, body_of
+from tests.daemon.commands import metric
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction, StartReceiveRequest
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.faults import RpcFault
@@ -185,6 +186,10 @@ def test_an_address_with_very_many_open_calls_gets_no_more_and_others_do(
         for reader, context in zip(flooders, contexts, strict=True):
             for _ in range(10):
                 reader.start(context, INFINITE)
+        with patience(60, "the calls do not wait") as turns:
+            for _ in turns:
+                if metric(daemon, "waypost_rpc_open_calls") == 20:
+                    break
         with pytest.raises(RpcFault, match="0x1C010014"):
             flooders[0].take(contexts[0])
         queue.send(b"hello")
