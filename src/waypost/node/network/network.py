@@ -23,7 +23,7 @@ from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
-from waypost.node.network.hops import Hops, is_address
+from waypost.node.network.hop_finder import HopFinder, is_address
 from waypost.node.network.judging import Judging
 from waypost.node.network.loops import Loops
 from waypost.node.network.refused_sources import RefusedSources
@@ -66,7 +66,7 @@ class Network:
         "delivers_unverified",
         "departures",
         "dials",
-        "hops",
+        "hop_finder",
         "initiator",
         "judging",
         "loops",
@@ -106,13 +106,13 @@ class Network:
         self.departures: Final = Departures(node, self)
         self.dials: Final = Dials(node, self)
         self.loops: Final = Loops(node, self)
-        self.hops: Final = Hops(self, _routing(node, settings))
-        self.connecting: Final = Connecting(node, self, self.hops)
+        self.hop_finder: Final = HopFinder(self, _routing(node, settings))
+        self.connecting: Final = Connecting(node, self, self.hop_finder)
         self.judging: Final = Judging(node, self, settings)
         self.arrivals: Final = Arrivals(node, self, settings.relays)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
-        node.transactional_acks.ways = self.acks
-        hosts = AckHosts(node, self.hops, self.settings.ack_hosts, reader)
+        node.transactional_acks.queues = self.acks
+        hosts = AckHosts(node, self.hop_finder, self.settings.ack_hosts, reader)
         self.admin_acks: Final = AdminAcks(node, self, hosts)
         node.delivery.gate = self.admin_acks
 
@@ -280,6 +280,7 @@ class Network:
             self.connecting.pinged(link, now, answered=False)
         self.connecting.tick(now)
         self.departures.tick(now)
+        self.judging.tick(now)
         self.arrivals.tick(now)
 
     def next_deadline(self) -> float | None:
@@ -288,6 +289,7 @@ class Network:
             self.pings.next_deadline(),
             self.connecting.next_deadline(),
             self.departures.next_deadline(),
+            self.judging.next_deadline(),
             self.arrivals.next_deadline(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
