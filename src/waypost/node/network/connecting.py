@@ -75,17 +75,19 @@ class Connecting:
         """Whether somebody waits for the host at this address."""
         return bool(self._waiting.at(address))
 
-    def heard(self, host: str | bytes, now: Now) -> None:
+    def heard(self, host: str | bytes, now: Now, *, is_proven: bool = True) -> None:
         """There is a sign of life from an address or a queue manager: whoever waits for it tries again at once.
 
-        Acknowledgments do so when a session is there, which they may go over.
+        Acknowledgments do so when a session is there, which they may go over. `is_proven`: whoever is there can be
+        reached, and an attempt that is under way for long is begun again. A GUID and the sender of a datagram may be
+        forged.
         """
         for link in self._waiting.at(host):
             if link.is_for_acks and isinstance(host, str):
                 continue
             if now.monotonic - max(link.heard, link.dialed) >= _PROBE_SECONDS:
                 link.heard = now.monotonic
-                self._probe(link, now, is_there=isinstance(host, str))
+                self._probe(link, now, is_there=is_proven and isinstance(host, str))
 
     def pointed_to(self, guid: bytes, now: Now) -> None:
         """An operator says where a queue manager may be: whoever waits for it tries again at once."""
@@ -93,7 +95,7 @@ class Connecting:
             self._probe(link, now, is_there=False)
 
     def _probe(self, link: Link, now: Now, *, is_there: bool) -> None:
-        """`is_there`: the address itself was heard. A GUID proves nothing, and ends no attempt that is under way."""
+        """`is_there`: the address itself was heard, which ends an attempt that is under way."""
         if not len(link.queue.positions) or not self._may_connect(link):
             return
         pending = link.session

@@ -147,13 +147,13 @@ class Network:
             self.statistics.connections_refused += 1
             return None
         self.statistics.connections_accepted += 1
-        self._heard(address, now)
+        self._heard(address, now, is_proven=True)
         return self._session(Role.ACCEPTOR, address, now).connection
 
-    def _heard(self, address: str, now: Now) -> None:
+    def _heard(self, address: str, now: Now, *, is_proven: bool) -> None:
         if self.connecting.awaits(address):
             with self._node.operation(now):
-                self.connecting.heard(address, now)
+                self.connecting.heard(address, now, is_proven=is_proven)
 
     def connected(self, connection: int, now: Now) -> None:
         """A Connect came to its end."""
@@ -245,7 +245,7 @@ class Network:
         if answer is not None:
             self.statistics.pings_received += 1
             if self._node.failure is None:
-                self._heard(address, now)
+                self._heard(address, now, is_proven=False)
             self._node.do(SendDatagram(answer, address, port, is_request=False))
 
     def ping_answered(self, data: bytes, now: Now) -> None:
