@@ -353,12 +353,17 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=SECONDS_OF_ONE_STRETCH, help="Seconds of one stretch (default: 4)."
     )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(__file__).resolve().parents[1] / "build",
+        help="Where the data folders are made, in memory for a disk that others use as well (default: build).",
+    )
     options = parser.parse_args()
-    build = Path(__file__).resolve().parents[1] / "build"
-    build.mkdir(exist_ok=True)
+    options.folder.mkdir(exist_ok=True)
     runs = []
     for number in range(options.runs):
-        with tempfile.TemporaryDirectory(dir=build, prefix="fairness-") as folder:
+        with tempfile.TemporaryDirectory(dir=options.folder, prefix="fairness-") as folder:
             found = run(Path(folder), min(options.seconds, 20.0))
         print(f"run {number + 1} of {options.runs}", table(found), *verdicts(found), "", sep="\n", flush=True)
         runs.append([asdict(waits) for waits in found])

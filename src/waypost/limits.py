@@ -70,7 +70,8 @@ MAX_MQF_ELEMENTS: Final = 0x2000
 
 # Response queues, and administration queues, that one message names. A program that gives more is told so, and nothing
 # is sent. Of a message from another computer all are shown, and the first administration queues get acknowledgments:
-# the others get none, so that a small message of a stranger does not make this computer connect to thousands.
+# the others get none, so that a small message of a stranger does not make this computer connect to thousands. The log,
+# a metric and `doctor` name the peer that has brought it.
 MAX_ANSWER_QUEUES: Final = 16
 
 # Bytes of the values that one scan of the store returns, so that a page of the largest messages stays small in memory.
@@ -126,7 +127,8 @@ MESSAGE_OVERHEAD_BYTES: Final = 900
 SOURCE_RUN_BYTES: Final = 160
 FREE_OVERHEAD_BYTES: Final = 0x10_0000
 
-# Peers of which is remembered that they were refused for their share of the quota, for an operator.
+# Peers that are remembered for an operator because they were refused for their share of the quota, or because there was
+# no place for their acknowledgments.
 MAX_REFUSED_ADDRESSES: Final = 64
 
 # Characters of a value in a line of the log.
@@ -233,6 +235,12 @@ MAX_RPC_CONTEXTS: Final = 256
 MAX_RPC_SECURITY_CONTEXTS: Final = 64
 MAX_RPC_HANDLES: Final = 4000
 
+# RPC: calls that are not answered yet, some 1.4 KB each, of one address (one /64 network of IPv6), and of all together.
+# A call of an address with more than the first is refused with a fault; beyond the second, one of an address that has
+# MAX_RPC_OPEN_CALLS. A metric counts faults; calls that wait already go on.
+MAX_RPC_OPEN_CALLS_OF_PEER: Final = 65_536
+MAX_RPC_OPEN_CALLS_OF_ALL: Final = 262_144
+
 # RPC: bytes of answers of all clients together that they do not take. Of more, the client with the most of them is cut
 # off: what was locked for it is free again, its programs see a lost connection, and the log says so.
 MAX_RPC_UNSENT_OF_ALL: Final = 0x0800_0000
@@ -298,6 +306,10 @@ MAX_KEPT_ACKS_OF_MESSAGE: Final = 4
 MAX_KEPT_ACKS_OF_ADDRESS: Final = 1000
 MAX_KEPT_ACKS: Final = 10_000
 
+# Acknowledgments that are judged again before others have their turn, when something is known that was not: some ten
+# milliseconds. Nobody loses anything: the rest follows.
+MAX_JUDGED_AT_ONCE: Final = 100
+
 # Addresses at which the queue managers of one destination were met by dialling it: beyond these the one that was
 # learned first is forgotten, and what is acknowledged from there is kept until it is dialled again or admitted.
 MAX_MET_ADDRESSES: Final = 16
@@ -321,7 +333,8 @@ MAX_SEQUENCE_ADDRESSES: Final = 64
 SILENT_SECONDS: Final = 7 * 86_400
 
 # The last sequences of an address that have ended and are refused from everywhere. A copy of an older one, by an
-# address that was met before and is not as far, would be taken again.
+# address that was met before and is not as far, would be taken again: while there is such an address, the log, a metric
+# and `doctor` name it.
 MAX_ENDED_SEQUENCES: Final = 16
 
 # Sources, queues and addresses whose sequences were refused, and addresses that began new sequences at a high rate,

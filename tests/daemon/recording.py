@@ -29,6 +29,8 @@ class Recorder:
         self.held: set[int] = set()
         self.paused: set[int] = set()
         self.accepts = True
+        self.needs_answers = False
+        self.packet_cost = 1
         self.last = 100
         self.stream = StringIO()
         self.log = Log(self.stream, "json", Level.DEBUG)

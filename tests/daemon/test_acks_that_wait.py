@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from tests.crash.daemons import SHORT_TIMERS, Daemon, loopback, patience
 from tests.daemon.commands import check_of, metric, waypost_of
 from tests.daemon.strangers import Stranger
+from waypost.core.message_values import Acknowledgements
 from waypost.guid import parse_guid
+from waypost.limits import MAX_ANSWER_QUEUES
+from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.transactional_acks import FinalAck
 
@@ -143,6 +147,32 @@ def test_an_acknowledgment_to_an_unknown_host_is_refused_where_the_setting_says_
             sender.send(beta.direct("orders"), "after a start", **wishes)
             ack = sender.queue("admin").receive(timeout=SECONDS)
             assert ack.message_class == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+
+
+def test_queues_that_a_message_names_beyond_the_bound_get_no_acknowledgments_and_the_operator_sees_it(
+    tmp_path: Path,
+) -> None:
+    with Daemon(tmp_path, "beta", loopback(66), *SHORT_TIMERS) as beta, ExitStack() as stack:
+        beta.start()
+        with beta.connect() as manager:
+            manager.create_queue("orders")
+        names = tuple(FormatName.parse(rf"DIRECT=TCP:{loopback(200)}\private$\a{number}") for number in range(20))
+        stranger = stack.enter_context(Stranger(beta, 67))
+        stranger.send(
+            stranger.message(
+                "orders",
+                administration_queue_format_name=names[0],
+                administration_multi_queue_format_name=names,
+                acknowledgements_requested=Acknowledgements.ACK_POS_ARRIVAL,
+            )
+        )
+        assert len(waiting(beta)) == MAX_ANSWER_QUEUES
+        assert metric(beta, "waypost_transfer_acks_refused_total") == len(names) - MAX_ANSWER_QUEUES
+        check = check_of(beta, "strangers")
+        assert not check["ok"]
+        assert f"that of a message from {loopback(67)} to {names[MAX_ANSWER_QUEUES]}" in check["message"]
+        assert f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most" in check["message"]
+        assert f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most" in beta.log
 
 
 @pytest.mark.parametrize("suffix", ["", ";XACTONLY"])

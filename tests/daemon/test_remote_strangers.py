@@ -1,5 +1,6 @@
 """Who connects to the ports of remote reading and means no good, or is broken: the daemon goes on for the others."""
 
+import os
 import random
 import socket
 import time
@@ -13,9 +14,11 @@ import pytest
 
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience
-from tests.crash.remote_reader import MAX_BODY, QM2QM_PORT, RPC_PORT, RemoteReader, body_of
+from tests.crash.remote_reader import INFINITE, MAX_BODY, QM2QM_PORT, RPC_PORT, RemoteReader, body_of
+from tests.daemon.commands import metric
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction, StartReceiveRequest
 from waypost.rpc.client import ClientConnection
+from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Empty
 from waypost.wire.ndr import ContextHandle
 
@@ -164,6 +167,37 @@ def test_a_reader_that_is_slow_to_take_its_answers_gets_all_of_them(place: Place
         assert all(body_of(slow.result(call)) == bytes(LARGE) for call in calls)
         assert slow.result(last).port == RPC_PORT
         assert slow.receive(context) == bytes(LARGE)
+
+
+def test_an_address_with_very_many_open_calls_gets_no_more_and_others_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    text = "import waypost.rpc.server_connection as calls\ncalls.MAX_RPC_OPEN_CALLS_OF_PEER = 20\n"
+    (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    with Daemon(tmp_path, "alpha", loopback(41)) as daemon, ExitStack() as stack:
+        daemon.start()
+        manager = stack.enter_context(daemon.connect())
+        queue, *_ = (manager.create_queue(name) for name in ("orders", "one", "two"))
+        flooders = [stack.enter_context(RemoteReader(daemon.address)) for _ in range(2)]
+        contexts = [reader.open(daemon.direct(name)) for reader, name in zip(flooders, ("one", "two"), strict=True)]
+        for reader, context in zip(flooders, contexts, strict=True):
+            for _ in range(10):
+                reader.start(context, INFINITE)
+        with patience(60, "the calls do not wait") as turns:
+            for _ in turns:
+                if metric(daemon, "waypost_rpc_open_calls") == 20:
+                    break
+        with pytest.raises(RpcFault, match="0x1C010014"):
+            flooders[0].take(contexts[0])
+        queue.send(b"hello")
+        here = socket.create_connection
+        elsewhere = (loopback(42), 0)
+        monkeypatch.setattr(socket, "create_connection", lambda place, seconds: here(place, seconds, elsewhere))
+        with RemoteReader(daemon.address) as reader:
+            assert reader.receive(reader.open(daemon.direct("orders"))) == b"hello"
 
 
 def _received(peer: socket.socket) -> bytes:

@@ -14,10 +14,12 @@ import pytest
 
 import waypost
 from tests.crash.daemons import SHORT_TIMERS, TRANSFER_PORT, Daemon, loopback, patience, start_all
+from tests.daemon.commands import metric
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.serialization import packet_of
 from waypost.guid import NULL_GUID, parse_guid
+from waypost.limits import MAX_ENDED_SEQUENCES
 from waypost.wire.format_names import FormatName
 from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
@@ -279,6 +281,41 @@ def test_an_address_with_very_many_sources_is_slowed_down_and_named(tmp_path: Pa
             assert done.sequences == at_once
             (left,) = manager.sequences("in")
             assert (left.source, left.addresses, left.number) == (alpha.guid, (alpha.address,), 1)
+
+
+def test_an_end_that_is_forgotten_is_named_with_the_address_that_could_begin_it_again(tmp_path: Path) -> None:
+    with two(tmp_path) as (_, beta):
+        guid, now = b"\x66" * 16, int(time.time()) - 1000
+        behind, ahead = Stranger(beta, guid, 67), Stranger(beta, guid, 68)
+        behind.send("behind", now)
+        for number in range(1, MAX_ENDED_SEQUENCES + 3):
+            ahead.send(f"{number}", now + number)
+        assert metric(beta, "waypost_transfer_sequence_ends_forgotten_total") == 1
+        assert "sequence end forgotten" in beta.log
+        (found,) = findings(beta, "ended sequences")
+        assert f"copies of them from {behind.address} would be taken again" in found["message"]
+        assert f"waypost sequence reset --address {behind.address}" in found["hint"]
+        assert cli(beta, "sequence", "reset", "--address", behind.address, "--yes").returncode == 0
+        assert findings(beta, "ended sequences") == []
+        behind.send("copy", now + 1)
+        with beta.connect() as manager:
+            assert "copy" not in [message.text for message in manager.queue("t").browse()]
+        behind.close()
+        ahead.close()
+
+
+def test_the_doctor_answers_after_the_queue_of_a_refused_sequence_is_deleted(tmp_path: Path) -> None:
+    with two(tmp_path) as (_, beta):
+        stranger = Stranger(beta, b"\x66" * 16)
+        stranger.send("ahead", int(time.time()) + 10 * DAY)
+        stranger.close()
+        assert len(findings(beta, "sequences")) == 1
+        with beta.connect() as manager:
+            assert len(list(manager.sequences("refused"))) == 1
+            manager.delete_queue("t")
+            assert list(manager.sequences("refused")) == []
+        assert findings(beta, "sequences") == []
+        assert beta.is_up
 
 
 def test_a_sender_and_a_receiver_begin_their_sequence_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from waypost.daemon.guard import Guard
 from waypost.daemon.pump import Pump
 from waypost.daemon.sockets import stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
-from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_UNWRITTEN_BYTES
+from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_TURN_PACKETS, MAX_UNWRITTEN_BYTES
 from waypost.node.effects import Close, Connect, DialReason, HoldReading, Write
 
 pytestmark = pytest.mark.parametrize("loop", loops(), ids=["asyncio", "uvloop"])
@@ -434,6 +435,47 @@ def test_what_came_before_the_end_is_told_before_the_end(loop: Any) -> None:
             here.pump.written()
             await here.recorder.hears(("connection_lost", 101))
             assert here.recorder.data[101] == b"x" * 100
+
+    run(loop, work)
+
+
+def test_calls_of_a_client_whose_connection_broke_are_not_worked_on(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            here.recorder.needs_answers = True
+            peer = await here.peer()
+            await here.recorder.hears(("accept", "127.0.0.1"))
+            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            await peer.send(b"x" * 100)
+            await until(lambda: 101 in here.recorder.paused)
+            peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.socket.close()
+
+            def is_lost() -> bool:
+                # Nothing is read, so that only an answer finds out.
+                here.tcp.write(Write(101, b"an answer"))
+                return ("connection_lost", 101) in here.recorder.told
+
+            await until(is_lost)
+            assert (here.recorder.data, here.pump.kept) == ({}, 0)
+
+    run(loop, work)
+
+
+def test_a_packet_that_costs_more_takes_more_of_a_turn(loop: Any) -> None:
+    async def work() -> None:
+        async with rig() as here:
+            here.recorder.packet_cost = 4
+            peers = [await here.peer() for _ in range(2)]
+            await until(lambda: here.recorder.last == 102)
+            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            for peer in peers:
+                await peer.send(b"x" * MAX_TURN_PACKETS)
+            await until(lambda: here.recorder.paused == {101, 102})
+            here.unwritten[0] = 0
+            here.pump.written()
+            await until(lambda: here.recorder.data == {101: b"x" * MAX_TURN_PACKETS, 102: b"x" * MAX_TURN_PACKETS})
+            assert here.recorder.turns[0] == (101, MAX_TURN_PACKETS // 4)
 
     run(loop, work)
 

@@ -7,6 +7,8 @@ from tests.node.test_incoming_sequences import at_another_address, numbered
 from waypost.clock import Now
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import Finding, examine_sequences
+from waypost.limits import MAX_ENDED_SEQUENCES
+from waypost.node.sequence_admin import SequenceAdmin, Wanted
 
 T = r"DIRECT=OS:b\private$\t"
 SECOND = int(START.wall)
@@ -76,6 +78,38 @@ def test_the_address_that_shuts_out_another_one_is_named(net: Net, b: Host) -> N
     assert f"from {moved.address}" in sentence
     assert f"not above 2023-11-14T22:14:20Z of {stranger.address}" in sentence
     assert f"waypost sequence reset --address {stranger.address}" in hint
+
+
+def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset(net: Net, b: Host) -> None:
+    source = net.add_peer()
+    away = at_another_address(net, source)
+    away.connect(b)
+    away.send(numbered(away, "m", SECOND - 9999))
+    source.connect(b)
+    for number in range(MAX_ENDED_SEQUENCES + 3):
+        source.send(numbered(source, "m", SECOND - 5000 + number))
+    ((check, _, sentence, hint),) = wrong(b)
+    assert check == "ended sequences"
+    assert sentence.startswith(f"2 ended sequences were forgotten of {guid_text(source.guid)} for ")
+    assert sentence.endswith(f"copies of them from {away.address} would be taken again")
+    assert f"waypost sequence reset --address {away.address}" in hint
+    assert b.network.statistics.sequence_ends_forgotten == 2
+    assert len([notice for notice in b.notices if notice.event == "sequence end forgotten"]) == 2
+    with b.node.operation(net.now):
+        SequenceAdmin(b.node).reset_incoming(Wanted(address=away.address), b"", net.now, is_trial=False)
+    assert wrong(b) == []
+    away.send(numbered(away, "copy", SECOND - 5000))
+    assert "copy" not in b.bodies("t")
+
+
+def test_what_was_refused_goes_with_its_queue(net: Net, b: Host) -> None:
+    """Whoever asks what is wrong gets an answer, though the queue is not there any more."""
+    peer = net.add_peer()
+    peer.connect(b)
+    peer.send(numbered(peer, "1", SECOND + 3 * DAY))
+    assert len(wrong(b)) == 1
+    b.delete("t")
+    assert wrong(b) == []
 
 
 def test_a_sender_whose_time_stamps_are_ahead_of_its_clock_is_told(net: Net, b: Host) -> None:

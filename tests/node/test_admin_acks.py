@@ -8,6 +8,7 @@ import pytest
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
 from waypost.core.message_values import Acknowledgements
 from waypost.guid import guid_text
+from waypost.limits import MAX_ANSWER_QUEUES
 from waypost.routing.routes import Route
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection
@@ -91,6 +92,18 @@ def test_what_a_peer_may_have_waiting_is_bounded_counted_and_told(
     other.connect(b)
     ask(other, "five")
     assert open_for(b) == ["five", "one", "two"]
+
+
+def test_queues_that_one_message_names_beyond_the_bound_are_counted_and_told(net: Net, b: Host, peer: Peer) -> None:
+    peer.connect(b)
+    names = tuple(FormatName.parse(rf"DIRECT=OS:h{number}\private$\admin") for number in range(MAX_ANSWER_QUEUES + 5))
+    peer.send(peer.message(Q, "m", **asking("h0"), administration_multi_queue_format_name=names))
+    assert len(open_for(b)) == MAX_ANSWER_QUEUES
+    assert b.network.statistics.acks_refused == 5
+    (notice,) = [notice for notice in b.notices if notice.event == "acknowledgment refused"]
+    assert notice.facts["peer"] == peer.address
+    assert notice.facts["queue"] == rf"DIRECT=OS:h{MAX_ANSWER_QUEUES}\private$\admin"
+    assert notice.facts["reason"] == f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most"
 
 
 def test_only_queues_in_which_something_waits_count(

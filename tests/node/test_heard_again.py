@@ -75,6 +75,18 @@ def test_so_is_a_ping(net: Swallowing, a: Host, peer: Peer) -> None:
     assert peer.bodies == ["before", "m"]
 
 
+def test_a_ping_ends_no_connection_that_is_under_way(net: Swallowing, a: Host, peer: Peer) -> None:
+    """Its sender may be forged, once a second, to a host that takes longer to answer."""
+    net.swallowed.add(peer.address)
+    a.send(P, "m")
+    ping = Initiator(peer.guid, OperatingSystem.MSMQ_OS_NTS).ping_request(7)
+    for _ in range(10):
+        net.advance(2)
+        a.network.datagram_received(ping.encode(), peer.address, 4000, net.now)
+        net.settle()
+    assert len(net.begun) == 1
+
+
 def test_the_host_may_have_another_address_now(net: Swallowing, a: Host, peer: Peer) -> None:
     """It is known by its GUID, and its name leads to the new address."""
     a.hold(P)

@@ -27,6 +27,7 @@ from waypost.rpc.binds import NDR64, AlterContext
 from waypost.rpc.calls import Fault, FaultStatus, Request, Response
 from waypost.rpc.interface import Empty, encode_request
 from waypost.rpc.pdu import (
+    PFC_CONC_MPX,
     PFC_DID_NOT_EXECUTE,
     PFC_OBJECT_UUID,
     WHOLE,
@@ -192,6 +193,22 @@ def test_open_calls_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     handler.answer(1)
     client.take()
     assert echoes(client)
+
+
+def test_open_calls_of_an_address_are_bounded_over_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_connection, "MAX_RPC_OPEN_CALLS_OF_PEER", 2)
+    first, handler = bound()
+    second, other = Peer(first.server, 2), Peer(first.server, 3, address="192.0.2.99")
+    for client in (second, other):
+        client.bind(flags=WHOLE | PFC_CONC_MPX)
+    for client, number in ((first, 1), (second, 2), (other, 3)):
+        client.start(WAIT, Number(number), number + 10)
+    assert first.ask(ECHO, Octets(b""), 20) == FaultStatus.NCA_SERVER_TOO_BUSY
+    assert second.ask(ECHO, Octets(b""), 21) == FaultStatus.NCA_SERVER_TOO_BUSY
+    assert echoes(other)
+    handler.answer(1)
+    first.take()
+    assert echoes(second)
 
 
 def test_500_calls_that_wait_take_little_memory() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Event, current_thread, main_thread
-from time import sleep
+from time import monotonic, sleep
 
 import lmdb
 import pytest
@@ -48,13 +48,21 @@ def test_what_may_take_long_is_not_written_at_once(tmp_path: Path) -> None:
         store.commit(put((b"first", b"1")), 1)
         store._flush_seconds = 0.0
         assert not store.commit_if_quick(put((b"large", bytes(engine._SMALL + 1))))
-        store._flush_seconds = 1.0
+        store._flush_seconds, store._flushed_at = 1.0, monotonic()
         assert not store.commit_if_quick(put((b"slow disk", b"")))
         store._flush_seconds = 0.0
         store.submit(put((b"before", b"")), 2)
         assert not store.commit_if_quick(put((b"overtakes", b"")))
         assert reported(store, 1) == [2]
         assert store.keys(M) == [b"before", b"first"]
+
+
+def test_a_slow_flush_is_forgotten_after_a_while(tmp_path: Path) -> None:
+    with LmdbStore(tmp_path) as store:
+        store.commit(put((b"first", b"1")), 1)
+        store._flush_seconds, store._flushed_at = 1.0, monotonic() - 60
+        assert store.commit_if_quick(put((b"second", b"2")))
+        assert store.get(M, b"second") == b"2"
 
 
 def test_a_batch_that_cannot_be_written_at_once_is_left_as_it_was(

@@ -111,6 +111,23 @@ def test_the_last_sequences_that_an_address_has_left_are_refused_from_everywhere
     assert sequences.judge(AWAY, header(100), WALL) is ENDED
 
 
+def test_an_end_that_is_forgotten_is_noted_if_an_address_could_begin_the_sequence_again() -> None:
+    sequences = IncomingSequences()
+    for time_stamp in range(100, 110 + MAX_ENDED_SEQUENCES):
+        offered(sequences, HOME, header(time_stamp))
+    # An address that was never met begins nothing below the last one.
+    assert sequences.unguarded == 0
+    assert sequences.judge(AWAY, header(100), WALL) is Verdict.NOT_MET
+    sequences = IncomingSequences()
+    offered(sequences, AWAY, header(1))
+    for time_stamp in range(100, 101 + MAX_ENDED_SEQUENCES):
+        offered(sequences, HOME, header(time_stamp))
+    assert sequences.unguarded == 0
+    offered(sequences, HOME, header(500))
+    assert (sequences.unguarded, sequences.address_behind(100)) == (100, AWAY)
+    assert sequences.judge(AWAY, header(100), WALL) is NEW
+
+
 def kept_before(number: int = 5) -> IncomingSequences:
     return IncomingSequences({100: IncomingSequence(100 << 32 | 1, number)}, {ANY_ADDRESS: Place(100)}, went_on=True)
 

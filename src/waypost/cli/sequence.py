@@ -182,6 +182,50 @@ def admit(
     out.flush()
 
 
+@app.command()
+def revoke(
+    context: typer.Context,
+    guid: Annotated[
+        str, typer.Argument(metavar="GUID", help="The queue manager that it was admitted for.", show_default=False)
+    ],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="The IP address that was admitted.", show_default=False)
+    ],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Take back that an address was admitted. Acknowledgments that were applied stay applied.
+
+    \b
+    waypost sequence revoke 1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11 192.0.2.7
+    """
+    out = Output()
+    with session(context) as manager:
+        manager.revoke_sequence_address(guid, address)
+    if as_json:
+        write_json(out, {"guid": guid, "address": address})
+    else:
+        out.write(f"{address} is not admitted for {guid} any more.\n")
+    out.flush()
+
+
+@app.command()
+def admitted(context: typer.Context, *, as_json: Json = False) -> None:
+    """List the addresses that were admitted. Those of transfer.ack_addresses are in the configuration.
+
+    \b
+    waypost sequence admitted
+    """
+    out = Output()
+    with session(context) as manager:
+        found = manager.admitted_sequence_addresses()
+    if as_json:
+        write_json(out, [{"guid": guid, "address": address} for guid, address in found])
+    else:
+        write_table(out, ("GUID", "ADDRESS"), found)
+    out.flush()
+
+
 def _ask(planned: "SequenceReset") -> None:
     """Raises Failure where nobody can be asked."""
     if not planned.sequences:

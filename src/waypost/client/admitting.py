@@ -1,5 +1,7 @@
 """The arguments of `admit_sequence_address`: the queue manager, and the address that it acknowledges from."""
 
+from ipaddress import ip_address
+
 from waypost.client.excerpt import excerpt
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import NULL_GUID, parse_guid
@@ -15,6 +17,10 @@ def admitted_address(guid: object, address: object) -> tuple[bytes, str]:
     if identifier == NULL_GUID:
         raise InvalidParameter(f"{excerpt(guid)} is not the GUID of a queue manager")
     try:
-        return identifier, plain_address(str(address))
+        plain = plain_address(str(address))
     except ValueError:
         raise InvalidParameter(f"{excerpt(address)} is not an IP address") from None
+    found = ip_address(plain)
+    if found.is_unspecified or found.is_multicast:
+        raise InvalidParameter(f"{plain} is not the address of a host")
+    return identifier, plain

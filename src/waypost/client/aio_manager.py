@@ -26,6 +26,7 @@ from waypost.client.sequence_info import (
 )
 from waypost.client.settings import check_store, settings
 from waypost.client.twins import documented_by
+from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 
 if TYPE_CHECKING:
@@ -130,6 +131,13 @@ class Manager:
     async def admit_sequence_address(self, guid: str, address: str) -> int:
         believed: int = await self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
         return believed
+
+    async def revoke_sequence_address(self, guid: str, address: str) -> None:
+        await self._shell.do(self._calls.application.revoke_address, *admitted_address(guid, address))
+
+    async def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
+        found: list[tuple[bytes, str]] = await self._shell.do(self._calls.application.admitted_addresses)
+        return [(guid_text(guid), address) for guid, address in found]
 
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()

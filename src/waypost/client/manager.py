@@ -21,6 +21,7 @@ from waypost.client.sequence_info import (
     SequenceQuery,
     SequenceReset,
 )
+from waypost.guid import guid_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +116,7 @@ class Manager:
         return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
-        """Believe what the queue manager `guid` acknowledges from this IP address. It cannot be taken back.
+        """Believe what the queue manager `guid` acknowledges from this IP address, until it is revoked.
 
         A transactional message leaves this computer's queues only when its destination acknowledges it from an address
         that is known: where it was dialled, or that its name resolves to. What comes from elsewhere, as behind NAT, is
@@ -124,6 +125,18 @@ class Manager:
         """
         believed: int = self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
         return believed
+
+    def revoke_sequence_address(self, guid: str, address: str) -> None:
+        """Take back what `admit_sequence_address` has admitted. What was applied stays applied.
+
+        Raises InvalidParameter if this address was not admitted for this queue manager.
+        """
+        self._shell.do(self._calls.application.revoke_address, *admitted_address(guid, address))
+
+    def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
+        """The GUIDs and addresses that were admitted. Those of the configuration are not among them."""
+        found: list[tuple[bytes, str]] = self._shell.do(self._calls.application.admitted_addresses)
+        return [(guid_text(guid), address) for guid, address in found]
 
     def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""

@@ -13,6 +13,7 @@ have a class of the system, for which nothing is done, and nothing is done for j
 event leads to two messages at most, and those to none.
 """
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from waypost.clock import Now
@@ -66,6 +67,9 @@ class Gate(Protocol):
     def refused(self, name: FormatName, message: Message, reason: str, /) -> None:
         """One could not be put into its outgoing queue."""
 
+    def left_out(self, names: Sequence[FormatName], message: Message, /) -> None:
+        """These queues get none, because the message names too many."""
+
 
 class _OpenGate:
     """That of a queue manager that transfers nothing: what it acknowledges came from its own programs."""
@@ -76,6 +80,8 @@ class _OpenGate:
     def opened(self, _queue: OutgoingQueue, _message: Message) -> None: ...
 
     def refused(self, _name: FormatName, _message: Message, _reason: str) -> None: ...
+
+    def left_out(self, _names: Sequence[FormatName], _message: Message) -> None: ...
 
 
 class Delivery:
@@ -159,7 +165,10 @@ class Delivery:
             return
         if message_class in INSECURE_NACKS and not self.send_insecure_nacks:
             return
-        for name in message.administration_queues[:MAX_ANSWER_QUEUES]:
+        names = message.administration_queues
+        if len(names) > MAX_ANSWER_QUEUES:
+            self.gate.left_out(names[MAX_ANSWER_QUEUES:], message)
+        for name in names[:MAX_ANSWER_QUEUES]:
             answer = acknowledgment(message, message_class, self._manager.message_identifier(), int(now.wall))
             answer.destination_queue_format_name = name
             self._answer(name, answer, message, now)

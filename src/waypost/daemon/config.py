@@ -85,21 +85,23 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=MIN_ACK_TIMEOUT,
             le=MAX_TIMEOUT,
-            description="How long a session waits for an acknowledgment before it is closed. The protocol has no "
+            description="Longest wait of a session for an acknowledgment before it is closed. The protocol has no "
             "shorter and no longer times.",
         ),
     ] = _TRANSFER.ack_wait_timeout_ms
     order_ack_timeout_ms: Annotated[
-        _Milliseconds, Meta(description="How long the acknowledgment of transactional messages waits for more of them.")
+        _Milliseconds,
+        Meta(description="Time that the acknowledgment of transactional messages waits for more of them."),
     ] = _TRANSFER.order_ack_timeout_ms
     maximum_order_ack_delay_s: Annotated[
-        _Seconds, Meta(description="How long it is put off at most while more of them come.")
+        _Seconds, Meta(description="Longest time that it is put off while more of them come.")
     ] = _TRANSFER.maximum_order_ack_delay_s
     resend_timeouts_s: Annotated[
         tuple[_Seconds, _Seconds, _Seconds, _Seconds],
         Meta(
-            description="When transactional messages without an acknowledgment are sent again: after the first time "
-            "thrice, after the second thrice, after the third thrice, and after the fourth from then on."
+            description="Times after which transactional messages without an acknowledgment are sent again: the first "
+            "three times after the first, then three times each after the second and the third, and from then on after "
+            "the fourth."
         ),
     ] = (
         _TRANSFER.resend_timeouts.short,
@@ -108,18 +110,18 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
         _TRANSFER.resend_timeouts.final,
     )
     session_init_timeout_s: Annotated[
-        _Seconds, Meta(description="How long a session may take to open; a silent peer is cut off then.")
+        _Seconds, Meta(description="Longest time for a session to open; a silent peer is cut off then.")
     ] = _TRANSFER.session_init_timeout_s
-    idle_timeout_s: Annotated[_Seconds, Meta(description="How long a session may be idle before it is closed.")] = (
+    idle_timeout_s: Annotated[_Seconds, Meta(description="Time after which an idle session is closed.")] = (
         _TRANSFER.idle_timeout_s
     )
-    retry_connect_s: Annotated[_Seconds, Meta(description="How long to wait after a connection has failed.")] = (
+    retry_connect_s: Annotated[_Seconds, Meta(description="Wait after a connection has failed.")] = (
         _TRANSFER.retry_connect_s
     )
     connect_timeout_s: Annotated[
         _Seconds,
         Meta(
-            description="How long a connection may take to come about. TCP asks for it again after 1, 3, 7 and 15 "
+            description="Longest time for a connection to come about. TCP asks for it again after 1, 3, 7 and 15 "
             "seconds, so a short time finds a host sooner that comes back."
         ),
     ] = 8.0
@@ -133,7 +135,7 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "those that come twice; of a relay ten times as many."
         ),
     ] = _TRANSFER.duplicate_history_size
-    duplicate_history_s: Annotated[_Seconds, Meta(description="How long they are remembered.")] = (
+    duplicate_history_s: Annotated[_Seconds, Meta(description="Time for which they are remembered.")] = (
         _TRANSFER.duplicate_history_s
     )
     max_sessions: Annotated[
@@ -149,16 +151,16 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
     refusals_per_minute: Annotated[
         _Count,
         Meta(
-            description="How many connections of one address may end soon because of what it says; more of them are "
-            "closed at once for a while."
+            description="Connections of one address that may end soon because of a protocol error, in a minute; more "
+            "of them are closed at once for a while."
         ),
     ] = 120
     max_sequence_ahead_s: Annotated[
         _Seconds,
         Meta(
-            description="How far the TimeStamp of a new transactional sequence may be ahead of the clock of this "
-            "computer. Messages beyond that stay with their sender, which sends them again, and `waypost doctor` names "
-            "them."
+            description="Longest time by which the TimeStamp of a new transactional sequence may be ahead of the "
+            "clock of this computer. Messages beyond that stay with their sender, which sends them again, and `waypost "
+            "doctor` names them."
         ),
     ] = _TRANSFER.max_sequence_ahead_s
     new_sequences_at_once: Annotated[
@@ -169,9 +171,9 @@ class Transfer(Struct, frozen=True, forbid_unknown_fields=True):
             "address."
         ),
     ] = _TRANSFER.new_sequences_at_once
-    new_sequences_per_s: Annotated[_Seconds, Meta(description="The same on average, in a second.")] = (
-        _TRANSFER.new_sequences_per_s
-    )
+    new_sequences_per_s: Annotated[
+        _Seconds, Meta(description="New transactional sequences that one address may begin in a second, on average.")
+    ] = _TRANSFER.new_sequences_per_s
     send_insecure_nacks: Annotated[
         bool, Meta(description="Tell senders that are not authenticated why their messages were refused.")
     ] = _TRANSFER.send_insecure_nacks
@@ -237,7 +239,7 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
     routes: Annotated[
         tuple[str, ...],
         Meta(
-            description="`GUID=HOST` is the host of a queue manager, which `waypost status` tells the GUID of; "
+            description="`GUID=HOST` is the host of a queue manager, whose GUID `waypost status` shows; "
             "`GUID=via GUID` leads to it by way of another one that has a route."
         ),
     ] = ()
@@ -246,7 +248,7 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="GUIDs or IP addresses of queue managers that may bring acknowledgments of messages that are "
             "sent by way of others, besides the next hop of their route. A GUID counts at the addresses where that "
-            "queue manager was dialled, that its route or the directory tells, or that were admitted. "
+            "queue manager was dialled, that its route or the directory names, or that were admitted. "
             "Relays also bring the messages of many senders, so that more of what they bring is remembered in order to "
             "know messages that come twice."
         ),
@@ -254,13 +256,13 @@ class Routing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Security(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is believed of messages from others."""
+    """Trust in messages from others."""
 
     unverified: Annotated[
         Literal["refuse", "deliver"],
         Meta(
-            description="What to do with messages that are signed or encrypted, because signatures are not verified "
-            "and bodies not decrypted yet. `refuse` drops them with a negative acknowledgment; `deliver` puts them "
+            description="Treatment of signed or encrypted messages, because signatures are not verified and bodies "
+            "not decrypted yet. `refuse` drops them with a negative acknowledgment; `deliver` puts them "
             "into their queues as they came, not authenticated, but never into a queue that demands authentication or "
             "encryption. `waypost doctor` counts what was refused, by source."
         ),
@@ -268,13 +270,13 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
-    """What messages may take in all."""
+    """Storage quotas."""
 
     machine_kb: Annotated[
         Annotated[int, Meta(ge=0, le=UNLIMITED)] | None,
         Meta(
             description="Kilobytes of all messages together. Without it the quota stays as it is, which is 1048576 for "
-            f"a new queue manager; {UNLIMITED} is no quota."
+            f"a new queue manager; {UNLIMITED} sets no quota."
         ),
     ] = None
 
@@ -283,8 +285,8 @@ class Quotas(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             gt=0,
             le=1,
-            description="Part of that which messages of one address (of one /64 network of IPv6) may take, so that the "
-            "rest is for others; programs of this computer have no such limit. 1 is no limit.",
+            description="Largest part of the machine quota for messages of one address (of one /64 network of IPv6), "
+            "so that the rest is for others; programs of this computer have no such limit. 1 sets no limit.",
         ),
     ] = 0.9
 
@@ -363,15 +365,15 @@ class Rpc(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 2105
     epm: Annotated[bool, Meta(description="Whether there is an endpoint mapper, which tells these ports.")] = False
     epm_port: Annotated[_Port, Meta(description="TCP port of the endpoint mapper; clients look for it at 135.")] = 135
-    max_connections: Annotated[int, Meta(ge=1, description="How many connections of remote readers there may be.")] = (
-        2000
-    )
-    max_connections_per_peer: Annotated[int, Meta(ge=1, description="How many of them one host may have.")] = 1000
+    max_connections: Annotated[int, Meta(ge=1, description="Connections of remote readers at a time.")] = 2000
+    max_connections_per_peer: Annotated[
+        int, Meta(ge=1, description="The same for one address (for one /64 network of IPv6).")
+    ] = 1000
     refusals_per_minute: Annotated[
         int,
         Meta(
             ge=1,
-            description="How often one host may break the protocol or give a wrong password before it has to wait.",
+            description="Protocol errors and wrong passwords of one address in a minute before it has to wait.",
         ),
     ] = 60
     pending_request_timeout_s: Annotated[

@@ -34,6 +34,13 @@ class ConnectionFacts(Protocol):
 
     @property
     def reading_resumed(self) -> Callable[[int, Now], None] | None: ...
+    @property
+    def needs_answers(self) -> bool:
+        """Whether data that came before the connection broke is of no use to anybody."""
+
+    @property
+    def packet_cost(self) -> int:
+        """What a packet takes of the budget of a turn: one packet of a session takes 1."""
 
 
 class Facts(ConnectionFacts, Protocol):

@@ -68,6 +68,10 @@ class RpcListener:
     # A server waits for nothing that its clients send.
     reading_paused: Final = None
     reading_resumed: Final = None
+    # A client whose connection broke does not hear how its calls end.
+    needs_answers: Final = True
+    # To answer a call takes as long as to take four messages from a session.
+    packet_cost: Final = 4
 
     def __init__(self, remote: RemoteReading, port: int) -> None:
         self._remote: Final = remote

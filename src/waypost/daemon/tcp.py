@@ -171,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
     """One of them. Without a number it comes in, and gets one if it is admitted.
 
     What was read waits in `_backlog` from `_at` on, and `_left` packets wait in the queue manager. It hears that the
-    connection is lost when it has heard all that came before.
+    connection is lost when it has heard all that came before, unless that was to be answered and the connection broke.
     """
 
     def __init__(
@@ -248,7 +248,8 @@ class Connection(asyncio.BufferedProtocol):
         everything = self._all
         # Packets that wait come first, alone.
         piece = b"" if self._left else self._take(budget.size)
-        fact = partial(self._facts.data_received, self._number, piece, most=budget.packets)
+        cost = self._facts.packet_cost
+        fact = partial(self._facts.data_received, self._number, piece, most=budget.packets // cost)
         try:
             done, self._left = everything.shell.tell(fact) or (0, 0)
         except BaseException:
@@ -259,6 +260,7 @@ class Connection(asyncio.BufferedProtocol):
             # The queue manager holds it, and says when it goes on.
             return 0, len(piece), False
         self._note_use(done)
+        done *= cost
         if self._backlog or self._left:
             return done, len(piece), True
         if self._is_lost:
@@ -303,15 +305,16 @@ class Connection(asyncio.BufferedProtocol):
             self._is_told = True
             self._all.shell.tell(partial(self._facts.reading_paused, self._number))
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002, the queue manager does not ask why
+    def connection_lost(self, exc: Exception | None) -> None:
         everything = self._all
         self._is_lost = True
         if self._watch is not None:
             self._watch.cancel()
         everything.seats.leave(self)
         everything.ended(self)
-        # What waits for an acknowledgment to leave is of no use: it comes again on another connection.
-        if self._number is not None and (self._is_held or not (self._backlog or self._left)):
+        # Data that waits for an acknowledgment to leave is of no use: it comes again on another connection.
+        is_useless = self._is_held or (exc is not None and self._facts.needs_answers)
+        if self._number is not None and (is_useless or not (self._backlog or self._left)):
             self._tell_lost()
 
     def _tell_lost(self) -> None:

@@ -50,6 +50,8 @@ _ROUTES: Final = (
     queues.pause_queue,
     queues.resume_queue,
     admitting.admit,
+    admitting.admitted,
+    admitting.revoke,
     sequences.list_sequences,
     sequences.reset_sequences,
     sending.send,

@@ -27,6 +27,7 @@ from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel, AuthType
+from waypost.transfer.believing import Bringer
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
@@ -149,21 +150,30 @@ def _network(service: Service) -> Iterator[Check]:
 
 
 def _acknowledgments(service: Service) -> Check:
-    """Those that are kept because they came from an address that is not known (ADR 22)."""
-    kept = service.node.kept_acks
-    if not kept:
+    """Those that are kept or were not taken because they came from an address that is not known (ADR 22)."""
+    kept, network = service.node.kept_acks, service.node.network
+    assert network is not None
+    turned_away = list(network.judging.turned_away)[::-1]
+    if not kept and not turned_away:
         return Check("acknowledgments", True, "every acknowledgment that came was believed or refused")
-    senders = dict.fromkeys((guid_text(ack.bringer.guid), ack.bringer.address) for ack in kept)
-    shown = ", ".join(f"{guid} at {address}" for guid, address in tuple(senders)[:_SHOWN])
-    count = "1 acknowledgment is" if len(kept) == 1 else f"{len(kept)} acknowledgments are"
-    more = f" and {len(senders) - _SHOWN} more" if len(senders) > _SHOWN else ""
-    guid, address = next(iter(senders))
-    return Check(
-        "acknowledgments",
-        False,
-        f"{count} kept, because a queue manager was not expected at its address: {shown}{more}",
-        f"if it is really there: waypost sequence admit {guid} {address}; else they are a stranger's, and do no harm",
-    )
+    sentences = []
+    if kept:
+        count = "1 acknowledgment is" if len(kept) == 1 else f"{len(kept)} acknowledgments are"
+        senders = list(dict.fromkeys(ack.bringer for ack in kept))
+        sentences.append(f"{count} kept, because a queue manager was not expected at its address: {_bringers(senders)}")
+    if turned_away:
+        sentences.append(
+            f"there was no place for those of {_bringers(turned_away)}, which held up what else these hosts send here"
+        )
+    bringer = turned_away[0] if turned_away else next(iter(kept)).bringer
+    command = f"waypost sequence admit {guid_text(bringer.guid)} {bringer.address}"
+    hint = f"if it is really there: {command}; else they are a stranger's, and do no harm"
+    return Check("acknowledgments", False, "; ".join(sentences), hint)
+
+
+def _bringers(bringers: list[Bringer]) -> str:
+    shown = ", ".join(f"{guid_text(each.guid)} at {each.address}" for each in bringers[:_SHOWN])
+    return f"{shown} and {len(bringers) - _SHOWN} more" if len(bringers) > _SHOWN else shown
 
 
 def check_sources(positions: PositionEvents) -> Check:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from waypost.clock import Now
+from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_SEQUENCES_LOOKED_AT
 from waypost.node.explain_sequences import refused_hint, refused_sentence
-from waypost.node.explain_words import span
+from waypost.node.explain_words import at, span
 from waypost.node.node import Node
 
 # The name of a check, whether it is well, a sentence and a hint.
@@ -33,8 +34,25 @@ def examine_sequences(node: Node, now: Now) -> Iterator[Finding]:
         yield "sequences", False, sentence, refused_hint(each)
     if not refused:
         yield "sequences", True, "no transactional sequence was refused lately", ""
+    yield from _forgotten(node)
     yield from _many(node)
     yield from _clock(node, now)
+
+
+def _forgotten(node: Node) -> Iterator[Finding]:
+    """Sequences that have ended and are not known any more, of sources with an address that could begin them again."""
+    assert node.network is not None
+    for each in node.network.arrivals.admission.unguarded[: -_SHOWN - 1 : -1]:
+        queue, source = node.manager.collection.by_number[each.key[1]], guid_text(each.key[0][: len(NULL_GUID)])
+        ends = "1 ended sequence was" if each.count == 1 else f"{each.count} ended sequences were"
+        sentence = (
+            f"{ends} forgotten of {source} for {queue}, the last one of {at(each.time_stamp)}: copies of them from "
+            f"{each.address or 'a host that has sent nothing since the last upgrade'} would be taken again"
+        )
+        hint = f"`waypost sequence reset --source {source}` begins again"
+        if each.address:
+            hint = f"if the source has left this address, `waypost sequence reset --address {each.address}`"
+        yield "ended sequences", False, sentence, hint
 
 
 def _many(node: Node) -> Iterator[Finding]:

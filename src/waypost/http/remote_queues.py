@@ -182,7 +182,7 @@ class RemoteQueues:
             case PrivateFormatName(guid) | MachineFormatName(guid):
                 return None if guid == identity.identifier else self._routed(name, guid)
             case PublicFormatName() if self._node.network is not None:
-                destination = self._node.network.hops.routing.destination(name)
+                destination = self._node.network.hop_finder.routing.destination(name)
                 if destination is not None and destination.queue_manager != identity.identifier:
                     return destination.host
         return None
@@ -190,7 +190,7 @@ class RemoteQueues:
     def _routed(self, name: FormatName, guid: bytes) -> str:
         """The host of the queue manager itself: others on the way to it pass on messages, and no reads."""
         if self._node.network is not None:
-            for hop in self._node.network.hops.routing.next_hops(Destination("", guid)):
+            for hop in self._node.network.hop_finder.routing.next_hops(Destination("", guid)):
                 if hop.queue_manager_guid == guid and hop.host_name:
                     return hop.host_name
         error = QueueNotFound(f"{name} is a queue of another computer, and the host of that is not known here")

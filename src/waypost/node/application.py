@@ -16,6 +16,7 @@ from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAtt
 from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, UnsupportedFormatName, WaypostError
+from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.resending import resend
@@ -97,14 +98,33 @@ class Application:
     def admit_address(self, call: Call, guid: bytes, address: str) -> None:
         """Believe what the queue manager with this GUID acknowledges from this address (ADR 22).
 
-        The answer is how many acknowledgments that were kept are believed now. Raises LimitReached.
+        The answer is how many acknowledgments that were kept are believed now. Raises LimitReached, InvalidParameter.
         """
         node = self._node
         node.check_store()
+        if guid == node.manager.identity.identifier:
+            raise InvalidParameter(f"{guid_text(guid)} is this queue manager, and only others acknowledge its messages")
         with node.operation(call.now):
             node.destinations.admit(guid, address, call.now)
             believed = 0 if node.network is None else node.network.judging.admitted(guid, address, call.now)
             node.reply(call.request, believed)
+
+    def revoke_address(self, call: Call, guid: bytes, address: str) -> None:
+        """Take the admission of an address back: acknowledgments from there are kept again. Raises InvalidParameter."""
+        node = self._node
+        node.check_store()
+        with node.operation(call.now):
+            if not node.destinations.revoke(guid, address):
+                raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
+            if node.network is not None:
+                node.network.judging.revoked(guid, address)
+            node.reply(call.request)
+
+    def admitted_addresses(self, call: Call) -> None:
+        """The answer are the GUIDs and addresses that operators have admitted, in their order."""
+        with self._node.operation(call.now):
+            self._node.await_everything()
+            self._node.reply(call.request, sorted(self._node.destinations.admitted))
 
     def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
         """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""

@@ -112,6 +112,14 @@ class Destinations:
         record = AdmittedRecord(int(now.wall))
         self._messages.batch.put(Table.COUNTERS, keys.admitted_key(guid, address), record.encode())
 
+    def revoke(self, guid: bytes, address: str) -> bool:
+        """Take an admission back. Whether there was one."""
+        if (guid, address) not in self.admitted:
+            return False
+        self.admitted.discard((guid, address))
+        self._messages.batch.delete(Table.COUNTERS, keys.admitted_key(guid, address))
+        return True
+
     def _write(self, known: KnownDestination) -> None:
         sequence_id, number = known.written
         met = [(guid, address) for guid, addresses in known.met.items() for address in addresses]

@@ -31,10 +31,12 @@ _AddressKey = tuple[int, str]
 class Incoming:
     """What was taken from each source, for each queue and each name that the source uses for it."""
 
-    __slots__ = ("_addresses", "_kept", "_reader")
+    __slots__ = ("_addresses", "_kept", "_reader", "unguarded")
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Final = reader
+        # Sources with a line that has ended and was forgotten too early, until somebody says so.
+        self.unguarded: Final[list[SequenceKey]] = []
         self._kept: Final[Kept[SequenceKey, IncomingSequences]] = Kept(
             self._read,
             # Looked up when it is used: the simulator plants a mistake in its place.
@@ -69,6 +71,8 @@ class Incoming:
             met = set(sequences.places) if before is None else before
             self._recount(key[1], sequences, met, was_single=not went_on)
         self._kept.changed(key, sequences)
+        if sequences.unguarded:
+            self.unguarded.append(key)
         return line
 
     def reject(self, key: SequenceKey, header: TransactionHeader, wall: float) -> None:

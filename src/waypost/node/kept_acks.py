@@ -3,7 +3,8 @@
 A FinalAck is sent once, and our session acknowledges it, so those that are kept survive. An OrderAck comes again with
 every message that is sent again, so those live in memory, the last one of a sequence and an address. They are bounded
 for a message, for an address and in total: what is beyond a bound is not taken, and whoever has taken it from a session
-says so there.
+says so there. The bounds do not hold for what comes from where the destination is, and only waits until that is proven
+or the message is sent again: there is one for each message and address, and strangers must not take its place.
 """
 
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ from waypost.transfer.believing import Bringer
 from waypost.wire.identifiers import TxSequenceId
 from waypost.wire.ip_addresses import network_of
 from waypost.wire.transactional_acks import ORDER_ACK_CLASS, FinalAck, OrderAck
+
+_TOO_MANY: Final = "there are too many acknowledgments that are not believed"
+_CONTRADICTS: Final = "another one from its address, which is kept, says something else"
+_NEIGHBOUR: Final = "one from another address of its network is kept"
 
 # TxSequenceID, TxSequenceNumber and MessageID; of an OrderAck only the first.
 _Key = tuple[int, int, int]
@@ -55,6 +60,11 @@ class Acknowledgment:
         return TxSequenceId(ordinal, time_stamp)
 
     @property
+    def statement(self) -> tuple[int, bytes, bytes]:
+        """What it says of its message, and in whose name."""
+        return self.message_class, self.source, self.bringer.guid
+
+    @property
     def key(self) -> _Key:
         if self.is_order_ack:
             return self.tx_sequence_id, 0, 0
@@ -84,6 +94,9 @@ class KeptAcks:
         """Those that are there now; each may go meanwhile."""
         return iter([ack for acks in self._by_key.values() for ack in acks.values()])
 
+    def __contains__(self, ack: Acknowledgment) -> bool:
+        return self._by_key.get(ack.key, {}).get(ack.bringer.address) == ack
+
     def of_message(self, ordinal: int) -> list[Acknowledgment]:
         """The FinalAcks that name the message with this number."""
         return [ack for ack in self if ack.message_id == ordinal and not ack.is_order_ack]
@@ -91,25 +104,33 @@ class KeptAcks:
     def order_acks_of(self, tx_sequence_id: int) -> list[Acknowledgment]:
         return list(self._by_key.get((tx_sequence_id, 0, 0), {}).values())
 
-    def keep(self, ack: Acknowledgment) -> bool:
-        """Whether it is kept now, or was: of one address only the first FinalAck of a message and the last OrderAck."""
+    def keep(self, ack: Acknowledgment, *, is_likely: bool) -> str | None:
+        """None if it is kept now, or was; else why not.
+
+        Of one address only the first FinalAck of a message and the last OrderAck are kept. `is_likely`: it comes from
+        where the destination is, and there is a place for it whatever strangers have brought.
+        """
         address = ack.bringer.address
         places = self._by_key.get(ack.key, {})
         before = places.get(address)
         if before is not None:
             if ack.is_order_ack and ack.tx_sequence_number > before.tx_sequence_number:
                 places[address] = ack
-            return True
-        if (
-            len(places) >= MAX_KEPT_ACKS_OF_MESSAGE
-            or self._by_network.get(network_of(address), 0) >= MAX_KEPT_ACKS_OF_ADDRESS
-            or len(self) >= MAX_KEPT_ACKS
-        ):
-            return False
-        self._add(ack)
-        if not ack.is_order_ack:
-            self._messages.batch.put(Table.COUNTERS, _key(ack), _record_of(ack).encode())
-        return True
+            return None if ack.is_order_ack or ack.statement == before.statement else _CONTRADICTS
+        refusal = None if is_likely else self._refusal(places, address)
+        if refusal is None:
+            self._add(ack)
+            if not ack.is_order_ack:
+                self._messages.batch.put(Table.COUNTERS, _key(ack), _record_of(ack).encode())
+        return refusal
+
+    def _refusal(self, places: dict[str, Acknowledgment], address: str) -> str | None:
+        network = network_of(address)
+        if len(places) >= MAX_KEPT_ACKS_OF_MESSAGE or len(self) >= MAX_KEPT_ACKS:
+            return _TOO_MANY
+        if self._by_network.get(network, 0) >= MAX_KEPT_ACKS_OF_ADDRESS:
+            return _TOO_MANY
+        return _NEIGHBOUR if network in map(network_of, places) else None
 
     def drop(self, ack: Acknowledgment) -> None:
         """It was believed or refused, or what it acknowledges is gone."""

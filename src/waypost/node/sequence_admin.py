@@ -184,7 +184,7 @@ class SequenceAdmin:
         else:
             incoming.delete(key)
         if network is not None:
-            network.arrivals.admission.forget(lambda refused: refused.key == key)
+            network.arrivals.admission.reset(key)
 
     def _found(
         self, wanted: Wanted, start: bytes, limit: int, now: Now

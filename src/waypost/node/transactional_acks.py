@@ -60,8 +60,8 @@ def origin_of(queue_manager: bytes, address: str) -> Origin:
     return Origin(queue_manager, HostAddress(ip_address(host).packed, int(zone) if zone.isdecimal() else 0))
 
 
-class Ways(Interface):
-    """Who finds outgoing queues for acknowledgments: whoever transfers."""
+class AckQueues(Interface):
+    """Finds the outgoing queues that acknowledgments go to. Whoever transfers does."""
 
     def owes(self, name: FormatName, origin: Origin, now: Now) -> OutgoingQueue:
         """The queue with this name, for an acknowledgment that has to wait there if there is no way."""
@@ -73,12 +73,12 @@ class Ways(Interface):
 class TransactionalAcks:
     """MS-MQMQ 2.2.19.1: they have all the time there is, which a FinalAck needs, because it is sent once."""
 
-    __slots__ = ("_manager", "_order_acks", "ways")
+    __slots__ = ("_manager", "_order_acks", "queues")
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager: Final = manager
         # Whoever transfers takes this place.
-        self.ways: Ways = _Alone(manager)
+        self.queues: AckQueues = _Alone(manager)
         # The OrderAck that waits for each sequence, by the numbers of the outgoing queues.
         self._order_acks: dict[int, dict[int, int]] = {}
 
@@ -90,7 +90,7 @@ class TransactionalAcks:
         ack = self._ack_to(source, origin, is_direct=is_direct)
         packet = self._packet(ack, lambda user, queue: order_ack(user, queue, body), now)
         with suppress(WaypostError):
-            outgoing = self.ways.leads_to(ack.name, origin, now)
+            outgoing = self.queues.leads_to(ack.name, origin, now)
             if outgoing is not None:
                 self._replace(outgoing, body.tx_sequence_id)
                 status = self._manager.writing.enqueue_message(outgoing, packet, None, now)
@@ -130,10 +130,10 @@ class TransactionalAcks:
         ack = self._ack_of(packet, origin)
         message = self._final_ack(packet, ack, message_class, now)
         try:
-            outgoing = self.ways.owes(ack.name, origin, now)
+            outgoing = self.queues.owes(ack.name, origin, now)
         except QueueNotFound:
             # The other side has come from an address of this computer: a session with it is the one way.
-            outgoing = self.ways.owes(PrivateFormatName(ack.target, ORDER_QUEUE_NUMBER), origin, now)
+            outgoing = self.queues.owes(PrivateFormatName(ack.target, ORDER_QUEUE_NUMBER), origin, now)
         self._manager.writing.enqueue_owed(outgoing, message, now)
         return True
 
@@ -141,7 +141,7 @@ class TransactionalAcks:
         """For a message that was refused before it took its place, and comes again. False if it cannot be sent."""
         ack = self._ack_of(packet, origin)
         with suppress(WaypostError):
-            outgoing = self.ways.leads_to(ack.name, origin, now)
+            outgoing = self.queues.leads_to(ack.name, origin, now)
             if outgoing is not None:
                 message = self._final_ack(packet, ack, message_class, now)
                 status = self._manager.writing.enqueue_message(outgoing, message, None, now)
@@ -194,7 +194,7 @@ class _Ack:
 
 
 class _Alone:
-    """The ways of a queue manager that transfers nothing: what it acknowledges waits until it does."""
+    """Those of a queue manager that transfers nothing: what it acknowledges waits until it does."""
 
     __slots__ = ("_manager",)
 

@@ -38,11 +38,12 @@ class Holder(Protocol):
 class Unfinished:
     """Bytes of stub data of requests whose last fragment has not come, of all connections together.
 
-    `unsent` are the bytes of answers that clients have not taken.
+    `unsent` are the bytes of answers that clients have not taken, and `calls` how many are open, by their addresses.
     """
 
     size: int = 0
     unsent: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
     _held: dict[Holder, int] = field(default_factory=dict)
 
     def add(self, holder: Holder, size: int) -> None:

@@ -14,6 +14,8 @@ from waypost.clock import Now
 from waypost.errors import AuthenticationFailed, DecodeError
 from waypost.limits import (
     MAX_RPC_OPEN_CALLS,
+    MAX_RPC_OPEN_CALLS_OF_ALL,
+    MAX_RPC_OPEN_CALLS_OF_PEER,
     MAX_RPC_REQUEST,
     MAX_RPC_UNFINISHED_REQUESTS,
 )
@@ -249,9 +251,16 @@ class ServerConnection:
         caller = self._binding.security.caller(protection)
         if caller.level < self._endpoint.min_level(context.service, method):
             raise RpcFault(FaultStatus.ACCESS_DENIED)
-        if len(self._calls) >= MAX_RPC_OPEN_CALLS:
+        if not self._may_call():
             raise RpcFault(FaultStatus.NCA_SERVER_TOO_BUSY)
         return _Incoming(call_id, first.context_id, context, method, caller, protection, first.object)
+
+    def _may_call(self) -> bool:
+        """Whether one more call may be open: of this connection, of its address, and of all together."""
+        of_peer = self._endpoint.unfinished.calls[self.peer]
+        if len(self._calls) >= MAX_RPC_OPEN_CALLS or of_peer >= MAX_RPC_OPEN_CALLS_OF_PEER:
+            return False
+        return of_peer < MAX_RPC_OPEN_CALLS or self._endpoint.statistics.open_calls < MAX_RPC_OPEN_CALLS_OF_ALL
 
     def _continue(self, header: Header, protection: Protection | None) -> _Incoming:
         incoming = self._incoming
@@ -312,6 +321,7 @@ class ServerConnection:
         handler = call.service.handler
         self._calls[call_id] = call
         self._endpoint.statistics.open_calls += 1
+        self._endpoint.unfinished.calls[self.peer] += 1
         try:
             handler.call(call, ready.record, now)
         except RpcFault as fault:
@@ -338,6 +348,10 @@ class ServerConnection:
     def _closed(self, call_id: int) -> Call:
         """The call with this number, which is open no longer."""
         call = self._calls.pop(call_id)
+        calls = self._endpoint.unfinished.calls
+        calls[self.peer] -= 1
+        if not calls[self.peer]:
+            del calls[self.peer]
         self._endpoint.statistics.ended(call.interface.name, call.method.name, call.result)
         return call
 

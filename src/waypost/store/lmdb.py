@@ -36,8 +36,10 @@ from waypost.store.port import Batch, Store, Table
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
 _RETRY_SECONDS: Final = 0.25
-# The owner does not wait longer than this for a flush, if it can be known, and not for more bytes.
+# The owner does not wait longer than this for a flush, if it can be known, and not for more bytes. A flush may have
+# been slow for want of the processor, so that the owner tries again when so many times as long has passed.
 _QUICK_SECONDS: Final = 0.002
+_PATIENCE: Final = 50
 _SMALL: Final = 1 << 16
 
 
@@ -69,8 +71,9 @@ class LmdbStore(LmdbReader, Store):
         except (OSError, lmdb.Error) as error:
             raise store_error(error, self._folder) from error
         self._unreported = 0
-        # What it took to write something small the last time.
+        # How long it took to flush something small the last time, and when that was.
         self._flush_seconds = inf
+        self._flushed_at = 0.0
         self._pending: SimpleQueue[tuple[Batch, int] | None] = SimpleQueue()
 
         self._changed = Condition()
@@ -104,7 +107,10 @@ class LmdbStore(LmdbReader, Store):
 
         False if that cannot be expected, or something stands in the way: then it is to be submitted.
         """
-        if self._unreported or self._flush_seconds > _QUICK_SECONDS or batch.size > _SMALL or self.trouble is not None:
+        if self._unreported or batch.size > _SMALL or self.trouble is not None:
+            return False
+        seconds = self._flush_seconds
+        if seconds > _QUICK_SECONDS and time.monotonic() < self._flushed_at + _PATIENCE * seconds:
             return False
         try:
             self._apply((batch,))
@@ -239,12 +245,14 @@ class LmdbStore(LmdbReader, Store):
 
     def _apply(self, batches: Sequence[Batch]) -> None:
         """In whichever of the two threads it is called, the other one does not write."""
-        begun = time.monotonic()
         with self._env.begin(write=True) as transaction:
             writers = [transaction.cursor(table) for table in self._tables]
             cursors.apply(writers, (each for batch in batches for each in batch.operations))
+            begun = time.monotonic()
+            transaction.commit()
         if sum(batch.size for batch in batches) <= _SMALL:
-            self._flush_seconds = time.monotonic() - begun
+            self._flushed_at = time.monotonic()
+            self._flush_seconds = self._flushed_at - begun
 
     def _ask_for_map(self) -> bool:
         """Have the owner grow the map. False if it is as large as it may be."""

@@ -43,12 +43,13 @@ class Way:
 
     `destination` is empty while its GUID is not known. `hops` are the queue managers that messages go to it by way of,
     and those of `routing.relays`; None if messages go there at once. Whoever is at one of `relay_addresses` counts as
-    one of them.
+    one of them. `places` are the addresses of the host that a direct name names.
     """
 
     destination: Hosts
     hops: Hosts | None = None
     relay_addresses: frozenset[str] = frozenset()
+    places: frozenset[str] = frozenset()
 
 
 class Decision(Enum):
@@ -59,16 +60,22 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`reason` is the end of a sentence that begins with "it". To admit the address would help if `is_by_address`."""
+    """`reason` is the end of a sentence that begins with "it". To admit the address would help if `is_by_address`.
+
+    `is_likely` of what is kept: it came from where the destination is, so strangers must not take its place.
+    """
 
     decision: Decision
     reason: str = ""
     is_by_address: bool = False
+    is_likely: bool = False
 
 
 APPLY: Final = Verdict(Decision.APPLY)
-_UNKNOWN: Final = Verdict(Decision.KEEP, "is for a destination that was not dialled yet", is_by_address=True)
-_UNSENT: Final = Verdict(Decision.KEEP, "is of a message that was not sent again since the start")
+_UNSENT: Final = Verdict(Decision.KEEP, "is of a message that was not sent again since the start", is_likely=True)
+_UNDIALLED: Final = "is for a destination that was not dialled yet"
+_UNKNOWN: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True)
+_UNKNOWN_THERE: Final = Verdict(Decision.KEEP, _UNDIALLED, is_by_address=True, is_likely=True)
 _NOT_WRITTEN: Final = Verdict(Decision.REFUSE, "is of a message that was never sent")
 
 
@@ -89,7 +96,9 @@ def judge(
 
 def _judge_sender(way: Way, source: bytes, bringer: Bringer, *, may_be_of_any_hop: bool, is_admitted: bool) -> Verdict:
     if not way.destination:
-        return APPLY if is_admitted and source == bringer.guid else _UNKNOWN
+        if is_admitted and source == bringer.guid:
+            return APPLY
+        return _UNKNOWN_THERE if bringer.address in way.places else _UNKNOWN
     hops = way.hops or {}
     if source not in way.destination and not (may_be_of_any_hop and way.hops is not None):
         return Verdict(Decision.REFUSE, f"is of {guid_text(source)}, which is not the destination")

@@ -61,13 +61,15 @@ class IncomingSequences:
     """All lines of one source queue manager to one queue under one name, by their TimeStamps.
 
     Every line has an address that is at it. `takes_any` after a reset: the next message is taken whatever its
-    PreviousTxSequenceNumber. `went_on` when more than one message was taken.
+    PreviousTxSequenceNumber. `went_on` when more than one message was taken. `unguarded` is the TimeStamp of a line
+    that has ended and was forgotten though an address is behind it, which could begin it again; 0 if there is none.
     """
 
     lines: dict[int, IncomingSequence] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     takes_any: bool = False
     went_on: bool = False
+    unguarded: int = field(default=0, compare=False)
 
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
         return self.lines.get(header.tx_sequence_id >> _SHIFT)
@@ -136,7 +138,19 @@ class IncomingSequences:
             place.time_stamp = time_stamp
             if not self._is_anybody_at(left):
                 del self.lines[left]
-                place.ended = [*place.ended, left][-MAX_ENDED_SEQUENCES:]
+                self._note_end(place, left)
+
+    def _note_end(self, place: Place, time_stamp: int) -> None:
+        """A line has ended with an address, which forgets the first of those that ended with it."""
+        place.ended.append(time_stamp)
+        if len(place.ended) > MAX_ENDED_SEQUENCES:
+            forgotten = place.ended.pop(0)
+            if self.address_behind(forgotten) is not None:
+                self.unguarded = forgotten
+
+    def address_behind(self, time_stamp: int) -> str | None:
+        """An address that could begin this line if it is not known to have ended."""
+        return next((address for address, place in self.places.items() if place.time_stamp < time_stamp), None)
 
     def _make_room(self, time_stamp: int, wall: float) -> bool:
         """Forget an address that was silent for long and has the lowest line.

@@ -32,6 +32,7 @@ class Statistics:
     messages_unverified: int = 0
     messages_refused_for_acks: int = 0
     sequences_refused: int = 0
+    sequence_ends_forgotten: int = 0
     messages_resent: int = 0
     messages_forwarded: int = 0
     messages_returned: int = 0

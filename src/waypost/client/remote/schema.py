@@ -27,6 +27,8 @@ format name, and is possible wherever NAME is):
     POST   /api/transactions/ID/commit|abort     -> 204
     POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
     POST   /api/sequences/admit      Admit       -> Admitted
+    POST   /api/sequences/revoke     Admit       -> nothing
+    GET    /api/sequences/admitted               -> AdmittedAddresses
     GET    /api/sequences?direction=&queue=&source=&address=&after=  -> SequencesObject, of sequence_schema
     POST   /api/sequences/reset      ResetSequences      -> SequenceResetObject
 
@@ -354,6 +356,19 @@ class Admitted(Struct):
     """How many acknowledgments that were kept from there are applied now."""
 
     believed: int
+
+
+class AdmittedAddress(Struct):
+    """One that an operator has admitted, of the queue manager with this GUID."""
+
+    guid: str
+    address: str
+
+
+class AdmittedAddresses(Struct):
+    """All of them."""
+
+    addresses: list[AdmittedAddress]
 
 
 class Resend(Request):

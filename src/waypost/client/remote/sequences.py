@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from waypost.client.remote.exchanges import Conversation, Decoder, post
-from waypost.client.remote.schema import Admit, Admitted
-from waypost.guid import guid_text
+from waypost.client.remote.exchanges import Conversation, Decoder, get, post
+from waypost.client.remote.schema import Admit, Admitted, AdmittedAddresses
+from waypost.guid import guid_text, parse_guid
 
 _admitted: Final = Decoder(Admitted)
+_addresses: Final = Decoder(AdmittedAddresses)
 
 
 class SequenceCalls:
@@ -17,3 +18,10 @@ class SequenceCalls:
     def admit_address(self, guid: bytes, address: str) -> Conversation[int]:
         answer: Admitted = _admitted((yield post("/api/sequences/admit", Admit(guid=guid_text(guid), address=address))))
         return answer.believed
+
+    def revoke_address(self, guid: bytes, address: str) -> Conversation[None]:
+        yield post("/api/sequences/revoke", Admit(guid=guid_text(guid), address=address))
+
+    def admitted_addresses(self) -> Conversation[list[tuple[bytes, str]]]:
+        answer: AdmittedAddresses = _addresses((yield get("/api/sequences/admitted")))
+        return [(parse_guid(each.guid), each.address) for each in answer.addresses]

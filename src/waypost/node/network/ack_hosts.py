@@ -13,7 +13,7 @@ from waypost.clock import Now
 from waypost.guid import guid_text
 from waypost.limits import MAX_MET_HOSTS
 from waypost.node import transfer_store
-from waypost.node.network.hops import Hops
+from waypost.node.network.hop_finder import HopFinder
 from waypost.store.port import Reader
 from waypost.transfer.settings import ACK_HOSTS_ANY, ACK_HOSTS_KNOWN
 from waypost.wire.format_names import DirectFormatName, FormatName
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 class AckHosts:
     """`words` is the setting."""
 
-    __slots__ = ("_allows_any", "_allows_known", "_hops", "_listed", "_met", "_node")
+    __slots__ = ("_allows_any", "_allows_known", "_finder", "_listed", "_met", "_node")
 
-    def __init__(self, node: "Node", hops: Hops, words: tuple[str, ...], reader: Reader) -> None:
+    def __init__(self, node: "Node", finder: HopFinder, words: tuple[str, ...], reader: Reader) -> None:
         self._node: Final = node
-        self._hops: Final = hops
+        self._finder: Final = finder
         self._allows_any: Final = ACK_HOSTS_ANY in words
         self._allows_known: Final = ACK_HOSTS_KNOWN in words and not self._allows_any
         self._listed: Final = frozenset(map(_host, words)) - {ACK_HOSTS_ANY, ACK_HOSTS_KNOWN}
@@ -48,8 +48,8 @@ class AckHosts:
         if not self._allows_known:
             return False
         if not isinstance(name, DirectFormatName):
-            return self._hops.leads_to(name)
-        return any(host in self._met or self._hops.routing.knows_host(host) for host in hosts)
+            return self._finder.leads_to(name)
+        return any(host in self._met or self._finder.routing.knows_host(host) for host in hosts)
 
     def met(self, host: str, address: str, now: Now) -> None:
         """A host was dialled for something that was sent here, and it has answered."""
@@ -65,7 +65,7 @@ class AckHosts:
                 transfer_store.delete_met_host(batch, first)
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
-        destination = self._hops.routing.destination(name)
+        destination = self._finder.routing.destination(name)
         if destination is None:
             return
         if destination.host:

@@ -44,7 +44,7 @@ class Overdue:
 
 
 class Acks:
-    """See waypost.node.transactional_acks.Ways. Links are known here from their making to the end of their queue."""
+    """See waypost.node.transactional_acks.AckQueues. A link is known here from its making to the end of its queue."""
 
     __slots__ = ("_at", "_by_guid", "_network", "_node")
 
@@ -153,8 +153,8 @@ class Acks:
 
     def _has_way(self, name: FormatName) -> bool:
         guid = peer_of(name)
-        ways = self._network.hops
-        return guid is not None and (ways.is_connected_with(guid) or (may_relay(name) and ways.is_routed(guid)))
+        finder = self._network.hop_finder
+        return guid is not None and (finder.is_connected_with(guid) or (may_relay(name) and finder.is_routed(guid)))
 
     def _is_crowded(self, address: str) -> bool:
         links = self._at.get(stranger_of(address), ())

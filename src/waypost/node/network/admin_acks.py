@@ -5,13 +5,19 @@ necessary. Who makes many necessary shuts out itself: when there are many in all
 its own. What is not sent is counted and told.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.message import Message
 from waypost.core.outgoing import is_http
 from waypost.core.queues import OutgoingQueue
 from waypost.guid import guid_text
-from waypost.limits import FEW_QUEUES_FOR_ACKS, MAX_QUEUES_FOR_ACKS, MAX_QUEUES_FOR_ACKS_OF_PEER
+from waypost.limits import (
+    FEW_QUEUES_FOR_ACKS,
+    MAX_ANSWER_QUEUES,
+    MAX_QUEUES_FOR_ACKS,
+    MAX_QUEUES_FOR_ACKS_OF_PEER,
+)
 from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.transactional_acks import address_of, peer_of
 from waypost.peers import peer_of as stranger_of
@@ -52,6 +58,11 @@ class AdminAcks:
         self._network.statistics.acks_refused += 1
         self.last_refusal = f"that of a message from {_peer(message)} to {name}: {reason}"
         self._network.notice("acknowledgment refused", queue=str(name), peer=_peer(message), reason=reason)
+
+    def left_out(self, names: Sequence[FormatName], message: Message) -> None:
+        """One line of the log for all of them: a message of a stranger can name thousands."""
+        self._network.statistics.acks_refused += len(names) - 1
+        self.refused(names[0], message, f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most")
 
     def restore(self, queue: OutgoingQueue, message: Message) -> None:
         """The first message of a queue that was kept says who made it necessary."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE
-from waypost.core.queues import UNLIMITED
+from waypost.core.queues import UNLIMITED, Queue
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_REFUSED_SEQUENCES
+from waypost.limits import MAX_ENDED_SEQUENCES, MAX_REFUSED_SEQUENCES
 from waypost.node.incoming import SOURCE_BYTES
 from waypost.peers import peer_of
 from waypost.transfer.incoming import IncomingSequences, Verdict
@@ -59,10 +59,20 @@ class Refused:
         return self.key[1]
 
 
+@dataclass(slots=True)
+class Unguarded:
+    """Sequences of a source that have ended and were forgotten, so that `address` could begin them again."""
+
+    key: SequenceKey
+    address: str
+    time_stamp: int
+    count: int = 1
+
+
 class Admission:
     """Everything that is refused is remembered for a while, by source, queue, name and address."""
 
-    __slots__ = ("_begun", "_guesses", "_incoming", "_network", "_node", "_refused")
+    __slots__ = ("_begun", "_guesses", "_incoming", "_network", "_node", "_refused", "_unguarded")
 
     def __init__(self, node: "Node", network: "Network") -> None:
         self._node: Final = node
@@ -72,6 +82,12 @@ class Admission:
         self._begun: Final = Buckets(Rate(settings.new_sequences_per_s, settings.new_sequences_at_once))
         self._guesses: Final = Buckets(_GUESSES)
         self._refused: dict[tuple[SequenceKey, str], Refused] = {}
+        self._unguarded: dict[SequenceKey, Unguarded] = {}
+
+    @property
+    def unguarded(self) -> list[Unguarded]:
+        """Sources whose sequences have ended and were forgotten lately, the last one at the end."""
+        return list(self._unguarded.values())
 
     @property
     def refused(self) -> list[Refused]:
@@ -95,7 +111,10 @@ class Admission:
         address = peer_of(session.remote_qm_address)
         if self._refused:
             self._refused.pop((key, address), None)
-        return self._incoming.take(key, address, header, now.wall)
+        line = self._incoming.take(key, address, header, now.wall)
+        if self._incoming.unguarded:
+            self._note_unguarded()
+        return line
 
     def admit(self, key: SequenceKey, session: Session, header: TransactionHeader, now: Now) -> bool:
         """Take a message if it is to be taken. If not, it is noted."""
@@ -108,12 +127,42 @@ class Admission:
         self._refuse(key, session, header, verdict, now=now)
         return False
 
-    def forget(self, is_gone: Callable[[Refused], bool]) -> list[Refused]:
-        """Forget refusals, as of a source that was reset. Returns them."""
-        gone = [refused for refused in self._refused.values() if is_gone(refused)]
-        for refused in gone:
-            del self._refused[refused.key, refused.address]
-        return gone
+    def reset(self, key: SequenceKey) -> None:
+        """A source begins again: what was refused of it is history."""
+        self._forget(lambda each: each == key)
+
+    def forget(self, queue: Queue) -> None:
+        """The queue is deleted."""
+        self._forget(lambda key: key[1] == queue.number)
+
+    def _forget(self, is_gone: Callable[[SequenceKey], bool]) -> None:
+        for place in [place for place in self._refused if is_gone(place[0])]:
+            del self._refused[place]
+        for key in [key for key in self._unguarded if is_gone(key)]:
+            del self._unguarded[key]
+
+    def _note_unguarded(self) -> None:
+        for key in self._incoming.unguarded:
+            sequences = self._incoming.find(key)
+            assert sequences is not None
+            time_stamp, sequences.unguarded = sequences.unguarded, 0
+            address = sequences.address_behind(time_stamp)
+            assert address is not None
+            before = self._unguarded.pop(key, None)
+            count = 1 if before is None else before.count + 1
+            self._unguarded[key] = found = Unguarded(key, address, time_stamp, count)
+            if len(self._unguarded) > MAX_REFUSED_SEQUENCES:
+                del self._unguarded[next(iter(self._unguarded))]
+            self._network.statistics.sequence_ends_forgotten += 1
+            self._network.notice(
+                "sequence end forgotten",
+                peer=address or "an address that was not kept",
+                source=guid_text(key[0][: len(NULL_GUID)]),
+                queue=str(self._node.manager.collection.by_number[key[1]]),
+                time_stamp=found.time_stamp,
+                reason=f"the last {MAX_ENDED_SEQUENCES} of an address are known, and this one is not as far",
+            )
+        self._incoming.unguarded.clear()
 
     def _is_ahead(self, header: TransactionHeader, now: Now) -> bool:
         if self._node.sequences.is_clock_behind(now):

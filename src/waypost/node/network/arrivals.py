@@ -194,6 +194,7 @@ class Arrivals:
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
         self._order_acking.forget(queue)
+        self.admission.forget(queue)
 
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""

@@ -10,7 +10,7 @@ from waypost.clock import Now
 from waypost.core.outgoing import Transport
 from waypost.node.effects import Connect, DialReason, Resolve, SendDatagram
 from waypost.node.network.connection_history import hop_text, record, record_failure
-from waypost.node.network.hops import Hops, is_address
+from waypost.node.network.hop_finder import HopFinder, is_address
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
 from waypost.node.network.waiting import Waiting
 from waypost.transfer.links import Link, LinkEvent, LinkState
@@ -33,7 +33,7 @@ class Connecting:
 
     __slots__ = (
         "_established",
-        "_hops",
+        "_finder",
         "_last_request",
         "_links",
         "_network",
@@ -44,10 +44,10 @@ class Connecting:
         "_waiting",
     )
 
-    def __init__(self, node: "Node", network: "Network", hops: Hops) -> None:
+    def __init__(self, node: "Node", network: "Network", finder: HopFinder) -> None:
         self._node: Final = node
         self._network: Final = network
-        self._hops: Final = hops
+        self._finder: Final = finder
         self._timers: Final[Timers[Link]] = Timers()
         # The link for which a session is being opened, and that for which an address is asked.
         self._opening: dict[Session, Link] = {}
@@ -75,20 +75,27 @@ class Connecting:
         """Whether somebody waits for the host at this address."""
         return bool(self._waiting.at(address))
 
-    def heard(self, host: str | bytes, now: Now) -> None:
+    def heard(self, host: str | bytes, now: Now, *, is_proven: bool = True) -> None:
         """There is a sign of life from an address or a queue manager: whoever waits for it tries again at once.
 
-        Acknowledgments do so when a session is there, which they may go over.
+        Acknowledgments do so when a session is there, which they may go over. `is_proven`: whoever is there can be
+        reached, and an attempt that is under way for long is begun again. A GUID and the sender of a datagram may be
+        forged.
         """
         for link in self._waiting.at(host):
             if link.is_for_acks and isinstance(host, str):
                 continue
             if now.monotonic - max(link.heard, link.dialed) >= _PROBE_SECONDS:
                 link.heard = now.monotonic
-                self._probe(link, now, is_there=isinstance(host, str))
+                self._probe(link, now, is_there=is_proven and isinstance(host, str))
+
+    def pointed_to(self, guid: bytes, now: Now) -> None:
+        """An operator says where a queue manager may be: whoever waits for it tries again at once."""
+        for link in self._waiting.at(guid):
+            self._probe(link, now, is_there=False)
 
     def _probe(self, link: Link, now: Now, *, is_there: bool) -> None:
-        """`is_there`: the address itself was heard. A GUID proves nothing, and ends no attempt that is under way."""
+        """`is_there`: the address itself was heard, which ends an attempt that is under way."""
         if not len(link.queue.positions) or not self._may_connect(link):
             return
         pending = link.session
@@ -196,7 +203,7 @@ class Connecting:
             self._network.close(session, "nothing is to be sent on it", now)
             return
         self._attach_acks(session, now)
-        for silent in self._hops.superseded_by(session, now):
+        for silent in self._finder.superseded_by(session, now):
             self._network.close(silent, "the host was heard on another session", now)
         for host in (session.remote_qm_guid, session.remote_qm_address):
             self.heard(host, now)
@@ -211,13 +218,13 @@ class Connecting:
         for link in self._network.acks.of(session.remote_qm_guid):
             if not self._may_connect(link):
                 continue
-            if link.peer != session.remote_qm_guid and not self._hops.goes_back(link, now):
+            if link.peer != session.remote_qm_guid and not self._finder.goes_back(link, now):
                 continue
             if link.is_open and link.session is not None:
-                if not self._hops.is_near(link, session) or self._hops.is_near(link, link.session):
+                if not self._finder.is_near(link, session) or self._finder.is_near(link, link.session):
                     continue
                 self._leave(link, link.session, now)
-            elif not self._hops.is_near(link, session) and self._hops.has_hops(link, now):
+            elif not self._finder.is_near(link, session) and self._finder.has_hops(link, now):
                 continue
             pending, link.session = link.session, None
             if pending is not None:
@@ -252,12 +259,12 @@ class Connecting:
         link.next_hop_indexer = 0
         queue = link.queue
         self._node.manager.outgoing.connection_attempt_begun(queue)
-        destination = self._hops.routing.destination(queue.destination_format_name)
-        session = None if destination is None else self._hops.session_for(link, destination, now)
+        destination = self._finder.routing.destination(queue.destination_format_name)
+        session = None if destination is None else self._finder.session_for(link, destination, now)
         if session is not None:
             self._attach(link, session, now)
             return
-        link.unresolved = [] if destination is None else self._hops.hops(link, destination, now)
+        link.unresolved = [] if destination is None else self._finder.hops(link, destination, now)
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
             link.failures = max(link.failures, OFTEN)
@@ -288,7 +295,7 @@ class Connecting:
         """Go to the host of the next hop: on a session that is there, or on a new one."""
         hop = link.next_hop
         assert hop is not None
-        session = self._hops.session_of(link, hop)
+        session = self._finder.session_of(link, hop)
         if session is not None:
             self._attach(link, session, now)
         elif may_ping:
@@ -313,7 +320,7 @@ class Connecting:
             reason = DialReason.OWED if link.is_for_acks else DialReason.NAMED
             self._network.statistics.dials_for_strangers += 1
         else:
-            self._hops.dialled(hop)
+            self._finder.dialled(hop)
         self._node.manager.outgoing.connection_attempt_begun(link.queue)
         self._node.do(Connect(session.connection, hop.address, self._network.settings.port, reason))
 
@@ -327,7 +334,7 @@ class Connecting:
         link.last_host = session.remote_qm_address, session.remote_qm_guid
         link.outbox.start_again()
         link.failures = 0
-        if session.role is Role.INITIATOR or (link.is_for_acks and self._hops.is_near(link, session)):
+        if session.role is Role.INITIATOR or (link.is_for_acks and self._finder.is_near(link, session)):
             link.unreached = None
         link.go(LinkEvent.ATTACHED)
         self._links.setdefault(session, {})[link] = None
@@ -372,7 +379,7 @@ class Connecting:
             link.unreached = now.monotonic
         session = None
         if link.is_for_acks and self._may_connect(link):
-            session = self._hops.session_elsewhere(link, now)
+            session = self._finder.session_elsewhere(link, now)
         if session is None:
             self._wait(link, now)
         else:

@@ -63,5 +63,5 @@ class Forwarding:
         """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
         if isinstance(name, DirectFormatName):
             is_server = self._network.settings.is_routing_server
-            return is_server and peer_of(name) is None and self._network.hops.leads_to(name)
-        return self._network.hops.leads_to(name)
+            return is_server and peer_of(name) is None and self._network.hop_finder.leads_to(name)
+        return self._network.hop_finder.leads_to(name)

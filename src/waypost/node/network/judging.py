@@ -1,20 +1,23 @@
 """OrderAcks and FinalAcks on their way from a session to Departures: each is judged first (ADR 22).
 
-waypost.transfer.believing decides, on facts: what was written, what waypost.node.network.ways knows of the destination,
-and what an operator has admitted. What may be true is kept, and judged again when one of these facts changes.
+waypost.transfer.believing decides, on facts: what was written, what waypost.node.network.known_hosts knows of the
+destination, and what an operator has admitted. What may be true is kept, and judged again when one of these facts
+changes.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.guid import NULL_GUID, guid_text
+from waypost.limits import MAX_JUDGED_AT_ONCE, MAX_REFUSED_ADDRESSES
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
-from waypost.node.network.ways import Ways
+from waypost.node.network.known_hosts import KnownHosts
 from waypost.routing.routing import Hop
 from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Written, judge
 from waypost.transfer.links import Link
@@ -63,22 +66,28 @@ class Judging:
     __slots__ = (
         "_believed",
         "_configured",
+        "_due",
+        "_hosts",
         "_network",
         "_next_sweep",
         "_node",
         "_unsent",
-        "_ways",
+        "turned_away",
     )
 
     def __init__(self, node: "Node", network: "Network", settings: "Settings") -> None:
         self._node: Final = node
         self._network: Final = network
-        self._ways: Final = Ways(node, network, settings.relays)
+        self._hosts: Final = KnownHosts(node, network, settings.relays)
         self._configured: Final = network.settings.ack_addresses
         # The TimeStamps of sequences whose acknowledgments wait for a message to be sent again.
         self._unsent: set[int] = set()
         self._believed: dict[Session, _Believed] = {}
         self._next_sweep = 0.0
+        # What was kept and is to be judged again.
+        self._due: dict[Acknowledgment, None] = {}
+        # How many FinalAcks there was no place for, by those who have brought them; the last ones at the end.
+        self.turned_away: Final[dict[Bringer, int]] = {}
 
     # What others tell.
 
@@ -103,6 +112,8 @@ class Judging:
             return True
         verdict = self._verdict(ack, subject, now, session)
         if verdict.decision is not Decision.KEEP:
+            if self.turned_away and verdict is APPLY:
+                self.turned_away.pop(ack.bringer, None)
             self._end(ack, verdict, subject, now)
             return True
         return self._keep(session, ack, verdict, subject.name, now)
@@ -112,12 +123,12 @@ class Judging:
         if session.role is not Role.INITIATOR:
             return
         guid = session.remote_qm_guid
-        if self._ways.answered(session):
+        if self._hosts.answered(session):
             self.judge_again(now, lambda ack: ack.source == guid)
 
     def is_relay(self, session: Session, now: Now) -> bool:
         """Whether the other end is one of `routing.relays`: at its address, or with its GUID where that is known."""
-        return self._ways.is_relay(session, now)
+        return self._hosts.is_relay(session, now)
 
     def vouches(self, guid: bytes, bringer: Hop, now: Now) -> bool:
         """Whether somebody who brings messages is known to speak for this queue manager.
@@ -125,7 +136,7 @@ class Judging:
         It is this one, or one on the way to it, at an address to which a route leads or that an operator has admitted.
         """
         pair = Bringer(bringer.queue_manager_guid, plain_address(bringer.host_name))
-        return self._ways.vouches(guid, pair, now, is_admitted=self._is_admitted(pair))
+        return self._hosts.vouches(guid, pair, now, is_admitted=self._is_admitted(pair))
 
     def admitted_addresses(self, guid: bytes) -> list[str]:
         """Those that an operator has admitted for this queue manager."""
@@ -155,31 +166,59 @@ class Judging:
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> None:
         """A host name has these addresses now."""
-        found, is_new = self._ways.found(host, addresses, now)
+        found, is_new = self._hosts.found(host, addresses, now)
         self.judge_again(now, lambda ack: is_new or ack.bringer.address in found)
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> bool:
         """Whether this is the answer to a question that was asked to judge something."""
-        host = self._ways.take_request(request)
+        host = self._hosts.take_request(request)
         if host is not None:
             self.found(host, addresses, now)
         return host is not None
 
     def admitted(self, guid: bytes, address: str, now: Now) -> int:
-        """An operator has admitted an address. How many acknowledgments were believed."""
-        return self.judge_again(now, lambda ack: ack.bringer == Bringer(guid, address))
+        """An operator has admitted an address. How many acknowledgments were believed.
 
-    def judge_again(self, now: Now, concerns: Callable[[Acknowledgment], bool] = lambda _: True) -> int:
+        Whoever waits for the queue manager tries again at once: it may be there.
+        """
+        bringer = Bringer(guid, address)
+        self.turned_away.pop(bringer, None)
+        believed = self._judge([ack for ack in self._node.kept_acks if ack.bringer == bringer], now)
+        self._network.connecting.pointed_to(guid, now)
+        return believed
+
+    def revoked(self, guid: bytes, address: str) -> None:
+        """An operator has taken an admission back: sessions from there are judged anew."""
+        for believed in self._believed.values():
+            if believed.bringer == Bringer(guid, address):
+                believed.matters.clear()
+
+    def judge_again(self, now: Now, concerns: Callable[[Acknowledgment], bool] = lambda _: True) -> None:
         """Something is known that was not: what was kept may be believed, refused or of no use any more.
 
-        How many were believed.
+        Strangers can have thousands kept, so the rest of many waits for the next ticks.
         """
+        self._due.update(dict.fromkeys(ack for ack in self._node.kept_acks if concerns(ack)))
+        self.tick(now)
+
+    def tick(self, now: Now) -> None:
+        """Judge some of what is to be judged again."""
+        if self._due:
+            part = list(islice(self._due, MAX_JUDGED_AT_ONCE))
+            for ack in part:
+                del self._due[ack]
+            self._judge(part, now)
+
+    def next_deadline(self) -> float | None:
+        return 0.0 if self._due else None
+
+    def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
+        """How many of them were believed."""
         kept = self._node.kept_acks
         believed = 0
-        if not kept:
-            return believed
-        for ack in kept:
-            if not concerns(ack):
+        names: dict[FormatName, None] = {}
+        for ack in acks:
+            if ack not in kept:
                 continue
             subject = self._subject(ack)
             if subject is None:
@@ -188,9 +227,11 @@ class Judging:
             verdict = self._verdict(ack, subject, now)
             believed += verdict is APPLY
             if verdict.decision is Decision.KEEP:
-                self._ways.inquire(subject.name, now)
+                names[subject.name] = None
             else:
                 self._end(ack, verdict, subject, now)
+        for name in names:
+            self._hosts.inquire(name, now)
         return believed
 
     def verdict(self, ack: Acknowledgment, now: Now) -> Verdict | None:
@@ -202,25 +243,32 @@ class Judging:
 
     def _keep(self, session: Session, ack: Acknowledgment, verdict: Verdict, name: FormatName, now: Now) -> bool:
         kept = self._node.kept_acks
-        is_kept = kept.keep(ack)
-        if not is_kept and now.monotonic >= self._next_sweep:
+        refusal = kept.keep(ack, is_likely=verdict.is_likely)
+        if refusal is not None and now.monotonic >= self._next_sweep:
             self._next_sweep = now.monotonic + _SWEEP
             self.judge_again(now)
-            is_kept = kept.keep(ack)
+            refusal = kept.keep(ack, is_likely=verdict.is_likely)
         facts = {"peer": ack.bringer.address, "guid": guid_text(ack.bringer.guid), "queue": str(name)}
-        if is_kept:
+        if refusal is None:
             if verdict.is_by_address:
                 facts["hint"] = f"waypost sequence admit {facts['guid']} {facts['peer']}"
             self._network.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
-            self._ways.inquire(name, now)
+            self._hosts.inquire(name, now)
+            self.turned_away.pop(ack.bringer, None)
             return True
         self._network.statistics.transactional_acks_refused += 1
-        reason = "there are too many acknowledgments that are not believed"
-        self._network.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}, and {reason}")
+        self._network.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}, and {refusal}")
         if ack.is_order_ack:
             return True
-        session.close(f"it brings an acknowledgment from an address that is not admitted, and {reason}")
+        self._turn_away(ack.bringer)
+        session.close(f"it brings an acknowledgment that is not believed, which {verdict.reason}, and {refusal}")
         return False
+
+    def _turn_away(self, bringer: Bringer) -> None:
+        """It keeps its FinalAck and brings it again; whatever else it has to send waits behind that."""
+        self.turned_away[bringer] = self.turned_away.pop(bringer, 0) + 1
+        if len(self.turned_away) > MAX_REFUSED_ADDRESSES:
+            del self.turned_away[next(iter(self.turned_away))]
 
     def _end(self, ack: Acknowledgment, verdict: Verdict, subject: _Subject, now: Now) -> None:
         """It is believed, or it is refused."""
@@ -309,7 +357,7 @@ class Judging:
             return APPLY
         verdict = judge(
             subject.written,
-            self._ways.way(subject.name, now),
+            self._hosts.way(subject.name, now),
             ack.source,
             ack.bringer,
             may_be_of_any_hop=is_refusal,

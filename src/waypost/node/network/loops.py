@@ -56,7 +56,7 @@ class Loops:
 
     def refusal(self, session: Session, packet: UserMessage) -> str | None:
         """Why a message that names this queue manager as its source is not believed to come back, or None."""
-        if not self._network.hops.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
+        if not self._network.hop_finder.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
             return "it claims to be from here"
         if not 0 < packet.user.message_id <= self._node.manager.last_ordinal:
             return "it claims to be from here, and no message had its number"

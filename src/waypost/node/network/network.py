@@ -23,7 +23,7 @@ from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
-from waypost.node.network.hops import Hops, is_address
+from waypost.node.network.hop_finder import HopFinder, is_address
 from waypost.node.network.judging import Judging
 from waypost.node.network.loops import Loops
 from waypost.node.network.refused_sources import RefusedSources
@@ -66,7 +66,7 @@ class Network:
         "delivers_unverified",
         "departures",
         "dials",
-        "hops",
+        "hop_finder",
         "initiator",
         "judging",
         "loops",
@@ -76,6 +76,10 @@ class Network:
         "statistics",
         "twins",
     )
+
+    # A message counts even if the connection that brought it has broken.
+    needs_answers: Final = False
+    packet_cost: Final = 1
 
     def __init__(self, node: "Node", settings: "Settings", reader: Reader) -> None:
         assert settings.transfer is not None
@@ -102,13 +106,13 @@ class Network:
         self.departures: Final = Departures(node, self)
         self.dials: Final = Dials(node, self)
         self.loops: Final = Loops(node, self)
-        self.hops: Final = Hops(self, _routing(node, settings))
-        self.connecting: Final = Connecting(node, self, self.hops)
+        self.hop_finder: Final = HopFinder(self, _routing(node, settings))
+        self.connecting: Final = Connecting(node, self, self.hop_finder)
         self.judging: Final = Judging(node, self, settings)
         self.arrivals: Final = Arrivals(node, self, settings.relays)
         node.delivery.send_insecure_nacks = self.settings.send_insecure_nacks
-        node.transactional_acks.ways = self.acks
-        hosts = AckHosts(node, self.hops, self.settings.ack_hosts, reader)
+        node.transactional_acks.queues = self.acks
+        hosts = AckHosts(node, self.hop_finder, self.settings.ack_hosts, reader)
         self.admin_acks: Final = AdminAcks(node, self, hosts)
         node.delivery.gate = self.admin_acks
 
@@ -143,13 +147,13 @@ class Network:
             self.statistics.connections_refused += 1
             return None
         self.statistics.connections_accepted += 1
-        self._heard(address, now)
+        self._heard(address, now, is_proven=True)
         return self._session(Role.ACCEPTOR, address, now).connection
 
-    def _heard(self, address: str, now: Now) -> None:
+    def _heard(self, address: str, now: Now, *, is_proven: bool) -> None:
         if self.connecting.awaits(address):
             with self._node.operation(now):
-                self.connecting.heard(address, now)
+                self.connecting.heard(address, now, is_proven=is_proven)
 
     def connected(self, connection: int, now: Now) -> None:
         """A Connect came to its end."""
@@ -241,7 +245,7 @@ class Network:
         if answer is not None:
             self.statistics.pings_received += 1
             if self._node.failure is None:
-                self._heard(address, now)
+                self._heard(address, now, is_proven=False)
             self._node.do(SendDatagram(answer, address, port, is_request=False))
 
     def ping_answered(self, data: bytes, now: Now) -> None:
@@ -276,6 +280,7 @@ class Network:
             self.connecting.pinged(link, now, answered=False)
         self.connecting.tick(now)
         self.departures.tick(now)
+        self.judging.tick(now)
         self.arrivals.tick(now)
 
     def next_deadline(self) -> float | None:
@@ -284,6 +289,7 @@ class Network:
             self.pings.next_deadline(),
             self.connecting.next_deadline(),
             self.departures.next_deadline(),
+            self.judging.next_deadline(),
             self.arrivals.next_deadline(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_ANSWERED_ADDRESSES, MAX_RESOLVED_HOSTS
-from waypost.node.network.hops import is_address
+from waypost.node.network.hop_finder import is_address
 from waypost.transfer.believing import Bringer, Way
 from waypost.transfer.session import Session
 from waypost.wire.format_names import FormatName, PrivateFormatName
@@ -34,8 +34,8 @@ _SELDOM: Final = 600.0
 _NONE: Final[frozenset[str]] = frozenset()
 
 
-class Ways:
-    """The ways from one queue manager."""
+class KnownHosts:
+    """Those that one queue manager knows."""
 
     __slots__ = ("_answered", "_dialled", "_network", "_node", "_relays", "_requests", "_resolved")
 
@@ -65,7 +65,7 @@ class Ways:
             return True
         if guid not in self._relays.guids:
             return False
-        host = self._network.hops.routing.host_of(guid)
+        host = self._network.hop_finder.routing.host_of(guid)
         if address in self._addresses_of(host, now):
             return True
         self._ask_for(host, now)
@@ -85,10 +85,10 @@ class Ways:
             *self._relays.addresses,
         }
         if bringer.guid in self._relays.guids:
-            known.update(self._addresses_of(self._network.hops.routing.host_of(bringer.guid), now))
+            known.update(self._addresses_of(self._network.hop_finder.routing.host_of(bringer.guid), now))
         if bringer.address in known:
             return True
-        self._ask_for(self._network.hops.routing.host_of(guid), now)
+        self._ask_for(self._network.hop_finder.routing.host_of(guid), now)
         return False
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> tuple[frozenset[str], bool]:
@@ -103,7 +103,7 @@ class Ways:
         return self._requests.pop(request, None)
 
     def way(self, name: FormatName, now: Now) -> Way:
-        routing, relays = self._network.hops.routing, self._relays
+        routing, relays = self._network.hop_finder.routing, self._relays
         met = self._node.destinations.met(name)
         destination = routing.destination(name)
         if destination is None:
@@ -114,10 +114,11 @@ class Ways:
 
         guid = destination.queue_manager
         if guid == NULL_GUID:
-            # A direct name means whoever answers at the host, and a route may tell who that is.
-            answered = [self._answered.get(each, NULL_GUID) for each in self._addresses_of(destination.host, now)]
+            # A direct name means whoever answers at the host, and a route may name that.
+            places = self._addresses_of(destination.host, now)
+            answered = [self._answered.get(each, NULL_GUID) for each in places]
             guids = {*met, *routing.queue_managers_at(destination.host), *answered} - {NULL_GUID}
-            return Way({guid: addresses(guid, destination.host) for guid in guids})
+            return Way({guid: addresses(guid, destination.host) for guid in guids}, places=places)
         hosts = {guid: addresses(guid, destination.host or routing.host_of(guid))}
         hops = {
             hop.queue_manager_guid: addresses(hop.queue_manager_guid, hop.host_name)
@@ -140,7 +141,7 @@ class Ways:
         """Find out what is not known of those who may acknowledge what was sent to this name."""
         for host in dict.fromkeys(self._hosts_of(name)):
             self._ask_for(host, now)
-        destination = self._network.hops.routing.destination(name)
+        destination = self._network.hop_finder.routing.destination(name)
         if destination is None or self.way(name, now).destination:
             return
         for address in self._addresses_of(destination.host, now):
@@ -154,7 +155,7 @@ class Ways:
             self._requests[self._network.connecting.ask(host)] = host
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
-        routing = self._network.hops.routing
+        routing = self._network.hop_finder.routing
         destination = routing.destination(name)
         if destination is None:
             return

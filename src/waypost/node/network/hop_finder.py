@@ -26,8 +26,8 @@ _SILENT_PART: Final = 0.75
 MOVED_SECONDS: Final = 120.0
 
 
-class Hops:
-    """Those of one queue manager."""
+class HopFinder:
+    """Finds them for the links of one queue manager."""
 
     __slots__ = ("_dialled", "_network", "routing")
 
