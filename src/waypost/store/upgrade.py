@@ -63,7 +63,7 @@ def upgrade(env: "lmdb.Environment", folder: Path, progress: Progress) -> None:
     copy = folder / _COPY
     with env.begin() as transaction:
         tables = _tables_of(env, transaction)
-        _check_room(env, folder, tables.values())
+        _check_room(transaction, tables.values(), folder)
         try:
             _copy(transaction, tables, copy, progress)
         except BaseException:
@@ -88,11 +88,10 @@ def _tables_of(env: "lmdb.Environment", transaction: "lmdb.Transaction[bytes]") 
     return found
 
 
-def _check_room(env: "lmdb.Environment", folder: Path, tables: "Iterable[_Database]") -> None:
-    with env.begin() as transaction:
-        stats = [transaction.stat(table) for table in tables]
+def _check_room(transaction: "lmdb.Transaction[bytes]", tables: "Iterable[_Database]", folder: Path) -> None:
+    stats = [transaction.stat(table) for table in tables]
     pages = sum(stat["leaf_pages"] + stat["branch_pages"] + stat["overflow_pages"] for stat in stats)
-    needed = pages * env.stat()["psize"] + sum(stat["entries"] for stat in stats) * CHECKSUM_SIZE + _SPARE
+    needed = pages * transaction.stat()["psize"] + sum(stat["entries"] for stat in stats) * CHECKSUM_SIZE + _SPARE
     free = disk_usage(folder).free
     if free < needed:
         raise StoreFull(
