@@ -27,6 +27,7 @@ from waypost.node.effects import Commit, Failure, Reply
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.store.lmdb import LmdbStore
+from waypost.store.walk import Progress, unheard
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
@@ -107,9 +108,14 @@ class Engine:
         max_size: int | None,
         outside: Outside | None = None,
         is_alone: bool = False,
+        on_walk: Progress = unheard,
     ) -> "Engine":
-        """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it."""
-        store = LmdbStore(path, notify, max_size=MAX_STORE_SIZE if max_size is None else max_size)
+        """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it.
+
+        After an unclean end the pages of the store are looked at first; `on_walk` hears of it.
+        """
+        size = MAX_STORE_SIZE if max_size is None else max_size
+        store = LmdbStore(path, notify, max_size=size, on_walk=on_walk)
         try:
             engine = cls(store, Node(store, settings, new_guid, _now()), outside, is_alone=is_alone)
             engine.settle()
