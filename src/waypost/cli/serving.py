@@ -133,6 +133,8 @@ def _hint(error: WaypostError) -> str:
             return "choose another --bind or port; port 0 takes a free one."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
+        case StoreDamaged():
+            return "`waypost store verify` names all that is damaged; or name another folder with --data."
         case StoreError():
             return "name another folder with --data."
         case _:

@@ -16,7 +16,7 @@ from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.node.application import Operation
 from waypost.node.recovery import Settings
-from waypost.store.walk import Progress, unheard
+from waypost.store.progress import Progress, unheard
 
 R = TypeVar("R")
 
@@ -34,6 +34,7 @@ class Looping:
         max_size: int | None,
         outside: Outside | None = None,
         on_walk: Progress = unheard,
+        on_upgrade: Progress = unheard,
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
@@ -45,7 +46,14 @@ class Looping:
         # Called when something has become durable.
         self.on_written: Callable[[], None] = lambda: None
         self.engine: Final = Engine.open(
-            path, settings, self._notify, max_size=max_size, outside=outside, is_alone=True, on_walk=on_walk
+            path,
+            settings,
+            self._notify,
+            max_size=max_size,
+            outside=outside,
+            is_alone=True,
+            on_walk=on_walk,
+            on_upgrade=on_upgrade,
         )
 
     async def do(self, operation: Operation, *args: Any) -> Any:

@@ -13,7 +13,8 @@ from waypost.errors import StoreDamaged
 from waypost.store.folder import DATA, leave_mark, take_mark
 from waypost.store.page_file import PageFile
 from waypost.store.pages import OtherVersion
-from waypost.store.walk import MAIN, Damage, Progress, Walker, check_metas, unheard
+from waypost.store.progress import Progress, unheard
+from waypost.store.walk import MAIN, Damage, Walker, check_metas
 
 # The table that says whose file it is, and which format it has.
 STORE_TABLE: Final = "store"

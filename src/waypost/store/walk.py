@@ -34,6 +34,7 @@ from waypost.store.pages import (
     run_pages,
     value_of,
 )
+from waypost.store.progress import Progress, unheard
 
 # The names of the two trees that have none.
 MAIN: Final = "tables"
@@ -44,14 +45,6 @@ UNKNOWN, USED, FREE = 0, 1, 2
 
 # How often somebody is told of the progress, in pages.
 _STEP: Final = 1024
-
-# Gets how many pages were looked at, and of how many.
-Progress = Callable[[int, int], None]
-
-
-def unheard(_: int, __: int) -> None:
-    """A Progress that nobody hears of."""
-
 
 # Gets the table, the number of a leaf, the page and its entries.
 Visit = Callable[[str, int, bytes, list[Node]], None]
