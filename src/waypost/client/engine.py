@@ -125,7 +125,7 @@ class Engine:
         try:
             engine = cls(store, _started(store, settings, path), outside, is_alone=is_alone)
             engine.settle()
-            while engine.unwritten and engine.node.trouble is None:
+            while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
                 store.wait()
                 engine.poll()
             engine.check()
