@@ -32,7 +32,7 @@ class PageFile:
         except BaseException:
             self.close()
             raise
-        self.count: Final = self.size // self.page_size
+        self.count = self.size // self.page_size
 
     def __enter__(self) -> Self:
         return self

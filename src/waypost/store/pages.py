@@ -12,7 +12,6 @@ integers are those of a 64-bit computer of this byte order, as LMDB writes them;
     database  pad u32, flags u16, depth u16, then u64: branch, leaf and overflow pages, entries, root
 """
 
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -22,7 +21,8 @@ from typing import Final, NamedTuple, Protocol
 from waypost.errors import StoreDamaged
 from waypost.store.port import MAX_KEY
 
-_ORDER: Final = "<" if sys.byteorder == "little" else ">"
+# The byte order of this computer, without the gaps of its compiler.
+_ORDER: Final = "="
 _HEADER: Final = Struct(f"{_ORDER}QHHHH")
 _OVERFLOW_HEADER: Final = Struct(f"{_ORDER}QHHI")
 _NODE: Final = Struct(f"{_ORDER}HHHH")
@@ -55,6 +55,8 @@ TABLE: Final = 0x02
 
 # Flags of a database: its keys are numbers.
 INTEGER_KEYS: Final = 0x08
+# In the record of the free pages are flags of the environment too: the file was made without a folder of its own.
+_NO_FOLDER: Final = 0x4000
 
 _MAGIC: Final = 0xBEEFC0DE
 _VERSION: Final = 1
@@ -153,7 +155,7 @@ def decode_meta(number: int, data: bytes) -> Meta:
     # The record of the free pages has the size of a page where others have nothing.
     if free.pad not in PAGE_SIZES:
         raise PageDamaged(number, f"has pages of {free.pad} bytes")
-    if free.flags != INTEGER_KEYS or main.flags or main.pad:
+    if free.flags & ~_NO_FOLDER != INTEGER_KEYS or main.flags or main.pad:
         raise PageDamaged(number, "has trees of an unknown kind")
     return Meta(number, free.pad, free, main, last_page, transaction)
 
