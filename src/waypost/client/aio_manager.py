@@ -1,6 +1,8 @@
 """Manager, Transaction and open for asyncio: waypost.client.manager with coroutines, which documents them."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -30,6 +32,9 @@ from waypost.node.recovery import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from waypost.client.storage.report import StoreReport
+    from waypost.store.progress import Progress
 
 
 def open(  # noqa: A001, as in waypost.client.manager
@@ -182,6 +187,12 @@ class Manager:
         while reset.next:
             reset = reset.joined(await self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
+
+    async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+        self._shell.look(lambda: None)
+        verify_beside = import_module("waypost.client.storage.process").verify_beside
+        report: StoreReport = await asyncio.to_thread(verify_beside, self.path, progress)
+        return report
 
     def transaction(self) -> "Transaction":
         identifier = new_guid()

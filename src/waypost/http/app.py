@@ -26,6 +26,7 @@ from waypost.http import (
     sending,
     sequences,
     status,
+    verifying,
 )
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
@@ -52,6 +53,8 @@ _ROUTES: Final = (
     admitting.admit,
     sequences.list_sequences,
     sequences.reset_sequences,
+    verifying.start_verification,
+    verifying.show_verification,
     sending.send,
     reading.receive,
     reading.peek,
@@ -117,6 +120,7 @@ class Application:
     def stop(self) -> None:
         self._service.is_stopping = True
         self._service.remote.stop()
+        self._service.verifier.stop()
 
 
 def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq) -> Application:
