@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
     from waypost.client.sequence_info import SequenceInfo, SequenceReset
+    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cursor",
+    "DamagedInfo",
     "Manager",
     "Message",
     "Queue",
@@ -60,6 +62,7 @@ __all__ = [
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
     "Cursor": "waypost.client.queue",
+    "DamagedInfo": "waypost.client.storage.damaged",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
