@@ -28,15 +28,25 @@ if TYPE_CHECKING:
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
     from waypost.client.sequence_info import SequenceInfo, SequenceReset
+    from waypost.client.storage.damaged import DamagedInfo
+    from waypost.client.storage.report import StoreDamage, StoreReport
+    from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
+    from waypost.client.storage.salvaging import salvage
+    from waypost.client.storage.verifying import verify
 
 __all__ = [
     "Cursor",
+    "DamagedInfo",
     "Manager",
     "Message",
     "Queue",
     "QueueInfo",
+    "SalvageReport",
+    "SalvagedQueue",
     "SequenceInfo",
     "SequenceReset",
+    "StoreDamage",
+    "StoreReport",
     "Transaction",
     "__version__",
     "aio",
@@ -44,22 +54,31 @@ __all__ = [
     "errors",
     "msmq",
     "open",
+    "salvage",
+    "verify",
     "xml_body",
 ]
 
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
     "Cursor": "waypost.client.queue",
+    "DamagedInfo": "waypost.client.storage.damaged",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.client.queue_info",
+    "SalvageReport": "waypost.client.storage.salvage_report",
+    "SalvagedQueue": "waypost.client.storage.salvage_report",
     "SequenceInfo": "waypost.client.sequence_info",
     "SequenceReset": "waypost.client.sequence_info",
+    "StoreDamage": "waypost.client.storage.report",
+    "StoreReport": "waypost.client.storage.report",
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
     "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.opening",
+    "salvage": "waypost.client.storage.salvaging",
+    "verify": "waypost.client.storage.verifying",
     "xml_body": "waypost.client.bodies",
 }
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import ClassVar, Final, TextIO
 
-from waypost.cli.program import Failure, Output
+from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.daemon.config import Config
@@ -22,11 +22,22 @@ from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreError, StoreInUse, WaypostError
+from waypost.errors import StoreDamaged, StoreError, StoreInUse, WaypostError
 from waypost.http.app import Application, create_app
 from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
+
+_DAMAGE_HINT: Final = (
+    "`waypost store verify --data FOLDER` shows all of it, and `waypost store salvage FOLDER NEW` brings what is whole "
+    "into the new folder NEW."
+)
+
+
+class Damaged(Failure):
+    """The store is damaged. The exit code keeps systemd from starting it again and again."""
+
+    exit_code: ClassVar = DAMAGED
 
 
 def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
@@ -43,6 +54,8 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
+    except StoreDamaged as error:
+        raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except WaypostError as error:
         # What it begins with may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None
@@ -120,6 +133,8 @@ def _hint(error: WaypostError) -> str:
             return "choose another --bind or port; port 0 takes a free one."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
+        case StoreDamaged():
+            return "`waypost store verify` names all that is damaged; or name another folder with --data."
         case StoreError():
             return "name another folder with --data."
         case _:

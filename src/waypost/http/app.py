@@ -16,6 +16,7 @@ from waypost.http import (
     admitting,
     bulk,
     bulk_writing,
+    damaged,
     events,
     handles,
     health,
@@ -26,6 +27,7 @@ from waypost.http import (
     sending,
     sequences,
     status,
+    verifying,
 )
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
@@ -54,6 +56,10 @@ _ROUTES: Final = (
     admitting.revoke,
     sequences.list_sequences,
     sequences.reset_sequences,
+    damaged.list_damaged,
+    damaged.forget_damaged,
+    verifying.start_verification,
+    verifying.show_verification,
     sending.send,
     reading.receive,
     reading.peek,
@@ -119,6 +125,7 @@ class Application:
     def stop(self) -> None:
         self._service.is_stopping = True
         self._service.remote.stop()
+        self._service.verifier.stop()
 
 
 def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq) -> Application:
