@@ -26,6 +26,7 @@ from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
+from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
@@ -61,6 +62,7 @@ class Engine:
         "is_broken",
         "node",
         "on_durable",
+        "restored",
         "sequences",
         "transactions",
         "unwritten",
@@ -79,6 +81,8 @@ class Engine:
         self.sequences: Final = SequenceCalls(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
+        # What the start did because the store is of a backup; None if it is not.
+        self.restored: Restored | None = None
         # How many batches are not durable yet, and the bytes in them.
         self.unwritten = 0
         self.unwritten_bytes = 0
@@ -111,7 +115,9 @@ class Engine:
         """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it."""
         store = LmdbStore(path, notify, max_size=MAX_STORE_SIZE if max_size is None else max_size)
         try:
+            restored = begin_again(store, _now())
             engine = cls(store, Node(store, settings, new_guid, _now()), outside, is_alone=is_alone)
+            engine.restored = restored
             engine.settle()
             while engine.unwritten and engine.node.trouble is None:
                 store.wait()
@@ -121,6 +127,11 @@ class Engine:
             store.close()
             raise
         return engine
+
+    def backup_ended(self) -> None:
+        """A process that read the store has ended, or was killed. Any thread can call it."""
+        if not self._store.is_closed:
+            self._store.forget_lost_readers()
 
     def check(self) -> None:
         """Raise why nothing can be asked for any more, if that is so."""
