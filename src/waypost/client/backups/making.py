@@ -1,0 +1,26 @@
+"""`Manager.backup`: from the folder of this process or from a daemon, to a folder or an open file."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from waypost.client.backups.container import BackupInfo
+from waypost.client.backups.source import BackupSource
+from waypost.client.backups.target import Progress, Target, check_target, store_backup
+from waypost.client.remote.address import Address
+from waypost.client.remote.streaming import stream
+
+
+def backup_of_folder(folder: Path, target: Target, progress: Progress | None = None) -> BackupInfo:
+    """Of the store in a folder, whether a queue manager uses it or not."""
+    check_target(target)
+    with BackupSource(folder) as source:
+        return store_backup(source, target, progress)
+
+
+def backup_of_daemon(address: Address, target: Target, progress: Progress | None = None) -> BackupInfo:
+    """Of a daemon, over HTTP."""
+    check_target(target)
+    answer: Any = stream(address, "/api/store/backup")
+    with closing(answer):
+        return store_backup(answer, target, progress)
