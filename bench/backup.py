@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
 
 BATCH: Final = 250
-BODY: Final = "x" * 1000
+BODY: Final = b"x" * 1014
 SECONDS: Final = 600
 
 
@@ -34,7 +34,7 @@ def send(url: str, count: int, sent: "Synchronized[int]") -> None:
     with waypost.connect(url, timeout=SECONDS) as manager:
         queue = manager.queue("work")
         for first in range(0, count, BATCH):
-            queue.send_many([f"{number:010}{BODY}" for number in range(first, first + BATCH)])
+            queue.send_many([b"%010d%b" % (number, BODY) for number in range(first, first + BATCH)])
             sent.value = first + BATCH
 
 
@@ -111,7 +111,7 @@ def measure(place: Path, options: Any) -> None:
     print(f"restore: {time.monotonic() - start:.1f} s")
     with waypost.open(place / "copy") as copy:
         kept = copy.queue("waiting").info().message_count
-        numbers = [int(str(message.text)[:10]) for message in copy.queue("work").browse()]
+        numbers = [int(message.body[:10]) for message in copy.queue("work").browse()]
     missing = set(range(moments[0], acknowledged)).difference(numbers)
     too_old = [number for number in numbers if number < taken - BATCH]
     print(f"in the backup: {kept} of {options.waiting} that lie, {len(numbers)} under way; missing {len(missing)}")

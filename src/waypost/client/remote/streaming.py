@@ -37,7 +37,9 @@ def stream(address: Address, target: str) -> Iterator[bytes]:
             accepted(Response(answer.status, content_type, answer.read(), is_kept=False))
         while part := answer.read(_PART):
             yield part
-    except (OSError, http.client.HTTPException) as error:
-        raise ConnectionLost(f"the answer of {address.url} broke off: {reason_of(error)}") from None
+    except http.client.HTTPException:
+        raise ConnectionLost(f"the answer of {address.url} ended early") from None
+    except OSError as error:
+        raise ConnectionLost(f"the connection to {address.url} was lost: {reason_of(error)}") from None
     finally:
         connection.close()
