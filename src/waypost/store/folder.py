@@ -25,10 +25,10 @@ READERS: Final = "lock.mdb"
 # In a folder that is being made of a backup or of a damaged store. It is gone when the folder is whole.
 UNFINISHED: Final = "waypost.unfinished"
 
-_LOCK: Final = "waypost.lock"
+LOCK: Final = "waypost.lock"
 _BACKUP_LOCK: Final = "backup.lock"
 # What may lie in a folder before the data file does; a file system of its own has a lost+found.
-_HARMLESS: Final = frozenset({_LOCK, READERS, "lost+found"})
+_HARMLESS: Final = frozenset({LOCK, READERS, UNFINISHED, "lost+found"})
 _PID_SIZE: Final = 16
 # Behind the byte that is locked where locks are on bytes.
 _MARK_AT: Final = 32
@@ -55,7 +55,7 @@ def lock_folder(folder: Path, *, finishes: bool = False) -> int:
             raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
     except (FileExistsError, NotADirectoryError):
         raise NotAStore(f"{folder} is not a folder") from None
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     holder = _holder_unless_free(lock)
     if holder is not None:
         os.close(lock)
