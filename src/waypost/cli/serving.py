@@ -23,7 +23,7 @@ from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreError, StoreInUse, WaypostError
+from waypost.errors import StoreDamaged, StoreError, StoreInUse, WaypostError
 from waypost.http.app import Application, create_app
 from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
@@ -124,6 +124,8 @@ def _hint(error: WaypostError) -> str:
             return "choose another --bind or port; port 0 takes a free one."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
+        case StoreDamaged():
+            return "`waypost store verify` names all that is damaged; or name another folder with --data."
         case StoreError():
             return "name another folder with --data."
         case _:

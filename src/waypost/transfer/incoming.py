@@ -44,6 +44,7 @@ class Verdict(Enum):
     AHEAD = "ahead of the clock"
     TOO_MANY = "too many new sequences"
     DOUBTED = "after too many wrong TimeStamps"
+    DAMAGED = "what was taken before is not known"
 
     @property
     def is_taken(self) -> bool:
@@ -71,12 +72,16 @@ class IncomingSequences:
     places: dict[str, Place] = field(default_factory=dict)
     takes_any: bool = False
     went_on: bool = False
+    # Nobody knows what was taken: the record of it is damaged. Nothing is taken until it is reset.
+    is_damaged: bool = False
 
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
         return self.lines.get(header.tx_sequence_id >> _SHIFT)
 
     def judge(self, address: str, header: TransactionHeader, wall: float) -> Verdict:
         """What the message is, without taking it."""
+        if self.is_damaged:
+            return Verdict.DAMAGED
         time_stamp = header.tx_sequence_id >> _SHIFT
         line = self.lines.get(time_stamp)
         if line is not None:

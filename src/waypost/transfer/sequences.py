@@ -176,6 +176,10 @@ class TxOutgoingSequence:
         entry = self._entries.get(number)
         return None if entry is None else entry.lookup_id
 
+    def number_of(self, lookup_id: int) -> int | None:
+        """The number of this message, if it was sent and has not left. For the rare case: it looks at all of them."""
+        return next((number for number, entry in self._entries.items() if entry.lookup_id == lookup_id), None)
+
     def session_acknowledged(self, number: int) -> SentEntry | None:
         """The next hop has the message. Returns its entry if it leaves now."""
         entry = self._entries.get(number)
