@@ -114,6 +114,17 @@ def test_an_outgoing_queue_with_damage_is_there_after_a_restart(net: Net, a: Hos
     assert b.bodies("t") == ["2"]
 
 
+def test_damage_to_a_message_on_its_way_that_expires_does_not_keep_its_host_from_starting(
+    net: Net, a: Host, b: Host
+) -> None:  # fmt: skip
+    """It has a record of its position besides."""
+    net.part(a, b)
+    a.send(Q, letter("1", time_to_be_received=1000))
+    spoil(a, Q, "1")
+    a.crash_and_start()
+    assert (damaged(a), a.bodies(Q)) == (1, [])
+
+
 def test_an_outgoing_queue_of_nothing_but_damage_goes(net: Net, a: Host, b: Host) -> None:
     net.part(a, b)
     a.send(Q, "1")

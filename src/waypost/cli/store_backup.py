@@ -132,6 +132,9 @@ def restore(
             f"Acknowledgments, and messages that were delivered: {info.dropped} are dropped."
         )
         typer.echo(sentence, err=True)
+    if info.damaged:
+        sentence = f"warning: {info.damaged} records were damaged in the store before it was backed up."
+        typer.echo(sentence, err=True)
     typer.echo(printable(f"hint: start it with `waypost serve --data {data}`."), err=True)
 
 

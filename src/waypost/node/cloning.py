@@ -12,7 +12,6 @@ original has begun with others:
 Everything happens before anybody else can open the store, so it may take several batches.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -25,14 +24,14 @@ from waypost.node import manager_store, scans
 from waypost.node.message_records import message_of, value_of
 from waypost.store import keys, records
 from waypost.store.bulk_records import StageRecord
-from waypost.store.port import Batch, Item, Store, Table, after
+from waypost.store.port import Batch, Store, Table
 from waypost.store.queue_records import QueueKind, QueueRecord, TotalsRecord
 from waypost.store.records import TransactionRecord
+from waypost.store.whole import whole_pages
 from waypost.wire.format_names import Suffix
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import PathName
 
-_PAGE: Final = 1000
 _GUID_CHANGED: Final = MessageClass.MQMSG_CLASS_NACK_SOURCE_COMPUTER_GUID_CHANGED
 
 
@@ -125,17 +124,10 @@ def _end_unfinished(store: Store) -> dict[int, list[range]]:
     return held
 
 
-def _pages(store: Store, queue: int) -> Iterator[list[Item]]:
-    start, stop = keys.message_range(queue)
-    while page := store.scan(Table.MESSAGES, start, stop, _PAGE):
-        yield list(page)
-        start = after(page[-1][0])
-
-
 def _set_aside(
     store: Store, queue: int, dead_letters: dict[Suffix, int], held: list[range], cloned: Cloned
 ) -> None:  # fmt: skip
-    for page in _pages(store, queue):
+    for page in whole_pages(store, Table.MESSAGES, *keys.message_range(queue)):
         batch = Batch()
         totals = _Totals(store, batch)
         for key, value in page:
@@ -146,8 +138,9 @@ def _set_aside(
                 message = message_of(value, lookup_id)
                 is_normal = message.message_class == MessageClass.MQMSG_CLASS_NORMAL
                 letter = lasting_copy(message, _GUID_CHANGED)
-            except DecodeError as error:
-                raise StoreDamaged(f"message {lookup_id} of an outgoing queue cannot be read: {error}") from error
+            except (DecodeError, StoreDamaged):
+                # It is set aside by the first who wants it (ADR 30).
+                continue
             batch.delete(Table.MESSAGES, key)
             batch.delete(Table.POSITIONS, key)
             totals.add(queue, -1, -len(message.packet))
@@ -163,9 +156,8 @@ def _set_aside(
 
 def _drop(store: Store, queue: int, cloned: Cloned) -> None:
     batch = Batch()
-    for page in _pages(store, queue):
-        cloned.dropped += len(page)
     start, stop = keys.message_range(queue)
+    cloned.dropped += sum(map(len, whole_pages(store, Table.MESSAGES, start, stop)))
     batch.delete_range(Table.MESSAGES, start, stop)
     batch.delete_range(Table.POSITIONS, start, stop)
     batch.put(Table.COUNTERS, keys.totals_key(queue), TotalsRecord().encode())

@@ -100,14 +100,15 @@ def recover(
     manager.machine_domain_id = settings.domain
     manager_store.write(messages.batch, manager)
     _restore_queues(reader, manager)
-    found = []
-    for queue in manager.collection.by_number.values():
-        found.append(_restore_messages(reader, messages, manager, queue))
-        if isinstance(queue, OutgoingQueue) or queue.is_internal:
-            _restore_unfinished(reader, manager, queue)
-    scans.check_count(reader, Table.MESSAGES, sum(found))
+    queues = manager.collection.by_number.values()
+    scans.check_count(
+        reader, Table.MESSAGES, sum([_restore_messages(reader, messages, manager, queue) for queue in queues])
+    )
     manager.positions.inexact.update(messages.inexact)
     purged = dict(_restore_positions(reader, messages, manager))
+    for queue in queues:
+        if isinstance(queue, OutgoingQueue) or queue.is_internal:
+            _restore_unfinished(reader, manager, queue)
     unfinished = _restore_transactions(reader, manager)
     bulk_store.restore(kept, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)

@@ -28,6 +28,7 @@ from waypost.store.port import Batch, Item, Store, Table, after
 from waypost.store.queue_records import QueueKind, QueueRecord
 from waypost.store.records import CounterRecord
 from waypost.store.restored import RestoredRecord, read_mark, remove_mark, write_mark
+from waypost.store.whole import whole_pages
 from waypost.transfer.sequences import OutgoingSequence
 from waypost.wire.identifiers import TxSequenceId
 
@@ -91,11 +92,10 @@ def _renumber(store: Store, queue: int, own: bytes, mark: RestoredRecord) -> int
     first, stop = keys.message_range(queue)
     start = after(keys.message_key(queue, mark.lookup_id)) if mark.lookup_id else first
     count = 0
-    while page := store.scan(Table.MESSAGES, start, stop, _PAGE):
+    for page in whole_pages(store, Table.MESSAGES, start, stop, _PAGE):
         batch = Batch()
         for item in page:
             count += _give_number(batch, item, own, sequence)
-        start = after(page[-1][0])
         mark.lookup_id, mark.next_number = keys.lookup_id_of(page[-1][0]), sequence.next_number
         if len(batch):
             write_mark(batch, mark)
@@ -111,7 +111,10 @@ def _renumber(store: Store, queue: int, own: bytes, mark: RestoredRecord) -> int
 
 
 def _give_number(batch: Batch, item: Item, own: bytes, sequence: OutgoingSequence) -> bool:
-    """Whether the message is one of ours in a sequence: one that is not committed has no number yet."""
+    """Whether the message is one of ours in a sequence: one that is not committed has no number yet.
+
+    One that cannot be read is set aside by the first who wants it (ADR 30).
+    """
     key, value = item
     try:
         message = message_of(value, keys.lookup_id_of(key))
@@ -119,8 +122,8 @@ def _give_number(batch: Batch, item: Item, own: bytes, sequence: OutgoingSequenc
             return False
         if not sequence_of(message.packet)[1]:
             return False
-    except DecodeError as error:
-        raise StoreDamaged(f"message {keys.lookup_id_of(key)} of an outgoing queue cannot be read: {error}") from error
+    except (DecodeError, StoreDamaged):
+        return False
     number = sequence.number()
     set_sequence(message, sequence.sequence_id, number, number - 1)
     batch.put(Table.MESSAGES, key, value_of(message))

@@ -58,7 +58,7 @@ class LmdbStore(LmdbReader, Store):
     ) -> None:
         """Open the store in `folder`, which is created if it is missing, and upgraded if it has an older format.
 
-        `finishes` if the folder is not finished yet.
+        `finishes` if the folder is not finished yet, and this is to finish it.
 
         The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
         only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes.

@@ -11,11 +11,11 @@ from typing import Final
 
 from waypost.store import keys
 from waypost.store.codec import VERSION, unpack_whole
-from waypost.store.port import Batch, Reader, Store, Table, after
+from waypost.store.port import Batch, Reader, Store, Table
 from waypost.store.sequence_records import TAKES_ANY, IncomingRecord
+from waypost.store.whole import whole_pages
 
 _RESTORED: Final = Struct("<BIIQQI")
-_PAGE: Final = 1000
 
 
 @dataclass(slots=True)
@@ -42,16 +42,17 @@ class RestoredRecord:
 
 
 def mark_restored(store: Store) -> None:
-    """Mark a store that no queue manager has open. It is durable when this comes back."""
-    start, stop = keys.all_incoming_sequences()
-    while page := store.scan(Table.SEQUENCES, start, stop, _PAGE):
+    """Mark a store that no queue manager has open. It is durable when this comes back.
+
+    A record of an incoming sequence that is damaged stays as it is: nothing of its source is taken (ADR 30).
+    """
+    for page in whole_pages(store, Table.SEQUENCES, *keys.all_incoming_sequences()):
         batch = Batch()
         for key, value in page:
             record = IncomingRecord.decode(value)
             record.flags |= TAKES_ANY
             batch.put(Table.SEQUENCES, key, record.encode())
         store.commit(batch, 1)
-        start = after(page[-1][0])
     batch = Batch()
     write_mark(batch, RestoredRecord())
     store.commit(batch, 1)

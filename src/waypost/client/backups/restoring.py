@@ -22,6 +22,7 @@ from waypost.node.cloning import Cloned, change_identity
 from waypost.store.folder import DATA, UNFINISHED, flush_folder
 from waypost.store.lmdb import LmdbStore
 from waypost.store.restored import mark_restored
+from waypost.store.whole import damaged_records
 
 _PART: Final = 1 << 20
 _SUFFIX: Final = ".restoring"
@@ -34,7 +35,7 @@ class RestoreInfo:
     """What was made. `guid` is that of the queue manager that the folder holds, `backup_guid` that of the backup.
 
     With a new identity, `set_aside` messages of outgoing queues are dead-letter messages now, and `dropped` messages,
-    which were delivered or acknowledgments, are gone.
+    which were delivered or acknowledgments, are gone. `damaged` records were so in the store before it was backed up.
     """
 
     path: str
@@ -45,6 +46,7 @@ class RestoreInfo:
     bytes: int
     set_aside: int = 0
     dropped: int = 0
+    damaged: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -79,6 +81,7 @@ def restore(
         info = _copy(stream, unfinished / DATA, progress)
         identifier = new_guid() if new_identity else None
         with LmdbStore(unfinished, finishes=True) as store:
+            damaged = damaged_records(store)
             cloned = Cloned() if identifier is None else change_identity(store, identifier)
             mark_restored(store)
     return RestoreInfo(
@@ -90,6 +93,7 @@ def restore(
         info.bytes,
         cloned.set_aside,
         cloned.dropped,
+        damaged,
     )
 
 
