@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
     from waypost.client.sequence_info import SequenceInfo, SequenceReset
+    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackupInfo",
     "Cursor",
+    "DamagedInfo",
     "Manager",
     "Message",
     "Queue",
@@ -66,6 +68,7 @@ __all__ = [
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
+    "DamagedInfo": "waypost.client.storage.damaged",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreReport
 
 
@@ -188,6 +189,18 @@ class Manager:
         while reset.next:
             reset = reset.joined(await self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
+
+    async def damaged_messages(self, *, with_bytes: bool = False) -> "list[DamagedInfo]":
+        found: list[DamagedInfo] = []
+        start: bytes | None = b""
+        while start is not None:
+            page, start = await self._shell.do(self._calls.application.damaged, start, with_bytes)
+            found += map(import_module("waypost.client.storage.damaged").info_of, page)
+        return found
+
+    async def forget_damaged_messages(self) -> int:
+        count: int = await self._shell.do(self._calls.application.forget_damaged)
+        return count
 
     async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
         self._shell.look(lambda: None)
