@@ -378,6 +378,18 @@ class NotAStore(StoreError):
     """The folder holds something else."""
 
 
+class BackupError(StoreError):
+    """A backup cannot be made, or nothing can be made of it."""
+
+
+class BackupUnderWay(BackupError):
+    """One backup of a store is made at a time."""
+
+
+class BackupDamaged(BackupError):
+    """The backup is not whole."""
+
+
 class DirectoryError(WaypostError):
     """The directory did not do as asked: GenericError of MS-MQDMPR 3.1.1.17. Each other status has its own class."""
 

@@ -353,3 +353,7 @@ MAX_DAMAGED_PAGE: Final = 1000
 # milliseconds. Nobody loses anything: the next request goes on.
 MAX_SEQUENCE_PAGE: Final = 1000
 MAX_SEQUENCES_LOOKED_AT: Final = 10_000
+
+# Seconds that nobody takes the next bytes of a backup: then it is ended. As long as a backup is being made, the room
+# that messages leave in the store is not used again. The caller reads that the backup broke off, and begins another.
+BACKUP_STALL_SECONDS: Final = 60.0

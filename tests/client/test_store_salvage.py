@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from random import Random
 from struct import pack
@@ -12,6 +13,7 @@ import pytest
 import waypost
 from tests.damage.cases import Pristine
 from tests.damage.folders import anatomy, inventory, make_folder, stored_keys
+from tests.upgrade.test_upgrade import FOLDERS
 from waypost.client.storage import salvage_moment
 from waypost.errors import InvalidParameter, NotAStore, StoreInUse
 from waypost.store.checksums import seal
@@ -224,3 +226,29 @@ def test_what_comes_back_does_not_hang_on_chance(tmp_path: Path) -> None:
         destroy(place / "old", 0, 1, *(page for page in chosen if page < shape.count))
         waypost.salvage(place / "old", place / "new")
         assert stored_keys(place / "new") == {key for keys in shape.messages.values() for key in keys}
+
+
+@pytest.mark.parametrize("destroyed", [(), (0, 1)], ids=["whole", "without meta pages"])
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_a_folder_without_checksums_is_salvaged_by_what_makes_sense(
+    name: str, destroyed: tuple[int, ...], tmp_path: Path
+) -> None:
+    with tarfile.open(FOLDERS) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / name
+    expected = stored_keys(folder)
+    records = waypost.verify(folder).records
+    destroy(folder, *destroyed)
+    report = waypost.salvage(folder, tmp_path / "new")
+    assert report.format == 1
+    assert stored_keys(tmp_path / "new") == expected
+    assert {table: report.records[table] for table in records if table != "counters"} == {
+        table: count for table, count in records.items() if table != "counters"
+    }
+    assert report.same_identity
+    with waypost.open(tmp_path / "new", name=name) as manager:
+        found = {queue.name: [message.label for message in queue.browse()] for queue in manager.queues()}
+    with tarfile.open(FOLDERS) as archive:
+        archive.extractall(tmp_path / "again", filter="data")
+    with waypost.open(tmp_path / "again" / name, name=name) as manager:
+        assert found == {queue.name: [message.label for message in queue.browse()] for queue in manager.queues()}

@@ -53,7 +53,7 @@ def only(report: StoreReport) -> str:
 
 def test_a_folder_that_is_whole_is(pristine: Pristine, folder: Path) -> None:
     seen: list[tuple[int, int]] = []
-    report = waypost.verify(folder, lambda done, total: seen.append((done, total)))
+    report = waypost.verify(folder, progress=lambda done, total: seen.append((done, total)))
     assert report.is_whole
     assert report.damage == ()
     assert report.records["messages"] == len(pristine.keys)

@@ -14,6 +14,7 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.client.aio_manager import Manager
+from waypost.client.backups.source import BackupLimits
 from waypost.client.msmq.aio import msmq
 from waypost.daemon.config import Config
 from waypost.daemon.config_page import FLAGS
@@ -28,6 +29,7 @@ from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
 
+_MEGABYTE: Final = 1_000_000
 _DAMAGE_HINT: Final = (
     "`waypost store verify --data FOLDER` shows all of it, and `waypost store salvage FOLDER NEW` brings what is whole "
     "into the new folder NEW."
@@ -73,6 +75,7 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
+        backup=BackupLimits(config.store.backup_limit_s, int(config.store.backup_mb_per_s * _MEGABYTE)),
         rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file, config.rpc.kerberos),
     )
     return create_app(manager, settings, _connecting(config, manager))

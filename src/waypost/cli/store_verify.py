@@ -46,7 +46,7 @@ def verify(
                 report = manager.verify_store(progress=tell)
         else:
             with _errors():
-                report = import_module("waypost.client.storage.verifying").verify(data, tell)
+                report = import_module("waypost.client.storage.verifying").verify(data, progress=tell)
     if as_json:
         write_json(out, report.to_dict())
     else:

@@ -34,9 +34,10 @@ from waypost.node.recovery import Settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreReport
-    from waypost.store.progress import Progress
 
 
 def open(  # noqa: A001, as in waypost.client.manager
@@ -214,6 +215,11 @@ class Manager:
         verify_beside = import_module("waypost.client.storage.process").verify_beside
         report: StoreReport = await asyncio.to_thread(verify_beside, self.path, progress)
         return report
+
+    async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        self._shell.look(lambda: None)
+        info: BackupInfo = await asyncio.to_thread(manager.making().backup_of_folder, self.path, target, progress)
+        return info
 
     def transaction(self) -> "Transaction":
         identifier = new_guid()

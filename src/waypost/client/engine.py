@@ -26,6 +26,7 @@ from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
+from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
 from waypost.store.progress import Progress, unheard
 
@@ -64,6 +65,7 @@ class Engine:
         "is_broken",
         "node",
         "on_durable",
+        "restored",
         "sequences",
         "transactions",
         "unwritten",
@@ -82,6 +84,8 @@ class Engine:
         self.sequences: Final = SequenceCalls(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
+        # What the start did because the store is of a backup; None if it is not.
+        self.restored: Restored | None = None
         # How many batches are not durable yet, and the bytes in them.
         self.unwritten = 0
         self.unwritten_bytes = 0
@@ -123,7 +127,9 @@ class Engine:
         size = MAX_STORE_SIZE if max_size is None else max_size
         store = LmdbStore(path, notify, max_size=size, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
+            restored = begin_again(store, _now())
             engine = cls(store, _started(store, settings, path), outside, is_alone=is_alone)
+            engine.restored = restored
             engine.settle()
             while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
                 store.wait()
@@ -133,6 +139,11 @@ class Engine:
             store.close()
             raise
         return engine
+
+    def backup_ended(self) -> None:
+        """A process that read the store has ended, or was killed. Any thread can call it."""
+        if not self._store.is_closed:
+            self._store.forget_lost_readers()
 
     def check(self) -> None:
         """Raise why nothing can be asked for any more, if that is so."""

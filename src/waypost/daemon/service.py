@@ -122,6 +122,13 @@ class Daemon:
     ) -> None:  # fmt: skip
         config, log = self._config, self._log
         network = shell.engine.node.network
+        if (restored := shell.engine.restored) is not None:
+            log.warning(
+                "restored",
+                message="The store is of a backup: sequences of what is sent begin now, with new message ids.",
+                sequences=restored.sequences,
+                renumbered=restored.renumbered,
+            )
         assert network is not None
         limits = config.transfer
         connections = allow_files(limits.max_connections, config.http.max_connections + config.rpc.max_connections)

@@ -14,6 +14,7 @@ from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
     admitting,
+    backup,
     bulk,
     bulk_writing,
     damaged,
@@ -60,6 +61,7 @@ _ROUTES: Final = (
     damaged.forget_damaged,
     verifying.start_verification,
     verifying.show_verification,
+    backup.backup,
     sending.send,
     reading.receive,
     reading.peek,

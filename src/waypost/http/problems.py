@@ -27,6 +27,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.IllegalCursorAction, HTTPStatus.CONFLICT),
     (errors.InsufficientResources, HTTPStatus.INSUFFICIENT_STORAGE),
     (errors.StoreFull, HTTPStatus.INSUFFICIENT_STORAGE),
+    (errors.BackupUnderWay, HTTPStatus.CONFLICT),
     (errors.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.ServiceNotAvailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.DirectoryError, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -42,6 +43,7 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.LimitReached: "end or delete what is not needed any more, or wait until it expires",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
     errors.HostUnreachable: "the host has to be up, and to let others read its queues over RPC",
+    errors.BackupUnderWay: "wait until it is made",
     errors.StoreFull: "make room on the disk; what waits is written then",
 }
 _log: Final = logging.getLogger("waypost.http")

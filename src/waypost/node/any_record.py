@@ -9,6 +9,7 @@ from waypost.errors import StoreDamaged
 from waypost.store import keys
 from waypost.store.ack_records import AdmittedRecord, DestinationRecord, KeptAckRecord
 from waypost.store.bulk_records import BatchesRecord, ClaimRecord, CommitsRecord, StageRecord
+from waypost.store.damaged_records import DamagedRecord
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import (
@@ -19,6 +20,7 @@ from waypost.store.records import (
     SequenceRecord,
     TransactionRecord,
 )
+from waypost.store.restored import RestoredRecord
 from waypost.store.sequence_records import AddressRecord, IncomingRecord
 
 _GUID_SIZE: Final = 16
@@ -72,6 +74,8 @@ def _duplicates(key: bytes, value: bytes) -> DuplicatesRecord:
 def _counter(key: bytes, value: bytes) -> object:
     if key == keys.QUEUE_MANAGER_KEY:
         return QueueManagerRecord.decode(value)
+    if key == keys.RESTORED_KEY:
+        return RestoredRecord.decode(value)
     if key == keys.totals_key(int.from_bytes(key[-8:], "big")):
         return TotalsRecord.decode(value)
     for (start, stop), decoder in _COUNTER_RANGES:
@@ -103,6 +107,11 @@ def _bulk(key: bytes, value: bytes) -> object:
     return CommitsRecord.decode(value)
 
 
+def _damaged(key: bytes, value: bytes) -> object:
+    """What was set aside. The bytes that were found in place of a message are kept as they are."""
+    return value if keys.is_damaged_bytes(key) else DamagedRecord.decode(value)
+
+
 def _demand(holds: bool) -> None:  # noqa: FBT001
     if not holds:
         raise ValueError
@@ -126,4 +135,5 @@ _DECODERS: Final[dict[Table, Callable[[bytes, bytes], object]]] = {
     Table.POSITIONS: _position,
     Table.DIRECTORY: _directory,
     Table.BULK: _bulk,
+    Table.DAMAGED: _damaged,
 }

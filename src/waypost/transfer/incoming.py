@@ -8,6 +8,9 @@ ordinals and numbers only grow, whatever address they come from. For a TimeStamp
 - An address that was not met before begins a line above all others of the source.
 - A line that ended is refused from everywhere, as long as it is among the last that its address has left.
 
+After a reset, and in a store that is older than its queue manager (ADR 32), the next message is taken wherever its line
+is, unless it is known to be taken already.
+
 So a stranger shuts out only addresses that were never met, and nothing is taken twice.
 """
 
@@ -61,8 +64,8 @@ class Place:
 class IncomingSequences:
     """All lines of one source queue manager to one queue under one name, by their TimeStamps.
 
-    Every line has an address that is at it. `takes_any` after a reset: the next message is taken whatever its
-    PreviousTxSequenceNumber. `went_on` when more than one message was taken. `unguarded` is the TimeStamp of a line
+    Every line has an address that is at it. `takes_any` after a reset or a restore: the next message is taken whatever
+    its PreviousTxSequenceNumber. `went_on` when more than one message was taken. `unguarded` is the TimeStamp of a line
     that has ended and was forgotten though an address is behind it, which could begin it again; 0 if there is none.
     """
 
@@ -84,7 +87,8 @@ class IncomingSequences:
         time_stamp = header.tx_sequence_id >> _SHIFT
         line = self.lines.get(time_stamp)
         if line is not None:
-            return Verdict.NEXT if line.is_next(header) else Verdict.BEFORE
+            is_taken = line.is_later(header) if self.takes_any else line.is_next(header)
+            return Verdict.NEXT if is_taken else Verdict.BEFORE
         if any(time_stamp in place.ended for place in self.places.values()):
             return Verdict.ENDED
         if header.previous_tx_sequence_number and not self.takes_any:

@@ -301,6 +301,10 @@ class IncomingSequence:
             return header.previous_tx_sequence_number <= self.number < header.tx_sequence_number
         return header.tx_sequence_id > self.sequence_id and header.previous_tx_sequence_number == 0
 
+    def is_later(self, header: TransactionHeader) -> bool:
+        """Whether the message, which has the TimeStamp of this line, comes after all that were taken."""
+        return (header.tx_sequence_id, header.tx_sequence_number) > (self.sequence_id, self.number)
+
 
 def final_ack_body(header: TransactionHeader, identifier: MessageIdentifier) -> FinalAckBody:
     """MS-MQQB 3.1.7.17: what a FinalAck tells of the message with this header and this identifier."""

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from waypost.client import aio_manager, aio_queue
+from waypost.client.manager import making
 from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueInfo
@@ -17,10 +18,11 @@ from waypost.client.twins import documented_by
 from waypost.errors import ConnectionLost, ServiceNotAvailable, TransactionSequence
 
 if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.calls import Calls
     from waypost.client.looping import Looping
     from waypost.client.storage.report import StoreReport
-    from waypost.store.progress import Progress
 
 
 def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> "Connecting":
@@ -92,6 +94,11 @@ class Manager(aio_manager.Manager):
             await asyncio.sleep(LOOK_SECONDS)
             state = await self.request("GET", VERIFICATION)
         return report_of(state)
+
+    async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        shell: Any = self._shell
+        info: BackupInfo = await asyncio.to_thread(making().backup_of_daemon, shell.address, target, progress)
+        return info
 
     async def request(self, method: str, path: str, content: object = None) -> Any:
         calls: Any = self._calls

@@ -14,9 +14,10 @@ from waypost.client.storage.report import StoreReport
 from waypost.errors import ConnectionLost, InvalidParameter, ServiceNotAvailable, StoreError, TransactionSequence
 
 if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.blocking import Blocking
     from waypost.client.calls import Calls
-    from waypost.store.progress import Progress
 
 # Where the daemon says how far a verification is, and how often it is asked.
 VERIFICATION: Final = "/api/store/verification"
@@ -81,6 +82,12 @@ class Manager(manager.Manager):
             time.sleep(LOOK_SECONDS)
             state = self.request("GET", VERIFICATION)
         return report_of(state)
+
+    def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        """Copy everything that is durable at the daemon to a folder or a file here: see `waypost.Manager.backup`."""
+        shell: Any = self._shell
+        info: BackupInfo = manager.making().backup_of_daemon(shell.address, target, progress)
+        return info
 
     def request(self, method: str, path: str, content: object = None) -> Any:
         """Ask the daemon for what is not in the Python API, such as GET /api/status. The answer is as in its JSON."""

@@ -32,7 +32,7 @@ def main() -> int:
             _write({"done": done, "total": total})
 
     try:
-        _write({"report": verify(folder, tell).to_dict()})
+        _write({"report": verify(folder, progress=tell).to_dict()})
     except StoreError as error:
         _write({"error": type(error).__name__, "message": str(error)})
     except BrokenPipeError:

@@ -20,13 +20,14 @@ from waypost.errors import InvalidParameter, NotAStore, StoreDamaged
 from waypost.store import keys
 from waypost.store.checksums import is_whole
 from waypost.store.descriptions import describe
-from waypost.store.folder import DATA, flush_folder, lock_folder
+from waypost.store.folder import DATA, LOCK, UNFINISHED, flush_folder, lock_folder
 from waypost.store.lmdb import LmdbStore
 from waypost.store.lmdb_reading import FORMAT_VERSION, store_error
 from waypost.store.page_file import PageFile
 from waypost.store.pages import PageDamaged, loose_nodes, value_of
 from waypost.store.port import Batch, Table
 from waypost.store.progress import Progress, unheard
+from waypost.store.restored import mark_restored
 
 _MOST: Final = 1000
 _BATCH_BYTES: Final = 1 << 23
@@ -60,6 +61,10 @@ def salvage(
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
     """Nobody else uses the folder meanwhile."""
+    if not (folder / LOCK).exists():
+        # Nobody ever had it, since it was put here: nothing is written into it for that.
+        yield
+        return
     lock = lock_folder(folder)
     try:
         yield
@@ -74,7 +79,10 @@ def _coming_into_being(new: Path) -> Iterator[Path]:
     if place.exists():
         raise InvalidParameter(f"{place} is left of a salvage that was interrupted; remove it")
     try:
+        place.mkdir(mode=0o700, parents=True)
+        (place / UNFINISHED).touch(mode=0o600)
         yield place
+        (place / UNFINISHED).unlink()
         place.rename(new)
         if sys.platform != "win32":
             flush_folder(new.parent)
@@ -111,7 +119,7 @@ def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> Salv
     moment = last_moment(file, progress)
     version = _guess_format(file, progress) if moment.meta is None else format_of(file, moment.meta)
     search = Search(file, moment, version, progress)
-    with LmdbStore(place) as store:
+    with LmdbStore(place, finishes=True) as store:
         writer = _Writer(store)
         recovered = Recovered(writer.put, writer.get)
         search.reached(recovered.take)
@@ -124,7 +132,9 @@ def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> Salv
             for key, value in sorted(records.items()):
                 writer.put(table, key, value)
         writer.flush()
-    checked = verify(place, progress)
+        # What was sent and received since the records that are lost is not known: the next start begins again.
+        mark_restored(store)
+    checked = verify(place, progress=progress)
     if not checked.is_whole:
         raise StoreDamaged(f"what was brought back is not whole: {checked.damage[0].reason}")
     pages = [str(error) for error in file.damaged_metas] + [str(each) for each in search.losses.pages]

@@ -39,7 +39,7 @@ _TRIES: Final = 1000
 _TABLES: Final = {table.name.lower(): table for table in Table}
 
 
-def verify(folder: str | Path, progress: Progress = unheard) -> StoreReport:
+def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
     """Look at everything in the folder, which may be in use. `progress` hears of pages.
 
     Raises NotAStore, StoreTooNew and other StoreErrors if there is nothing that can be looked at.
