@@ -13,18 +13,20 @@ else:
     import fcntl
 
 DATA: Final = "data.mdb"
+# A data file until it is whole.
+NEW_DATA: Final = "data.new"
 READERS: Final = "lock.mdb"
 
 _LOCK: Final = "waypost.lock"
 # What may lie in a folder before the data file does; a file system of its own has a lost+found.
-_HARMLESS: Final = frozenset({_LOCK, READERS, "lost+found"})
+_HARMLESS: Final = frozenset({_LOCK, READERS, NEW_DATA, "lost+found"})
 _PID_SIZE: Final = 16
 
 
 def lock_folder(folder: Path) -> int:
     """Take the folder for this process, and create it if need be. Returns the file that holds the lock."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(folder)
         names = set(os.listdir(folder))
         if DATA not in names and names - _HARMLESS:
             raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
@@ -44,6 +46,20 @@ def lock_folder(folder: Path) -> int:
         advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
         raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}") from None
     return lock
+
+
+def _make(folder: Path) -> None:
+    """Create the folder and the missing ones above it, from the top. Each is durable before it has anything in it."""
+    missing: list[Path] = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700 if each is missing[0] else 0o777, exist_ok=True)
+        if sys.platform != "win32":
+            flush_folder(each.parent)
+    if not folder.is_dir():
+        raise NotADirectoryError(folder)
 
 
 def write_holder(lock: int) -> None:

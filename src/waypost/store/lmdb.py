@@ -29,7 +29,7 @@ from lmdb.verify import VerifyError, verify
 from waypost.errors import StoreDamaged, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
-from waypost.store.folder import DATA, READERS, flush_folder, lock_folder, write_holder
+from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, check_format, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Store, Table
 
@@ -61,6 +61,7 @@ class LmdbStore(LmdbReader, Store):
                 self._lock = lock_folder(self._folder)
                 undo.callback(os.close, self._lock)
                 write_holder(self._lock)
+                _make_data(self._folder, max_size)
                 self._env = _open_environment(self._folder, max_size)
                 undo.callback(self._env.close)
                 self._tables = _open_tables(self._env, self._folder)
@@ -278,6 +279,24 @@ class LmdbStore(LmdbReader, Store):
             self._changed.notify_all()
         if is_news and not self._closing:
             self._notify()
+
+
+def _make_data(folder: Path, max_size: int) -> None:
+    """Create the data file if it is missing or empty. It gets its name when it is whole and durable.
+
+    LMDB flushes a file only with its first transaction. After a power failure before that, the file is damaged for all
+    that can be told.
+    """
+    data, new = folder / DATA, folder / NEW_DATA
+    if data.exists() and data.stat().st_size:
+        return
+    new.unlink(missing_ok=True)
+    map_size = min(_FIRST_MAP, max_size)
+    with lmdb.open(str(new), map_size, subdir=False, lock=False, mode=0o600, max_dbs=len(Table) + 1) as env:
+        _open_tables(env, folder)
+    os.replace(new, data)
+    if sys.platform != "win32":
+        flush_folder(folder)
 
 
 def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
