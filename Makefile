@@ -6,6 +6,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 ROUNDS ?= 200
+STATES ?= 2000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +18,7 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger bench million crash fuzz clean
+.PHONY: help run test lint java ledger bench million crash power fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -63,6 +64,9 @@ crash: java ## kill loaded queue managers and their readers ROUNDS (200) times a
 	@$(BIN)/python -m tests.crash.transfer_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.spark_campaign
+
+power: $(INSTALLED) ## cut the power of recorded queue managers, open STATES (2000) of their disks and check what they kept
+	@$(BIN)/python -m tests.power.campaign --states $(STATES)
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py
