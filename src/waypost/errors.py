@@ -352,6 +352,28 @@ class StoreDamaged(StoreError):
     """The store holds bytes that Waypost has not written."""
 
 
+class RecordDamaged(StoreDamaged):
+    """A record of the store is not what was written under its key, or is gone.
+
+    `table` is the number of a waypost.store.port.Table. `value` has the bytes that are there in its place with what was
+    their checksum, and is None if nothing is there or it cannot be read.
+    """
+
+    def __init__(self, table: int, key: bytes, value: bytes | None, reason: str) -> None:
+        super().__init__(table, key, value, reason)
+        self.table = table
+        self.key = key
+        self.value = value
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class StoreTooOld(StoreError):
+    """An older Waypost has written the store, and whoever only reads it does not change it."""
+
+
 class StoreTooNew(StoreError):
     """A newer Waypost has written the store."""
 

@@ -9,7 +9,7 @@ from litestar.exceptions import HTTPException
 
 from waypost import errors
 from waypost.client.remote.schema import ErrorObject
-from waypost.errors import DecodeError, EncodeError, WaypostError
+from waypost.errors import DecodeError, EncodeError, RecordDamaged, WaypostError
 from waypost.http.media import encode
 
 # The first class that an error is an instance of decides.
@@ -54,7 +54,8 @@ def status_of(error: WaypostError) -> HTTPStatus:
 def problem(error: WaypostError) -> ErrorObject:
     """Notes on the error are its hint."""
     return ErrorObject(
-        error=type(error).__name__,
+        # Where the record lies is nothing to a client.
+        error="StoreDamaged" if isinstance(error, RecordDamaged) else type(error).__name__,
         hresult=f"{int(error.hresult):#010x}",
         message=str(error),
         hint=" ".join(getattr(error, "__notes__", ())) or _HINTS.get(type(error), ""),

@@ -30,8 +30,9 @@ from waypost.errors import StoreDamaged, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
 from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
-from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, check_format, name_of, not_a_store, store_error
+from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Store, Table
+from waypost.store.upgrade import Progress, needs_upgrade, remove_leftovers, unheard, upgrade
 
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
@@ -45,9 +46,14 @@ class LmdbStore(LmdbReader, Store):
     """See waypost.store.port.Store. A context manager that closes."""
 
     def __init__(
-        self, folder: str | Path, notify: Callable[[], None] = lambda: None, *, max_size: int = MAX_STORE_SIZE
+        self,
+        folder: str | Path,
+        notify: Callable[[], None] = lambda: None,
+        *,
+        max_size: int = MAX_STORE_SIZE,
+        on_upgrade: Progress = unheard,
     ) -> None:
-        """Open the store in `folder`, which is created if it is missing.
+        """Open the store in `folder`, which is created if it is missing, and upgraded if it has an older format.
 
         The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
         only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes.
@@ -62,7 +68,7 @@ class LmdbStore(LmdbReader, Store):
                 undo.callback(os.close, self._lock)
                 write_holder(self._lock)
                 _make_data(self._folder, max_size)
-                self._env = _open_environment(self._folder, max_size)
+                self._env = _open_upgraded(self._folder, max_size, on_upgrade)
                 undo.callback(self._env.close)
                 self._tables = _open_tables(self._env, self._folder)
                 self._read_from(self._env.begin())
@@ -80,6 +86,7 @@ class LmdbStore(LmdbReader, Store):
         self._tokens: list[int] = []
         self._next_snapshot: lmdb.Transaction[bytes] | None = None
         self._next_trouble: StoreError | None = None
+        self._troubles: list[StoreError] = []
         self._failure: StoreError | None = None
         self._wanted_map = 0
         self._closing = False
@@ -110,7 +117,11 @@ class LmdbStore(LmdbReader, Store):
         try:
             self._apply((batch,))
             snapshot = self._env.begin()
-        except lmdb.Error:
+        except lmdb.MapFullError:
+            return False
+        except lmdb.Error as error:
+            with self._changed:
+                self._troubles.append(store_error(error, self._folder))
             return False
         self._snapshot.abort()
         self._read_from(snapshot)
@@ -136,6 +147,11 @@ class LmdbStore(LmdbReader, Store):
             if self._failure is not None and not tokens:
                 raise self._failure
         return tokens
+
+    def take_troubles(self) -> list[StoreError]:
+        with self._changed:
+            troubles, self._troubles = self._troubles, []
+        return troubles
 
     def commit(self, batch: Batch, token: int) -> list[int]:
         self.submit(batch, token)
@@ -263,6 +279,8 @@ class LmdbStore(LmdbReader, Store):
     def _wait_for_room(self, trouble: StoreError) -> None:
         """Say that the disk is full, and come back when another try is due. A store that closes has had its last."""
         with self._saying():
+            if str(trouble) != str(self._next_trouble):
+                self._troubles.append(trouble)
             self._next_trouble = trouble
             if self._closing:
                 raise trouble
@@ -299,6 +317,19 @@ def _make_data(folder: Path, max_size: int) -> None:
         flush_folder(folder)
 
 
+def _open_upgraded(folder: Path, max_size: int, on_upgrade: Progress) -> lmdb.Environment:
+    remove_leftovers(folder)
+    env = _open_environment(folder, max_size)
+    try:
+        if needs_upgrade(env, folder):
+            upgrade(env, folder, on_upgrade)
+            env = _open_environment(folder, max_size)
+    except BaseException:
+        env.close()
+        raise
+    return env
+
+
 def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
     data, readers = folder / DATA, folder / READERS
     size = data.stat().st_size if data.exists() else 0
@@ -331,7 +362,7 @@ def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":
             raise not_a_store(folder) from None
         if is_new:
             transaction.put(b"format", FORMAT, db=mark)
-        check_format(transaction.get(b"format", db=mark), folder)
+        format_of(transaction.get(b"format", db=mark), folder)
         tables = [env.open_db(name_of(table), transaction) for table in Table]
     if is_new and sys.platform != "win32":
         for each in (folder, folder.parent):
