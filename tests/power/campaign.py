@@ -1,11 +1,12 @@
 """Power failures: `python -m tests.power.campaign [--states N]`.
 
-A subject (an embedded queue manager, or two that send to each other) is loaded in several rounds, and what it does to
-the files of its folder is recorded (recorder.py): it makes its folder, stops and starts again, and leaves without
-stopping. Out of the record come states that a disk may have after a power failure (disk.py, states.py). The subject is
-started on each of them in another process (examiner.py), and what it has is compared with what was acknowledged by
-then. Then one of the states is what the next recording begins with, so that power fails again and again. The seed
-decides what is drawn, but not how threads interleave: the same seed need not fail twice. A broken state is kept.
+A subject (an embedded queue manager, two that send to each other, or one whose folder is upgraded) is loaded in several
+rounds, and what it does to the files of its folder is recorded (recorder.py): it makes its folder, stops and starts
+again, and leaves without stopping. Out of the record come states that a disk may have after a power failure (disk.py,
+states.py). The subject is started on each of them in another process (examiner.py), and what it has is compared with
+what was acknowledged by then. Then one of the states is what the next recording begins with, so that power fails again
+and again. The seed decides what is drawn, but not how threads interleave: the same seed need not fail twice. A broken
+state is kept.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from tests.power.recorder import PROJECT, record
 from tests.power.states import State, states
 from tests.power.subject import Subject
 from tests.power.transfer import Transfer
+from tests.power.upgrade import Upgrade
 
 # How the rounds of one recording end.
 ENDS: Final = ("stop", "kill", "stop")
@@ -93,7 +95,9 @@ class Campaign:
         place = self._place / f"{self._subject.name}-{number}"
         root = place / "root"
         root.mkdir(parents=True)
-        if base is not None:
+        if base is None:
+            self._subject.prepare(root)
+        else:
             base.write_to(root)
         programs = {
             self._rounds + more: self._subject.program(root, self._rounds + more, self._seed, end)
@@ -125,7 +129,7 @@ class Campaign:
             log = self.record(base)
             base = self.check(log, min(STATES_OF_A_RECORDING, amount - self.report.states))
             progress(f"{self._subject.name}: {self.report.states:,} of {amount:,} states")
-            if base is None or self.report.counts["recordings"] % CHAIN == 0:
+            if base is None or self._subject.begins_anew or self.report.counts["recordings"] % CHAIN == 0:
                 base = None
                 self._told = []
             else:
@@ -173,11 +177,16 @@ def main() -> int:
     place = Path(tempfile.mkdtemp(prefix="power-", dir=PROJECT / "build"))
     print(f"seed {seed}, on {place}")
     started = time.monotonic()
-    subjects: list[Subject] = [Embedded(), Transfer()]
+    upgrades = arguments.states // 20
+    transfers = arguments.states // 2 - upgrades
+    shares: list[tuple[Subject, int]] = [
+        (Embedded(), arguments.states - transfers - upgrades),
+        (Transfer(), transfers),
+        (Upgrade(), upgrades),
+    ]
     is_clean = True
     with quick_place() as quick:
-        for number, subject in enumerate(subjects):
-            amount = arguments.states // len(subjects) + (number < arguments.states % len(subjects))
+        for subject, amount in shares:
             report = Campaign(subject, place, quick, seed).run(amount, lambda line: print(line, flush=True))
             print(report.summary(), *report.sentences(), sep="\n")
             is_clean = is_clean and report.is_clean

@@ -19,8 +19,9 @@ from tests.power.embedded import Embedded
 from tests.power.recorder import PROJECT
 from tests.power.subject import Subject
 from tests.power.transfer import Transfer
+from tests.power.upgrade import Upgrade
 
-SUBJECTS: Final[dict[str, type[Subject]]] = {each.name: each for each in (Embedded, Transfer)}
+SUBJECTS: Final[dict[str, type[Subject]]] = {each.name: each for each in (Embedded, Transfer, Upgrade)}
 
 
 class Examiner:

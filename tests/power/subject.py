@@ -12,6 +12,12 @@ class Subject(Protocol):
 
     name: str
     machines: tuple[str, ...]
+    # Whether every recording begins with what was prepared, not with a state of the one before.
+    begins_anew: bool = False
+
+    def prepare(self, root: Path) -> None:
+        """Put there what is there, and durable, before the first round. Nothing for most."""
+        return
 
     def program(self, root: Path, round_number: int, seed: int, end: str) -> list[str]:
         """The program of one round, with its arguments. It ends with `stop` or `kill`."""

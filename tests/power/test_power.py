@@ -12,6 +12,7 @@ from tests.power.embedded import STORE, Embedded
 from tests.power.log import Log, Mapped, Named, Told
 from tests.power.subject import Subject
 from tests.power.transfer import Transfer
+from tests.power.upgrade import Upgrade
 
 pytestmark = pytest.mark.skipif(bool(ptrace.why_not()), reason=ptrace.why_not())
 
@@ -61,12 +62,17 @@ def test_30_power_failures_while_a_folder_is_made_are_no_obstacle(embedded: Log,
     assert wrong(Embedded(), start, tmp_path, quick, states=30) == []
 
 
-def test_90_power_failures_lose_nothing_and_repeat_nothing(embedded: Log, tmp_path: Path, quick: Path) -> None:
-    assert wrong(Embedded(), embedded, tmp_path, quick, states=90) == []
+def test_80_power_failures_lose_nothing_and_repeat_nothing(embedded: Log, tmp_path: Path, quick: Path) -> None:
+    assert wrong(Embedded(), embedded, tmp_path, quick, states=80) == []
 
 
-def test_80_power_failures_lose_nothing_between_two_machines(transfer: Log, tmp_path: Path, quick: Path) -> None:
-    assert wrong(Transfer(), transfer, tmp_path, quick, states=80) == []
+def test_70_power_failures_lose_nothing_between_two_machines(transfer: Log, tmp_path: Path, quick: Path) -> None:
+    assert wrong(Transfer(), transfer, tmp_path, quick, states=70) == []
+
+
+def test_20_power_failures_in_an_upgrade_leave_the_old_folder_or_the_new_one(tmp_path: Path, quick: Path) -> None:
+    log = recorded(Upgrade(), tmp_path, quick, ["kill"])
+    assert wrong(Upgrade(), log, tmp_path, quick, states=20) == []
 
 
 def test_all_that_the_store_does_to_its_files_is_recorded(embedded: Log, place: Path) -> None:
