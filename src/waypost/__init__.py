@@ -8,8 +8,8 @@
         print(orders.receive().text)
 
 `waypost.open` is where to start; `waypost.connect` is the same on a running daemon, and `waypost.msmq` writes to and
-reads from any MSMQ host. `waypost.aio` has all three for asyncio, and `waypost.errors` what can go wrong. The packets,
-names and values of the protocol are in waypost.wire.
+reads from any MSMQ host. `waypost.restore` makes a data folder of a backup. `waypost.aio` has all of them for asyncio,
+and `waypost.errors` what can go wrong. The packets, names and values of the protocol are in waypost.wire.
 """
 
 from importlib import import_module
@@ -19,6 +19,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from waypost import aio, errors
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
     from waypost.client.manager import Manager, Transaction
     from waypost.client.message import Message
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
     from waypost.client.sequence_info import SequenceInfo, SequenceReset
 
 __all__ = [
+    "BackupInfo",
     "Cursor",
     "Manager",
     "Message",
     "Queue",
     "QueueInfo",
+    "RestoreInfo",
     "SequenceInfo",
     "SequenceReset",
     "Transaction",
@@ -44,22 +48,26 @@ __all__ = [
     "errors",
     "msmq",
     "open",
+    "restore",
     "xml_body",
 ]
 
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
+    "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.client.queue_info",
+    "RestoreInfo": "waypost.client.backups.restoring",
     "SequenceInfo": "waypost.client.sequence_info",
     "SequenceReset": "waypost.client.sequence_info",
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
     "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.opening",
+    "restore": "waypost.client.backups.restoring",
     "xml_body": "waypost.client.bodies",
 }
 

@@ -9,7 +9,8 @@ async with waypost.aio.open("./data") as manager:
 
 from waypost.client.aio_manager import Manager, Transaction, open  # noqa: A004, the name that people look for
 from waypost.client.aio_queue import Cursor, Queue
+from waypost.client.backups.aio_restoring import restore
 from waypost.client.msmq.aio import msmq
 from waypost.client.remote.aio import connect
 
-__all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open"]
+__all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open", "restore"]

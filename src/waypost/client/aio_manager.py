@@ -1,5 +1,6 @@
 """Manager, Transaction and open for asyncio: waypost.client.manager with coroutines, which documents them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
@@ -30,6 +31,9 @@ from waypost.node.recovery import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
 
 
 def open(  # noqa: A001, as in waypost.client.manager
@@ -182,6 +186,11 @@ class Manager:
         while reset.next:
             reset = reset.joined(await self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
+
+    async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        self._shell.look(lambda: None)
+        info: BackupInfo = await asyncio.to_thread(manager.making().backup_of_folder, self.path, target, progress)
+        return info
 
     def transaction(self) -> "Transaction":
         identifier = new_guid()

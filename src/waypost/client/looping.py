@@ -16,6 +16,7 @@ from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.node.application import Operation
 from waypost.node.recovery import Settings
+from waypost.store.upgrade import Progress, unheard
 
 R = TypeVar("R")
 
@@ -26,7 +27,13 @@ class Looping:
     __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine", "on_written")
 
     def __init__(
-        self, path: str | Path, settings: Settings, *, max_size: int | None, outside: Outside | None = None
+        self,
+        path: str | Path,
+        settings: Settings,
+        *,
+        max_size: int | None,
+        outside: Outside | None = None,
+        on_upgrade: Progress = unheard,
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
@@ -38,7 +45,13 @@ class Looping:
         # Called when something has become durable.
         self.on_written: Callable[[], None] = lambda: None
         self.engine: Final = Engine.open(
-            path, settings, self._notify, max_size=max_size, outside=outside, is_alone=True
+            path,
+            settings,
+            self._notify,
+            max_size=max_size,
+            outside=outside,
+            is_alone=True,
+            on_upgrade=on_upgrade,
         )
 
     async def do(self, operation: Operation, *args: Any) -> Any:

@@ -1,7 +1,8 @@
 """Manager and Transaction, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.client.admitting import admitted_address
 from waypost.client.bases import BaseTransaction
@@ -25,6 +26,8 @@ from waypost.client.sequence_info import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.blocking import Blocking
 
 
@@ -198,6 +201,22 @@ class Manager:
             reset = reset.joined(self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
 
+    def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        """Copy everything that is durable, as of one moment, while the queue manager works on.
+
+            manager.backup("/backups/2026-11-17")
+
+        `target` is a folder, which is made, or an open binary file, which gets the stream. Everything that was
+        acknowledged before is in the backup; express messages are not. `progress` is called with the bytes that were
+        written so far, and about how many there will be. `waypost.restore` makes a data folder of a backup.
+
+        Raises BackupUnderWay if another backup is being made, and BackupError if this one broke off: then nothing of
+        it is in the folder.
+        """
+        self._shell.look(lambda: None)
+        info: BackupInfo = making().backup_of_folder(self.path, target, progress)
+        return info
+
     def transaction(self) -> "Transaction":
         """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
 
@@ -258,3 +277,8 @@ class Transaction(BaseTransaction):
     def abort(self) -> None:
         """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
         self._shell.start(self._abort, self.identifier_for(self._owner))
+
+
+def making() -> Any:
+    """waypost.client.backups.making, which only a program that makes a backup waits for."""
+    return import_module("waypost.client.backups.making")

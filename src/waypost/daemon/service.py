@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -42,7 +43,9 @@ if sys.platform != "win32":
     import uvloop
 
 _GIGABYTE: Final = 1 << 30
-_LOOK_AT_STORE_SECONDS: Final = 1.0
+# How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
+_UPGRADE_SECONDS: Final = 5.0
+_PATIENCE_USEC: Final = 120_000_000
 # A remote reader may wait for ever, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
@@ -79,6 +82,7 @@ class Daemon:
         self._make_app: Final = make_app if config.http.enabled else None
         self._stop: Final = asyncio.Event()
         self._exit_code = 0
+        self._upgrade_told = 0.0
 
     async def serve(self, announce: Announce) -> int:
         loop = asyncio.get_running_loop()
@@ -92,6 +96,7 @@ class Daemon:
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
                 outside=world,
+                on_upgrade=self._tell_upgrade,
             )
             try:
                 await self._serve(shell, world, sockets, addresses, announce)
@@ -110,6 +115,13 @@ class Daemon:
     ) -> None:  # fmt: skip
         config, log = self._config, self._log
         network = shell.engine.node.network
+        if (restored := shell.engine.restored) is not None:
+            log.warning(
+                "restored",
+                message="The store is of a backup: sequences of what is sent begin now, with new message ids.",
+                sequences=restored.sequences,
+                renumbered=restored.renumbered,
+            )
         assert network is not None
         limits = config.transfer
         connections = allow_files(limits.max_connections, config.http.max_connections + config.rpc.max_connections)
@@ -143,7 +155,7 @@ class Daemon:
         web = self._web(manager, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
-        watch = loop.create_task(self._watch_store(shell))
+        shell.engine.watch_store(self._tell_trouble)
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -164,7 +176,6 @@ class Daemon:
             await self._stop.wait()
             systemd.notify("STOPPING=1")
         finally:
-            watch.cancel()
             for server in servers:
                 server.close()
             names.close()
@@ -194,16 +205,22 @@ class Daemon:
         bind = self._config.transfer.bind
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
 
-    async def _watch_store(self, shell: Looping) -> None:
-        """Tell when the store cannot write, and when it can again. Until then messages wait in memory."""
-        trouble: StoreError | None = None
-        while True:
-            await asyncio.sleep(_LOOK_AT_STORE_SECONDS)
-            before, trouble = trouble, shell.engine.node.trouble
-            if trouble is not None and before is None:
-                self._log.error("store cannot write", reason=trouble)
-            elif trouble is None and before is not None:
-                self._log.info("store writes again")
+    def _tell_trouble(self, trouble: StoreError | None) -> None:
+        """The store cannot write, or it can again. Until then messages wait in memory."""
+        if trouble is None:
+            self._log.info("store writes again")
+        else:
+            self._log.error("store cannot write", reason=trouble)
+
+    def _tell_upgrade(self, done: int, total: int) -> None:
+        """A large store takes a while; whoever started the daemon shall neither wonder nor give it up."""
+        now = time.monotonic()
+        if done < total and now < self._upgrade_told + _UPGRADE_SECONDS:
+            return
+        self._upgrade_told = now
+        systemd.notify(f"EXTEND_TIMEOUT_USEC={_PATIENCE_USEC}")
+        message = f"The store gets its present format: {done:,} of {total:,} records are copied."
+        self._log.info("store upgrade", message=message, data=self._config.folder)
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

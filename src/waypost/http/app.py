@@ -14,6 +14,7 @@ from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
     admitting,
+    backup,
     bulk,
     bulk_writing,
     events,
@@ -52,6 +53,7 @@ _ROUTES: Final = (
     admitting.admit,
     sequences.list_sequences,
     sequences.reset_sequences,
+    backup.backup,
     sending.send,
     reading.receive,
     reading.peek,

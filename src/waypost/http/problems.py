@@ -9,7 +9,7 @@ from litestar.exceptions import HTTPException
 
 from waypost import errors
 from waypost.client.remote.schema import ErrorObject
-from waypost.errors import DecodeError, EncodeError, RecordDamaged, WaypostError
+from waypost.errors import DecodeError, EncodeError, WaypostError
 from waypost.http.media import encode
 
 # The first class that an error is an instance of decides.
@@ -27,6 +27,7 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.IllegalCursorAction, HTTPStatus.CONFLICT),
     (errors.InsufficientResources, HTTPStatus.INSUFFICIENT_STORAGE),
     (errors.StoreFull, HTTPStatus.INSUFFICIENT_STORAGE),
+    (errors.BackupUnderWay, HTTPStatus.CONFLICT),
     (errors.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.ServiceNotAvailable, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.DirectoryError, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -42,6 +43,7 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.LimitReached: "end or delete what is not needed any more, or wait until it expires",
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
     errors.HostUnreachable: "the host has to be up, and to let others read its queues over RPC",
+    errors.BackupUnderWay: "wait until it is made",
     errors.StoreFull: "make room on the disk; what waits is written then",
 }
 _log: Final = logging.getLogger("waypost.http")
@@ -54,8 +56,7 @@ def status_of(error: WaypostError) -> HTTPStatus:
 def problem(error: WaypostError) -> ErrorObject:
     """Notes on the error are its hint."""
     return ErrorObject(
-        # Where the record lies is nothing to a client.
-        error="StoreDamaged" if isinstance(error, RecordDamaged) else type(error).__name__,
+        error=type(error).__name__,
         hresult=f"{int(error.hresult):#010x}",
         message=str(error),
         hint=" ".join(getattr(error, "__notes__", ())) or _HINTS.get(type(error), ""),

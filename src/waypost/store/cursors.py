@@ -97,7 +97,7 @@ def keys(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[b
 
 def damaged(table: Table, key: bytes, sealed: bytes | None) -> RecordDamaged:
     """The error for a record whose bytes are not what was written; None if they cannot even be read."""
-    return RecordDamaged(table, key, sealed, f"{describe(table, key)} is damaged in the store")
+    return RecordDamaged(f"{describe(table, key)} is damaged in the store", table, key, sealed)
 
 
 def _whole(table: Table, items: list[Item]) -> list[Item]:

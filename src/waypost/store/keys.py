@@ -43,6 +43,7 @@ class Counter(Enum):
 
 
 QUEUE_MANAGER_KEY: Final = b"queue_manager"
+RESTORED_KEY: Final = b"restored"
 
 
 def message_key(queue_id: int, lookup_id: int) -> bytes:

@@ -52,8 +52,11 @@ class LmdbStore(LmdbReader, Store):
         *,
         max_size: int = MAX_STORE_SIZE,
         on_upgrade: Progress = unheard,
+        finishes: bool = False,
     ) -> None:
         """Open the store in `folder`, which is created if it is missing, and upgraded if it has an older format.
+
+        `finishes` if the folder is not finished yet, and this is to finish it.
 
         The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
         only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes.
@@ -64,7 +67,7 @@ class LmdbStore(LmdbReader, Store):
         self.trouble: StoreError | None = None
         try:
             with ExitStack() as undo:
-                self._lock = lock_folder(self._folder)
+                self._lock = lock_folder(self._folder, finishes=finishes)
                 undo.callback(os.close, self._lock)
                 write_holder(self._lock)
                 _make_data(self._folder, max_size)
@@ -159,6 +162,13 @@ class LmdbStore(LmdbReader, Store):
         if self._next_trouble is not None:
             raise self._next_trouble
         return self.poll()
+
+    def forget_lost_readers(self) -> None:
+        """Let what a reader in another process held be used again, if that process was killed.
+
+        Any thread can call it.
+        """
+        self._env.reader_check()
 
     def close(self) -> list[int]:
         with self._changed:
@@ -265,6 +275,9 @@ class LmdbStore(LmdbReader, Store):
 
     def _ask_for_map(self) -> bool:
         """Have the owner grow the map. False if it is as large as it may be."""
+        if self._env.reader_check():
+            # What a lost reader held may be room enough.
+            return True
         size = self._env.info()["map_size"]
         if size >= self._max_size:
             return False

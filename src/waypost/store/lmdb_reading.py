@@ -29,6 +29,9 @@ MARK: Final = b"store"
 _FORMAT: Final = Struct("<I")
 FORMAT: Final = _FORMAT.pack(FORMAT_VERSION)
 
+# Two meta pages, and the one of the mark.
+_META_PAGES: Final = 3
+
 # A disk with less room than this counts as full.
 _LITTLE: Final = 1 << 20
 
@@ -114,6 +117,17 @@ class StoreSnapshot(LmdbReader):
     def close(self) -> None:
         self._snapshot.abort()
         self._env.close()
+
+    @property
+    def bytes_in_use(self) -> int:
+        """What a copy of the store takes, without the pages that are free."""
+        stats = [self._env.stat(), *(self._snapshot.stat(table) for table in self._tables)]
+        pages = sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
+        return (pages + _META_PAGES) * int(stats[0]["psize"])
+
+    def copy(self, file: int) -> None:
+        """Write a whole store, as it is now, into an open file. Reads of other threads go on meanwhile."""
+        self._read(self._env.copyfd, file, compact=True)
 
     def _open_tables(self) -> "list[lmdb._Database]":
         try:

@@ -12,6 +12,8 @@ from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.errors import ConnectionLost, InvalidParameter, ServiceNotAvailable, TransactionSequence
 
 if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.blocking import Blocking
     from waypost.client.calls import Calls
 
@@ -64,6 +66,12 @@ class Manager(manager.Manager):
         identifier = new_guid()
         self._shell.start(self._calls.begin, identifier, transaction_limit(timeout))
         return Transaction(self._shell, self._calls, identifier)
+
+    def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        """Copy everything that is durable at the daemon to a folder or a file here: see `waypost.Manager.backup`."""
+        shell: Any = self._shell
+        info: BackupInfo = manager.making().backup_of_daemon(shell.address, target, progress)
+        return info
 
     def request(self, method: str, path: str, content: object = None) -> Any:
         """Ask the daemon for what is not in the Python API, such as GET /api/status. The answer is as in its JSON."""

@@ -162,6 +162,7 @@ class QueueObject(Struct, kw_only=True):
     unread: int | UnsetType = UNSET
     last_error: str | UnsetType = UNSET
     connections: list[ConnectionObject] | UnsetType = UNSET
+    damaged_count: int = 0
     # In the answer to a request that creates or changes it: what was given and changes nothing.
     notes: list[str] | UnsetType = UNSET
 
