@@ -6,6 +6,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 FUZZ_SECONDS ?= 300
 ROUNDS ?= 200
+STATES ?= 2000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +18,7 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger bench million crash damage fuzz clean
+.PHONY: help run test lint java ledger bench million crash damage power fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -66,6 +67,9 @@ crash: java ## kill loaded queue managers and their readers ROUNDS (200) times a
 
 damage: $(INSTALLED) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
 	@$(BIN)/python -m tests.damage.campaign
+
+power: $(INSTALLED) ## cut the power of recorded queue managers, open STATES (2000) of their disks and check what they kept
+	@$(BIN)/python -m tests.power.campaign --states $(STATES)
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py

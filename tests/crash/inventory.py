@@ -42,7 +42,10 @@ def take(manager: waypost.Manager) -> dict[str, Any]:
 
 
 def look(manager: waypost.Manager, name: str, problems: list[str]) -> list[list[Any]]:
-    queue = manager.queue(name)
+    return look_into(manager.queue(name), name, problems)
+
+
+def look_into(queue: waypost.Queue, name: str, problems: list[str]) -> list[list[Any]]:
     messages = list(queue.browse())
     info = queue.info()
     counts = (info.message_count, info.bytes)

@@ -11,6 +11,10 @@ from waypost.store.port import Batch, Store, Table
 class Engine(Protocol):
     store: Store
 
+    @property
+    def pending(self) -> int:
+        """How many submitted batches are not reported yet."""
+
     def finish(self, count: int) -> list[int]:
         """Let `count` submitted batches become durable, and poll until they are reported."""
 
@@ -24,6 +28,10 @@ class MemoryEngine:
     def __init__(self) -> None:
         self.memory = MemoryStore()
         self.store: Store = self.memory
+
+    @property
+    def pending(self) -> int:
+        return self.memory.pending
 
     def finish(self, count: int) -> list[int]:
         self.memory.complete(count)
@@ -41,6 +49,10 @@ class LmdbEngine:
         self.folder = folder
         self.lmdb = LmdbStore(folder)
         self.store: Store = self.lmdb
+
+    @property
+    def pending(self) -> int:
+        return self.lmdb._unreported
 
     def finish(self, count: int) -> list[int]:
         tokens: list[int] = []

@@ -1,5 +1,6 @@
 """One clear error for each way in which a folder fails, with nothing lost and nothing half-written."""
 
+import errno
 import os
 import resource
 import shutil
@@ -22,6 +23,8 @@ from waypost.errors import (
     StoreReadOnly,
     StoreTooNew,
 )
+from waypost.store import folder as store_folder
+from waypost.store import lmdb as store_engine
 from waypost.store.lmdb import LmdbStore
 from waypost.store.lmdb_reading import FORMAT_VERSION
 from waypost.store.port import Table
@@ -244,9 +247,38 @@ def test_a_fresh_file_system_and_a_start_that_was_cut_off_are_no_obstacle(tmp_pa
     (tmp_path / "lost+found").mkdir()
     (tmp_path / "waypost.lock").touch()
     (tmp_path / "lock.mdb").touch()
+    (tmp_path / "data.new").write_bytes(b"\xa5" * 8192)
     (tmp_path / "data.mdb").touch()
     with LmdbStore(tmp_path) as store:
         store.commit(put((b"a", b"1")), 1)
+    assert not (tmp_path / "data.new").exists()
+
+
+def test_a_data_file_gets_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[list[str]] = []
+
+    def cut_off(new: Path, _: Path) -> None:
+        names.append(sorted(os.listdir(tmp_path / "store")))
+        raise OSError(errno.EIO, "power fails")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", cut_off)
+        with pytest.raises(StoreError, match="power fails"):
+            LmdbStore(tmp_path / "store")
+    assert names == [["data.new", "waypost.lock"]]
+    with LmdbStore(tmp_path / "store") as store:
+        store.commit(put((b"a", b"1")), 1)
+
+
+def test_new_folders_above_the_store_are_durable_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose name a power failure takes away takes the store along."""
+    flushed: list[tuple[Path, list[str]]] = []
+    for module in (store_folder, store_engine):
+        monkeypatch.setattr(module, "flush_folder", lambda folder: flushed.append((folder, sorted(os.listdir(folder)))))
+    store = tmp_path / "a" / "b" / "store"
+    LmdbStore(store).close()
+    assert flushed[:3] == [(tmp_path, ["a"]), (tmp_path / "a", ["b"]), (tmp_path / "a" / "b", ["store"])]
+    assert flushed[-1] == (store, ["data.mdb", "waypost.lock"])
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ else:
     import fcntl
 
 DATA: Final = "data.mdb"
+# A data file until it is whole.
+NEW_DATA: Final = "data.new"
 READERS: Final = "lock.mdb"
 
 # In a folder that is being made of a backup or of a damaged store. It is gone when the folder is whole.
@@ -28,7 +30,7 @@ UNFINISHED: Final = "waypost.unfinished"
 LOCK: Final = "waypost.lock"
 _BACKUP_LOCK: Final = "backup.lock"
 # What may lie in a folder before the data file does; a file system of its own has a lost+found.
-_HARMLESS: Final = frozenset({LOCK, READERS, UNFINISHED, "lost+found"})
+_HARMLESS: Final = frozenset({LOCK, READERS, UNFINISHED, NEW_DATA, "lost+found"})
 _PID_SIZE: Final = 16
 # Behind the byte that is locked where locks are on bytes.
 _MARK_AT: Final = 32
@@ -45,7 +47,7 @@ def lock_folder(folder: Path, *, finishes: bool = False) -> int:
     A folder that is not finished is only for the program that finishes it.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(folder)
         names = set(os.listdir(folder))
         if UNFINISHED in names and not finishes:
             raise NotAStore(
@@ -87,6 +89,20 @@ def _holder_unless_free(lock: int) -> str | None:
         os.lseek(lock, 0, os.SEEK_SET)
         return os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
     return None
+
+
+def _make(folder: Path) -> None:
+    """Create the folder and the missing ones above it, from the top. Each is durable before it has anything in it."""
+    missing: list[Path] = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700 if each is missing[0] else 0o777, exist_ok=True)
+        if sys.platform != "win32":
+            flush_folder(each.parent)
+    if not folder.is_dir():
+        raise NotADirectoryError(folder)
 
 
 def write_holder(lock: int) -> None:

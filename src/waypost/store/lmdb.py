@@ -28,7 +28,7 @@ import lmdb
 from waypost.errors import StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
-from waypost.store.folder import DATA, READERS, flush_folder, lock_folder, write_holder
+from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Store, Table
 from waypost.store.progress import Progress, unheard
@@ -77,6 +77,7 @@ class LmdbStore(LmdbReader, Store):
                 undo.callback(os.close, self._lock)
                 write_holder(self._lock)
                 check_before_opening(self._folder, self._lock, on_walk)
+                _make_data(self._folder, max_size)
                 self._env = _open_upgraded(self._folder, max_size, on_upgrade)
                 undo.callback(self._env.close)
                 self._tables = _open_tables(self._env, self._folder)
@@ -324,6 +325,24 @@ class LmdbStore(LmdbReader, Store):
             self._changed.notify_all()
         if is_news and not self._closing:
             self._notify()
+
+
+def _make_data(folder: Path, max_size: int) -> None:
+    """Create the data file if it is missing or empty. It gets its name when it is whole and durable.
+
+    LMDB flushes a file only with its first transaction. After a power failure before that, the file is damaged for all
+    that can be told.
+    """
+    data, new = folder / DATA, folder / NEW_DATA
+    if data.exists() and data.stat().st_size:
+        return
+    new.unlink(missing_ok=True)
+    map_size = min(_FIRST_MAP, max_size)
+    with lmdb.open(str(new), map_size, subdir=False, lock=False, mode=0o600, max_dbs=len(Table) + 1) as env:
+        _open_tables(env, folder)
+    os.replace(new, data)
+    if sys.platform != "win32":
+        flush_folder(folder)
 
 
 def _open_upgraded(folder: Path, max_size: int, on_upgrade: Progress) -> lmdb.Environment:
