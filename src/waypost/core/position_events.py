@@ -4,6 +4,7 @@ A message counts from the moment it is in a queue until it leaves it, locked or 
 that becomes Available is offered to the readers that wait in the same moment, before anybody else can see it.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
@@ -36,6 +37,7 @@ class PositionEvents:
     __slots__ = (
         "_expired",
         "_expiries",
+        "_late",
         "_queues",
         "count",
         "events",
@@ -62,6 +64,8 @@ class PositionEvents:
         self._queues: dict[int, Queue] = {}
         # Queue and LookupIdentifier of what expired while it was locked.
         self._expired: set[tuple[int, int]] = set()
+        # What expired while it was not, the earliest first, and is still to be taken away.
+        self._late: deque[tuple[Queue, deque[int]]] = deque()
 
     def fits(self, queue: Queue, size: int) -> bool:
         """Whether the queue's own quota has room. Exactly full is not exceeded (readings MQDMPR 3.F)."""
@@ -171,7 +175,6 @@ class PositionEvents:
     def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
         """Put a message at its place as Available. False if its time is over: then it is gone already."""
         self.place(queue, message, PositionState.AVAILABLE)
-        self.expire(wall)
         self.end_late(queue, (message,), message, wall)
         return message.lookup_identifier in queue.positions
 
@@ -319,15 +322,41 @@ class PositionEvents:
     def expire(self, wall: float) -> None:
         """MS-MQDMPR 3.1.7.2.7 and MS-MQQB 3.1.7.1.2 for messages whose time has passed at this time of the wall clock.
 
-        For EXPIRY_PART of them, the earliest first.
+        Nobody gets one of them from now on. `take_late` does what their end leads to.
         """
-        for number, lookup_id in self._expiries.expired(wall):
-            queue = self._queues[number]
-            match queue.positions.state(lookup_id):
-                case PositionState.AVAILABLE:
-                    self.deleted(queue, lookup_id, _EXPIRED)
-                case PositionState.LOCKED | PositionState.PURGE_PENDING:
-                    self._expired.add((number, lookup_id))
+        if self._expiries.first > wall:
+            return
+        for number, lookup_ids in self._expiries.due(wall):
+            queue = self._queues.get(number)
+            if queue is None:
+                continue
+            late, held = queue.positions.expire_all(lookup_ids)
+            if late:
+                self._late.append((queue, deque(late)))
+            self._expired.update([(number, lookup_id) for lookup_id in held])
+
+    @property
+    def first_expiry(self) -> float:
+        """The time of the wall clock before which `expire` has nothing to do."""
+        return self._expiries.first
+
+    @property
+    def has_late(self) -> bool:
+        """Whether `take_late` has something to do."""
+        return bool(self._late)
+
+    def take_late(self, count: int) -> None:
+        """Delete up to `count` messages whose time was over, the earliest first."""
+        while count > 0 and self._late:
+            queue, lookup_ids = self._late[0]
+            while count > 0 and lookup_ids:
+                lookup_id = lookup_ids.popleft()
+                count -= 1
+                # Something else may have taken it away.
+                if queue.positions.is_late(lookup_id):
+                    self.take_expired(queue, lookup_id)
+            if not lookup_ids:
+                self._late.popleft()
 
     @property
     def next_expiry(self) -> int | None:
@@ -336,6 +365,10 @@ class PositionEvents:
 
     def _is_expired(self, queue: Queue, lookup_id: int) -> bool:
         return (queue.number, lookup_id) in self._expired
+
+    def take_expired(self, queue: Queue, lookup_id: int) -> None:
+        """Delete a message whose time was over before anything else could end it."""
+        self.deleted(queue, lookup_id, _EXPIRED)
 
     def remaining(self, queue: int, lookup_ids: Sequence[int]) -> list[int]:
         """See waypost.core.expiries.Holder."""
