@@ -266,6 +266,11 @@ MAX_REMOTE_CURSORS: Final = 100_000
 # into count as long as they are open. Who opens one more is told so, and nobody loses a message.
 MAX_SUBQUEUES: Final = 10_000
 
+# Operations of one transaction, which are committed in one moment while everybody else waits: some hundred
+# milliseconds. A program that asks for one more is told so, and its transaction goes on; a remote reader gets
+# MQ_ERROR_TRANSACTION_SEQUENCE. Nobody loses a message.
+MAX_TRANSACTION_OPERATIONS: Final = 100_000
+
 # MS-MQRR 3.1.4.12: transactions of remote readers that have no outcome yet.
 MAX_ENLISTED_TRANSACTIONS: Final = 10_000
 

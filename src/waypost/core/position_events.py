@@ -6,7 +6,6 @@ that becomes Available is offered to the readers that wait in the same moment, b
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -17,6 +16,7 @@ from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifi
 from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.sources import Sources
+from waypost.core.stored_message import copied
 from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
@@ -208,8 +208,9 @@ class PositionEvents:
 
     def attempt_failed(self, queue: Queue, lookup_id: int) -> None:
         """Note with a Locked message that its reading or moving came to nothing (readings MQDMPR 3.Z, MQRR 3.28)."""
-        message = self.messages.get(queue.number, lookup_id)
-        self.messages.update(queue.number, replace(message, abort_count=message.abort_count + 1))
+        message = copied(self.messages.get(queue.number, lookup_id))
+        message.abort_count += 1
+        self.messages.update(queue.number, message)
 
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message that was sent is Available for the first time."""
@@ -386,7 +387,7 @@ class PositionEvents:
         """readings MQDMPR 3.Y: if the quotas allow it."""
         size = size_in_bytes(message)
         if self.fits(journal, size) and self.fits_machine(size):
-            copy = replace(message)
+            copy = copied(message)
             self.identify(copy)
             self.place(journal, copy, PositionState.AVAILABLE)
             self.available(journal, copy.lookup_identifier)
