@@ -87,8 +87,14 @@ MAX_STORE_SIZE: Final = 1 << 40
 # MS-MQDMPR 3.1.1.3 ConnectionHistory: the last attempts to connect that an outgoing queue remembers.
 MAX_CONNECTION_HISTORY: Final = 10
 
-# Messages that a purge deletes before others have their turn: some ten milliseconds.
-PURGE_PART: Final = 1000
+# Messages that a purge deletes before others have their turn: some ten milliseconds. Nobody loses anything by it: the
+# request is answered when the last part is done.
+PURGE_PART: Final = 500
+
+# Messages of a queue that are moved before others have their turn, and parts of a move that one request does: its
+# client goes on with the next one. Nobody loses anything: a message is in one of the two queues, whenever it ends.
+MOVE_PART: Final = 500
+MAX_MOVED_PARTS: Final = 10
 
 # Messages that one explanation looks at to find a message by its identifier: less than half a second for all others.
 MAX_EXPLAINED_MESSAGES: Final = 50_000
@@ -109,8 +115,12 @@ MAX_HTTP_STREAMS: Final = 100
 MAX_HTTP_LEASE_SECONDS: Final = 3600
 MAX_HTTP_OUTCOMES: Final = 10_000
 
-# Queues that /metrics shows one by one: some hundred milliseconds of work.
+# Queues that /metrics shows one by one. The others are counted in waypost_queues_omitted, which says so.
 MAX_METRICS_QUEUES: Final = 1000
+
+# Queues of a list, of /metrics or of a check of `doctor` that are looked at before others have their turn: some
+# milliseconds. Nobody loses anything: the list goes on with the next turn.
+LIST_PART: Final = 50
 
 # Peers whose refused connections are remembered, so that a flood of addresses takes no memory.
 MAX_WATCHED_PEERS: Final = 4096
@@ -160,8 +170,14 @@ MAX_CONNECTING_NAMED: Final = 48
 # Ping packets per second that are looked at, with a reserve of as many.
 MAX_PINGS_PER_SECOND: Final = 1000
 
-# Messages whose time is over that are looked at before others have their turn: some twenty milliseconds.
-EXPIRY_PART: Final = 1000
+# Messages whose time is over that are taken away before others have their turn: some twenty milliseconds. Nobody gets
+# one of the others meanwhile, and nobody loses anything: their acknowledgments and dead-letter messages come later.
+EXPIRY_PART: Final = 500
+
+# A turn of the daemon's loop that takes longer is counted, with what it did; and so many seconds back the longest turn
+# of each is remembered. Nobody loses anything: `doctor`, `status` and a metric tell of them.
+LONG_TURN_SECONDS: Final = 0.1
+MAX_WATCHED_SECONDS: Final = 600
 
 # What a session writes before it looks whether the other side reads, though its window may have room for 256 MB.
 MAX_WRITTEN_AT_ONCE: Final = 4 * 1024 * 1024
@@ -257,6 +273,11 @@ MAX_REMOTE_CURSORS: Final = 100_000
 # Subqueues of one queue: opening them to receive or to move makes them, and they are kept; those that are only looked
 # into count as long as they are open. Who opens one more is told so, and nobody loses a message.
 MAX_SUBQUEUES: Final = 10_000
+
+# Operations of one transaction, which are committed in one moment while everybody else waits: some hundred
+# milliseconds. A program that asks for one more is told so, and its transaction goes on; a remote reader gets
+# MQ_ERROR_TRANSACTION_SEQUENCE. Nobody loses a message.
+MAX_TRANSACTION_OPERATIONS: Final = 100_000
 
 # MS-MQRR 3.1.4.12: transactions of remote readers that have no outcome yet.
 MAX_ENLISTED_TRANSACTIONS: Final = 10_000

@@ -121,3 +121,24 @@ def test_wrong_usage_ends_with_2(desk: Desk, arguments: list[str]) -> None:
     result = desk.run(*arguments)
     assert result.exit_code == 2
     assert "hint: waypost queue" in result.stderr
+
+
+def test_all_messages_of_a_queue_are_moved_and_counted(desk: Desk) -> None:
+    desk.do("queue", "create", "orders")
+    for number in range(3):
+        desk.manager.send("orders", str(number))
+    result = desk.run("queue", "move", "orders", "orders;retry")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "3 messages are in orders;retry.\n")
+    assert [message.text for message in desk.manager.queue("orders;retry").browse()] == ["0", "1", "2"]
+    assert desk.json("queue", "move", "orders;retry", "orders") == {"moved": 3}
+    assert desk.manager.queue("orders").info().message_count == 3
+
+
+def test_messages_are_moved_only_between_a_queue_and_its_subqueues(desk: Desk) -> None:
+    desk.do("queue", "create", "orders")
+    desk.do("queue", "create", "other")
+    desk.manager.send("orders", "a")
+    result = desk.run("queue", "move", "orders", "other;retry")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "hint: " in result.stderr
+    assert desk.manager.queue("orders").info().message_count == 1

@@ -10,6 +10,7 @@ from waypost.core.queues import OpenQueueDescriptor, Queue, ReadRequest
 from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.errors import TransactionSequence
 from waypost.hresult import HResult
+from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
 
 SEQUENCE = HResult.MQ_ERROR_TRANSACTION_SEQUENCE
@@ -267,3 +268,20 @@ def test_what_expired_before_the_commit_is_gone_though_no_timer_has_fired(rig: R
     assert rig.commit() is OK
     assert rig.labels() == []
     assert rig.deleted() == [("short", MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT)]
+
+
+def test_an_abort_gives_back_what_is_still_wanted_and_deletes_what_was_purged(rig: Rig) -> None:
+    handle = rig.open()
+    for label in ("kept", "purged", "expired"):
+        rig.send(label, ttbr=10 if label == "expired" else INFINITE)
+    reads = [rig.receive(handle, ReadRequest(0, transaction=TX)) for _ in range(3)]
+    assert reads == ["kept", "purged", "expired"]
+    purged = list(rig.orders.positions)[1]
+    rig.orders.positions.set_state(purged, PositionState.PURGE_PENDING)
+    rig.advance(10)
+    rig.manager.take_events()
+    assert rig.abort() is OK
+    assert rig.labels() == ["kept"]
+    assert {label for label, _ in rig.deleted()} == {"purged", "expired"}
+    (lookup_id,) = rig.orders.positions
+    assert rig.messages.get(rig.orders.number, lookup_id).abort_count == 1

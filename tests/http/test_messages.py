@@ -13,8 +13,11 @@ from tests.http.server import Api, served
 from waypost.client.message import Message
 from waypost.client.remote.packing import message_of
 from waypost.client.remote.schema import PacketRow
-from waypost.errors import Timeout
+from waypost.core import transactions
+from waypost.errors import LimitReached, Timeout
+from waypost.http import reading
 from waypost.http.settings import HttpSettings
+from waypost.node import application
 
 ORDERS = "/api/queues/orders"
 
@@ -295,3 +298,45 @@ async def test_what_cannot_be_sent_is_refused_with_a_sentence(api: Api) -> None:
         assert 400 <= refused.status_code < 500, data
         assert refused.json()["message"]
     assert (await queue.info()).message_count == 0
+
+
+@served()
+async def test_all_messages_are_moved_in_parts(api: Api) -> None:
+    orders = await api.manager.create_queue("orders")
+    await orders.send_many([b"x"] * 7)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(application, "MOVE_PART", 2)
+        patches.setattr(reading, "MAX_MOVED_PARTS", 2)
+        first = (await api.post("/api/queues/orders/move-all", {"to": "orders;later"})).json()
+        await orders.send("new")
+        asked = {"to": "orders;later", "after": first["next"], "up_to": first["up_to"]}
+        second = (await api.post("/api/queues/orders/move-all", asked)).json()
+    assert (first["moved"], second["moved"], second["next"]) == (4, 3, "")
+    assert (await orders.info()).message_count == 1
+    assert (await orders.subqueue("later").info()).message_count == 7
+    refused = await api.post("/api/queues/orders/move-all", {"to": "orders;later", "after": "x", "up_to": "1"})
+    assert refused.status_code == 400
+    refused = await api.post("/api/queues/DIRECT=OS:far%5Cprivate$%5Corders/move-all", {"to": "orders;later"})
+    assert (refused.status_code, "another computer" in refused.text) == (400, True)
+
+
+@served()
+async def test_a_transaction_has_so_many_operations_and_no_more(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger", transactional=True)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(transactions, "MAX_TRANSACTION_OPERATIONS", 3)
+        path = "/api/queues/ledger/messages"
+        asked = {"transaction": "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11", "begin_s": 60}
+        assert (await api.post(path, asked | {"messages": [{"body_text": "a"}] * 2})).status_code == 200
+        refused = await api.post(path, asked | {"messages": [{"body_text": "a"}] * 2})
+        assert (refused.status_code, refused.json()["error"]) == (429, "LimitReached")
+        assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 200
+        assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 429
+        commit = f"/api/transactions/{asked['transaction']}/commit"
+        assert (await api.post(commit)).status_code == 204
+        assert (await ledger.info()).message_count == 3
+        async with api.manager.transaction() as transaction:
+            assert len(await ledger.receive_many(10, 0, transaction=transaction)) == 3
+            with pytest.raises(LimitReached):
+                await ledger.receive(0, transaction=transaction)
+        assert (await ledger.info()).message_count == 0

@@ -214,6 +214,8 @@ class Workshop(Rig):
 
     def everything(self) -> list[object]:
         self.settle()
+        # Every operation notes what has expired before it, and one of them has had more operations.
+        self.node.manager.expire(self.now)
         ended = [self._ended(self.answers[request]) for request in self.waits if request in self.answers]
         return [
             self.in_queues(),

@@ -37,6 +37,7 @@ from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.routing.routes import Route
+from waypost.store.memory import MemoryStore
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.format_names import FormatName
 from waypost.wire.framing import Splitter
@@ -101,6 +102,17 @@ class Host:
     def guid(self) -> bytes:
         return self.node.manager.identity.identifier
 
+    @property
+    def memory(self) -> MemoryStore:
+        """Its store, if that is in memory."""
+        assert isinstance(self.engine, MemoryEngine)
+        return self.engine.memory
+
+    @memory.setter
+    def memory(self, store: MemoryStore) -> None:
+        assert isinstance(self.engine, MemoryEngine)
+        self.engine.memory = store
+
     def start(self) -> None:
         self.node = Node(self.engine.store, self.settings, lambda: next(self._guids), self.net.now)
         self.application = Application(self.node)
@@ -131,9 +143,8 @@ class Host:
 
     def crash(self, *, written: int = 0) -> None:
         """The process dies: only what was durable is there at the next start, and these many of the pending batches."""
-        assert isinstance(self.engine, MemoryEngine)
-        self.engine.memory.complete(written)
-        self.engine.memory.crash()
+        self.memory.complete(written)
+        self.memory.crash()
         self._lose_connections()
 
     def crash_and_start(self) -> None:
@@ -584,9 +595,8 @@ class Net:
         name: str,
         transfer: TransferSettings = TRANSFER,
         routes: Sequence[Route] = (),
-        /,
-        *,
         engine: Engine | None = None,
+        /,
         **settings: object,
     ) -> Host:
         """`settings` are those of waypost.node.recovery. It is in memory unless it has another engine."""

@@ -479,10 +479,10 @@ def test_acks_that_wait_for_seven_days_are_overdue(net: Net, b: Host, peer: Peer
     net.part(b, peer)
     receive(b, 2)
     net.advance(7 * DAY - 60)
-    assert list(b.network.acks.overdue(net.now.wall)) == []
+    assert list(b.network.acks.overdue(net.now.wall, b.node.manager.collection.outgoing.values())) == []
     b.crash_and_start()
     net.advance(120)
-    (overdue,) = b.network.acks.overdue(net.now.wall)
+    (overdue,) = b.network.acks.overdue(net.now.wall, b.node.manager.collection.outgoing.values())
     assert (str(overdue.queue), overdue.count) == (str(FormatName.parse(order_queue(peer))), 2)
     assert overdue.seconds // DAY == 7
 

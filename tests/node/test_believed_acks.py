@@ -329,7 +329,7 @@ def _as_of_before(a: Host) -> None:
     a.stop()
     batch = Batch()
     batch.delete_range(Table.COUNTERS, *keys.destination_range())
-    a.engine.memory.commit(batch, 1)
+    a.memory.commit(batch, 1)
     a.engine.restart()
     a.start()
 

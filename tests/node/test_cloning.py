@@ -37,13 +37,13 @@ def b(net: Net) -> Host:
 
 def clone_of(host: Host, name: str = "c") -> tuple[Host, Cloned]:
     """Another host on a copy of the store."""
-    store = deepcopy(host.engine.memory)
+    store = deepcopy(host.memory)
     done = change_identity(store, NEW)
     mark_restored(store)
     clone = host.net.add(name)
     clone.stop()
     assert isinstance(store, MemoryStore)
-    clone.engine.memory = clone.engine.store = store
+    clone.memory = clone.engine.store = store
     clone.start()
     host.net.advance(60)
     return clone, done

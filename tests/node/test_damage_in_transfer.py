@@ -37,7 +37,7 @@ def spoil(host: Host, name: str, label: str, *, is_lost: bool = False) -> None:
     queue = host._find(name)
     (lookup_id,) = [each for each in queue.positions if label_of(host, queue, each) == label]
     key = keys.message_key(queue.number, lookup_id)
-    memory = host.engine.memory
+    memory = host.memory
     assert memory.lose(Table.MESSAGES, key) if is_lost else memory.damage(Table.MESSAGES, key)
 
 
@@ -157,10 +157,10 @@ def test_a_message_that_waits_for_its_final_ack_and_is_damaged_is_set_aside_when
 
 def spoil_sequences(host: Host) -> None:
     """Damage every record of a sequence that comes in."""
-    found = host.engine.memory.keys(Table.SEQUENCES, *keys.all_incoming_sequences())
+    found = host.memory.keys(Table.SEQUENCES, *keys.all_incoming_sequences())
     assert found
     for key in found:
-        host.engine.memory.damage(Table.SEQUENCES, key)
+        host.memory.damage(Table.SEQUENCES, key)
     # The next process has none of them in memory.
     host.crash_and_start()
 
@@ -197,8 +197,8 @@ def test_a_source_whose_record_is_damaged_is_still_listed(net: Net, a: Host, b: 
 def test_a_damaged_count_of_sources_begins_again(net: Net, a: Host, b: Host) -> None:
     a.send_all(T, "1")
     net.advance(10)
-    for key in b.engine.memory.keys(Table.SEQUENCES, *keys.all_sequence_addresses()):
-        b.engine.memory.damage(Table.SEQUENCES, key)
+    for key in b.memory.keys(Table.SEQUENCES, *keys.all_sequence_addresses()):
+        b.memory.damage(Table.SEQUENCES, key)
     b.crash_and_start()
     assert b.node.sequences.incoming.addresses(10) == ({}, True)
     a.send_all(T, "2")
@@ -213,8 +213,8 @@ def test_a_sender_that_is_a_peer_is_not_lost_with_its_acknowledgments(net: Net, 
     peer.send(peer.message(T, "1", tx=(1, 1, 0)))
     peer.hang_up()
     net.advance(2)
-    for key in b.engine.memory.keys(Table.MESSAGES):
-        b.engine.memory.damage(Table.MESSAGES, key)
+    for key in b.memory.keys(Table.MESSAGES):
+        b.memory.damage(Table.MESSAGES, key)
     b.crash_and_start()
     net.advance(10)
     b.send(r"DIRECT=OS:b\private$\q", "still here")

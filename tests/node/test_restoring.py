@@ -48,7 +48,7 @@ def b(net: Net) -> Host:
 def copy_of(host: Host) -> MemoryStore:
     """What is acknowledged by then has left."""
     host.net.advance(60)
-    return deepcopy(host.engine.memory)
+    return deepcopy(host.memory)
 
 
 def lose(host: Host) -> None:
@@ -59,7 +59,7 @@ def lose(host: Host) -> None:
 
 def start_on(host: Host, copy: MemoryStore, *, is_marked: bool = True) -> Restored | None:
     """Start on a copy that was made before."""
-    host.engine.memory = host.engine.store = store = deepcopy(copy)
+    host.memory = host.engine.store = store = deepcopy(copy)
     if is_marked:
         mark_restored(store)
     done = begin_again(store, host.net.now)
@@ -205,7 +205,7 @@ def test_a_first_start_that_is_interrupted_goes_on_where_it_was(
         begin_again(dying, net.now)
     net.advance(1000)
     begin_again(store, net.now)
-    a.engine.memory = a.engine.store = store
+    a.memory = a.engine.store = store
     a.start()
     stamps = set()
     for name in (T, U):

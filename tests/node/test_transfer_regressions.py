@@ -127,7 +127,7 @@ def test_an_order_ack_tells_nothing_that_is_not_durable_although_more_came_meanw
     a.send_all(T, "2")
     net.advance(0.6)
     a.send_all(T, "3")
-    assert b.engine.memory.pending == 2
+    assert b.memory.pending == 2
     for token in b.engine.finish(1):
         b.node.persisted(token, net.now)
     net.settle()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.application import tell
-from tests.node.hosts import START, Host, Net
+from tests.node.hosts import START, TRANSFER, Host, Net
 from tests.store.engines import LmdbEngine
 from waypost.clock import Now
 from waypost.wire.path_names import PathName
@@ -38,7 +38,7 @@ class Pair:
                     host.create(queue, transactional=kind == "transactional")
 
     def _host(self, folder: Path, name: str) -> Host:
-        host = self.net.add(name, engine=LmdbEngine(folder))
+        host = self.net.add(name, TRANSFER, (), LmdbEngine(folder))
         # Another process makes other GUIDs.
         host._guids = (os.urandom(16) for _ in count())
         return host

@@ -78,7 +78,8 @@ def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:
     workloads = [each.workloads for swarms in (drawn, readers, bulk) for each in swarms]
     assert {name for names in workloads for name in names} == {*SCRIPTS, *BULK_SCRIPTS}
     assert {name for each in readers for name in each.readers} == set(REMOTE_SCRIPTS)
-    for name in ("quota", "block", "purge_part", "page", "crash", "full", "jump", "express", "expiring", "asking"):
+    limits = "quota", "block", "purge_part", "expiry_part", "page"
+    for name in (*limits, "crash", "full", "jump", "express", "expiring", "asking"):
         assert len({getattr(each, name) for each in drawn}) > 1
     for name in ("claims", "stages", "batches", "removed", "some", "part"):
         assert len({getattr(each.limits, name) for each in bulk}) > 1

@@ -186,3 +186,15 @@ def sentence_of(error: WaypostError) -> str:
         # Another first word is the name of something, and stays as it is.
         text = text[0].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+@contextmanager
+def own_hint() -> Iterator[None]:
+    """What the queue manager says to do, where it is more than the class of the error tells."""
+    try:
+        yield
+    except (InvalidParameter, TransactionUsage) as error:
+        notes = getattr(error, "__notes__", ())
+        if not notes:
+            raise
+        raise Failure(sentence_of(error), f"{notes[0]}.") from None

@@ -1,21 +1,20 @@
 """`waypost message ...`: move, export, import, resend and delete single messages."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from waypost.cli.daemon import Outgoing, queue_of, sentence_of, session
+from waypost.cli.daemon import Outgoing, own_hint, queue_of, session
 from waypost.cli.messages import find_messages, properties_to_send
 from waypost.cli.program import Failure, Output
 from waypost.cli.queue import Name
 from waypost.cli.send import read_file
 from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
-from waypost.errors import DecodeError, InvalidParameter, QueueNotFound, TransactionUsage
+from waypost.errors import DecodeError, QueueNotFound
+from waypost.limits import MAX_TRANSACTION_OPERATIONS
 from waypost.wire.framing import Splitter
 from waypost.wire.user_message import UserMessage
 
@@ -52,7 +51,7 @@ def move(
     with session(context) as manager:
         queue = manager.queue(name)
         for each in find_messages(queue, [message]):
-            with _own_hint():
+            with own_hint():
                 queue.move(each, to)
             typer.echo(f"{each.id} is in {to}.", err=True)
 
@@ -127,7 +126,7 @@ def resend(
     with session(context) as manager:
         queue = queue_of(manager, name, outgoing=outgoing)
         for message in _chosen(queue, messages):
-            with _own_hint():
+            with own_hint():
                 out.write(f"{queue.resend(message, to).id}\n")
             out.flush()
     out.flush()
@@ -157,18 +156,6 @@ def _chosen(queue: "Queue", names: list[str] | None) -> list[Message]:
     return list(find_messages(queue, names) if names else queue.browse())
 
 
-@contextmanager
-def _own_hint() -> Iterator[None]:
-    """What the queue manager says to do, where it is more than the class of the error tells."""
-    try:
-        yield
-    except (InvalidParameter, TransactionUsage) as error:
-        notes = getattr(error, "__notes__", ())
-        if not notes:
-            raise
-        raise Failure(sentence_of(error), f"{notes[0]}.") from None
-
-
 def _is_transactional(manager: "Manager", target: str, message: Message) -> bool:
     """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
     queue = manager.queue(target)
@@ -185,6 +172,11 @@ def _send_all(manager: "Manager", name: str, messages: list[Message]) -> list[Me
         return []
     if not _is_transactional(manager, name, messages[0]):
         return [queue.send(message.body, **properties_to_send(message)) for message in messages]
+    if len(messages) > MAX_TRANSACTION_OPERATIONS:
+        raise Failure(
+            f"{len(messages)} messages are more than the {MAX_TRANSACTION_OPERATIONS} that one transaction can have.",
+            "export and import them in several files.",
+        )
     with manager.transaction() as transaction:
         return [
             queue.send(message.body, transaction=transaction, **properties_to_send(message)) for message in messages

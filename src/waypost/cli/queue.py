@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from waypost.cli.daemon import Json, Outgoing, queue_of, session
+from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
 from waypost.cli.program import Output
+from waypost.cli.progress import progress
 from waypost.cli.tables import write_json, write_pairs, write_table
 from waypost.client.message import iso_8601
 
@@ -192,6 +193,32 @@ def resume(context: typer.Context, name: Name) -> None:
     with session(context) as manager:
         manager.queue(name).resume()
         typer.echo(f"{name} sends again.", err=True)
+
+
+@app.command()
+def move(
+    context: typer.Context,
+    name: Name,
+    to: Annotated[str, typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Move all messages between a queue and its subqueues, with all that belongs to them.
+
+    Others use both queues meanwhile. If it is interrupted, each message is in one of them; move again for the rest.
+
+    \b
+    waypost queue move 'orders;retry' orders
+    """
+    out = Output()
+    with session(context) as manager:
+        queue = manager.queue(name)
+        with progress("moving", queue.info().message_count) as advance, own_hint():
+            moved = queue.move_all(to, progress=advance)
+    if as_json:
+        write_json(out, {"moved": moved})
+    out.flush()
+    typer.echo(f"{'1 message is' if moved == 1 else f'{moved} messages are'} in {to}.", err=True)
 
 
 @app.command()

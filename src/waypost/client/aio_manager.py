@@ -30,6 +30,7 @@ from waypost.client.settings import check_store, settings
 from waypost.client.twins import documented_by
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -120,7 +121,9 @@ class Manager:
         return self.queue(name)
 
     def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
-        format_name = self._calls.name(name)
+        return self._named(self._calls.name(name), exclusive=exclusive)
+
+    def _named(self, format_name: FormatName, *, exclusive: bool = False) -> Queue:
         found: Queue | None = None if exclusive else self._calls.used.get(format_name)
         if found is None:
             found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
@@ -129,7 +132,7 @@ class Manager:
         return found
 
     async def queues(self) -> list[Queue]:
-        return [self.queue(str(name)) for name in self._shell.look(self._calls.queues)]
+        return [self._named(name) for name in self._shell.look(self._calls.queues)]
 
     async def outgoing_queues(self) -> list[Queue]:
         names = self._shell.look(self._calls.outgoing_queues)
@@ -233,6 +236,18 @@ class Manager:
 def shell_of(manager: Manager) -> Looping:
     """The shell around the engine of a manager, for those who serve it to other processes."""
     return manager._shell  # noqa: SLF001, of this module
+
+
+def calls_of(manager: Manager) -> Calls:
+    """The operations of a manager, for the same."""
+    return manager._calls  # noqa: SLF001, of this module
+
+
+def outgoing_queue_of(manager: Manager, name: FormatName) -> Queue | None:
+    """A queue object of one's own for an outgoing queue, if there is one of this name. However many there are."""
+    if name not in shell_of(manager).engine.node.manager.collection.outgoing:
+        return None
+    return Queue(manager, shell_of(manager), calls_of(manager), name, outgoing=True)
 
 
 @documented_by(manager.Transaction)

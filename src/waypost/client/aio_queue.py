@@ -17,6 +17,7 @@ from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attribut
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
+from waypost.core.writing import MovedPart
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
 from waypost.node.application import Operation, ReadOptions
 from waypost.wire.format_names import FormatName
@@ -137,6 +138,25 @@ class Queue(BaseQueue):
         finally:
             self._close(target)
 
+    async def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
+        moved, part = 0, MovedPart()
+        while not part.is_last:
+            part = await self._move_some(to, part)
+            moved += part.count
+            if progress is not None:
+                progress(part.count)
+        return moved
+
+    async def _move_some(self, to: Name, part: MovedPart) -> Any:
+        application = self._calls.application
+        target = await self._shell.do(
+            application.open_queue, self._calls.name(to), AccessType.MOVE, ShareMode.DENY_NONE
+        )
+        try:
+            return await self._ask(self._shell.do, self._receive_access, self._calls.move_some, target, part)
+        finally:
+            self._close(target)
+
     async def resend(self, message: Message | int, to: Name | None = None) -> Message:
         request = self._resend_request(message, to)
         return sent_message(
@@ -217,6 +237,12 @@ def stop_reading(queue: Queue) -> None:
     handles = queue._handles  # noqa: SLF001, of this module
     for access in [access for access in handles if access is not AccessType.SEND]:
         queue._close(handles.pop(access))  # noqa: SLF001
+
+
+async def move_some(queue: Queue, to: Name, part: MovedPart) -> MovedPart:
+    """The next part of `Queue.move_all`, for those who serve it to other processes."""
+    moved: MovedPart = await queue._move_some(to, part)  # noqa: SLF001, of this module
+    return moved
 
 
 @documented_by(queue.Cursor)

@@ -15,6 +15,7 @@ from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.core.reading import MessageSeekAction
+from waypost.core.writing import MovedPart
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.guid import guid_text
 from waypost.node.application import Call
@@ -68,6 +69,9 @@ class Calls:
 
     def move(self, call: Call, handle: int, lookup_id: int, target: int, transaction: bytes | None) -> None:
         self.application.move(call, handle, lookup_id, target, transaction=transaction)
+
+    def move_some(self, call: Call, handle: int, target: int, part: MovedPart) -> None:
+        self.application.move_some(call, handle, target, part)
 
     def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> QueueAttributes:
         """Of a new queue. Raises InvalidParameter before anything is created."""

@@ -161,9 +161,10 @@ class Engine:
         self._last_request = request = self._last_request + 1
         answer = self._answers[request] = Answer(request, operation, args, handle)
         try:
-            if handle is not None or now.monotonic >= self._next_tick:
+            if (handle is not None and not self._is_alone) or now.monotonic >= self._next_tick:
                 self._next_tick = now.monotonic + _TICK_SECONDS
-                self._tick(now)
+                if not (self._is_alone and self.node.long_work):
+                    self._tick(now)
             operation(Call(request, now), *args)
         except WaypostError:
             del self._answers[request]
@@ -295,6 +296,16 @@ class Engine:
             raise
         self.settle()
         return self._soonest(deadline)
+
+    def catch_up(self) -> None:
+        """Fire the timers that are due, for somebody who looks. Work in parts has turns of its own."""
+        if not self.is_broken and not self.node.long_work:
+            self.tick()
+
+    @property
+    def long_work(self) -> str:
+        """What is done in parts now, one with every tick; "" if nothing is."""
+        return self.node.long_work
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do."""

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from waypost.client.answers import Answer
 from waypost.client.engine import Engine
+from waypost.client.loop_watch import LoopWatch, NoWatch
 from waypost.client.outside import Outside
 from waypost.clock import Now
 from waypost.errors import InvalidParameter
@@ -24,7 +25,7 @@ R = TypeVar("R")
 class Looping:
     """A shell around an engine, for one event loop. It has the methods of Blocking, with coroutines for what waits."""
 
-    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine", "on_written")
+    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine", "on_written", "watch")
 
     def __init__(
         self,
@@ -43,6 +44,8 @@ class Looping:
         self._alarm = inf
         # Whoever closes waits for it.
         self._written: asyncio.Future[None] | None = None
+        # Is told of all that is done here.
+        self.watch: LoopWatch | NoWatch = NoWatch()
         # Called when something has become durable.
         self.on_written: Callable[[], None] = lambda: None
         self.engine: Final = Engine.open(
@@ -67,16 +70,22 @@ class Looping:
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network. What the facts of one turn of the loop lead to is one batch."""
+        began = self.watch.begin()
         try:
             return self.engine.tell(fact)
         finally:
             self._settle_soon()
+            self.watch.end(began, fact)
 
     def look(self, function: Callable[..., R], *args: Any) -> R:
         self.check_loop()
         self.engine.check()
-        self.engine.tick()
-        return function(*args)
+        began = self.watch.begin()
+        try:
+            self.engine.catch_up()
+            return function(*args)
+        finally:
+            self.watch.end(began, function)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -111,6 +120,7 @@ class Looping:
 
     def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
         self.check_loop()
+        began = self.watch.begin()
         try:
             return self.engine.start(operation, args, handle)
         finally:
@@ -118,6 +128,7 @@ class Looping:
                 self._settle()
             else:
                 self._settle_soon()
+            self.watch.end(began, operation)
 
     async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:
@@ -140,8 +151,10 @@ class Looping:
 
     def _settle(self) -> None:
         self._is_settling = False
+        began = self.watch.begin()
         self.engine.settle()
         self._set_timer(self.engine.next_deadline())
+        self.watch.end(began, "writing and answering")
 
     def _set_timer(self, deadline: float | None) -> None:
         if deadline is None or (self._timer is not None and deadline >= self._alarm):
@@ -153,12 +166,17 @@ class Looping:
 
     def _tick(self) -> None:
         self._timer = None
+        began = self.watch.begin()
+        what = self.engine.long_work or "timers"
         self._set_timer(self.engine.tick())
+        self.watch.end(began, what)
 
     def _poll(self) -> None:
+        began = self.watch.begin()
         self.engine.poll()
         self._set_timer(self.engine.next_deadline())
         self.on_written()
+        self.watch.end(began, "answering what is durable")
         if self._written is not None:
             _wake(self._written)
 

@@ -23,6 +23,7 @@ from waypost.client.sequence_info import (
     SequenceReset,
 )
 from waypost.guid import guid_text
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,9 @@ class Manager:
         With `exclusive` it is an object of its own that keeps others from receiving, from its first receive until it is
         closed; SharingViolation says that others are there already.
         """
-        format_name = self._calls.name(name)
+        return self._named(self._calls.name(name), exclusive=exclusive)
+
+    def _named(self, format_name: FormatName, *, exclusive: bool = False) -> Queue:
         found: Queue | None = None if exclusive else self._calls.used.get(format_name)
         if found is None:
             found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
@@ -110,7 +113,7 @@ class Manager:
 
     def queues(self) -> list[Queue]:
         """The queues that were created on this computer, in the order of their names."""
-        return [self.queue(str(name)) for name in self._shell.look(self._calls.queues)]
+        return [self._named(name) for name in self._shell.look(self._calls.queues)]
 
     def outgoing_queues(self) -> list[Queue]:
         """The queues that hold what was sent to other computers until it is transferred.

@@ -14,6 +14,7 @@ from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
+from waypost.core.writing import MovedPart
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
 from waypost.node.application import Operation, ReadOptions
 from waypost.wire.format_names import FormatName
@@ -209,6 +210,26 @@ class Queue(BaseQueue):
             self._ask(self._shell.do, self._receive_access, self._calls.move, lookup_id, target, identifier)
         finally:
             self._close(target)
+
+    def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
+        """Move all messages that are there now to a subqueue, or back, and return how many were moved.
+
+        They are moved some hundred at a time, and others use both queues meanwhile: each message is in one of them,
+        also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
+        holds stays. `progress` is called with the number of messages after each part.
+        """
+        application = self._calls.application
+        target = self._shell.do(application.open_queue, self._calls.name(to), AccessType.MOVE, ShareMode.DENY_NONE)
+        moved, part = 0, MovedPart()
+        try:
+            while not part.is_last:
+                part = self._ask(self._shell.do, self._receive_access, self._calls.move_some, target, part)
+                moved += part.count
+                if progress is not None:
+                    progress(part.count)
+        finally:
+            self._close(target)
+        return moved
 
     def resend(self, message: Message | int, to: Name | None = None) -> Message:
         """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.

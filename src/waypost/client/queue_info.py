@@ -120,7 +120,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_
         path=f"{queue.pathname};journal" if queue.is_journal else str(queue.pathname),
         format_name=str(name),
         private_format_name=str(PrivateFormatName(queue_manager, number)) if number else None,
-        kind=_kind(queue),
+        kind=kind_of(queue),
         label=attributes.label,
         transactional=attributes.transactional,
         message_count=len(queue.positions),
@@ -239,7 +239,8 @@ def _kilobytes(quota: int) -> int | None:
     return None if quota == UNLIMITED else quota
 
 
-def _kind(queue: Queue) -> str:
+def kind_of(queue: Queue) -> str:
+    """The `kind` of a QueueInfo."""
     if isinstance(queue, OutgoingQueue):
         return "outgoing"
     if queue.parent is not None:

@@ -2,17 +2,19 @@
 
 Every message on its way has a deadline, so a deadline costs eight bytes: those of one queue that end in the same second
 share a bucket. A deadline is not stopped: its message is gone by then, and whoever holds the messages says so. Stale
-ones are cleared away when there may be more of them than of others, so the work for each is constant on average.
+ones are cleared away when there may be more of them than of others, a few with every deadline that starts, so that the
+work for each is constant and nobody waits for the work on all of them.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Final, Protocol
 
-from waypost.limits import EXPIRY_PART
-
 _FEW: Final = 256
+# Deadlines that are looked at, for stale ones, when others start or somebody asks for the next one.
+_LOOKED_AT: Final = 256
 
 # The deadline in whole seconds, and the number of the queue.
 _Key = tuple[int, int]
@@ -29,90 +31,102 @@ class Holder(Protocol):
 
 
 class Expiries:
-    """The deadlines of all queues."""
+    """The deadlines of all queues. None is before `first`."""
 
-    __slots__ = ("_bound", "_buckets", "_count", "_heap", "_holder", "_sorted")
+    __slots__ = ("_bound", "_buckets", "_clearing", "_count", "_heap", "_holder", "_unsorted", "first")
 
     def __init__(self, holder: Holder) -> None:
         self._holder: Final = holder
         self._buckets: dict[_Key, array[int]] = {}
+        # The keys of all buckets, and of some that are empty and gone.
         self._heap: list[_Key] = []
-        # The bucket that was put into order because it expires in parts, as long as nothing is added to it.
-        self._sorted: _Key | None = None
+        # The buckets in which some message stands behind one with a greater number.
+        self._unsorted: set[_Key] = set()
+        # Those that are still to be cleared of stale deadlines.
+        self._clearing: list[_Key] = []
         self._count = 0
         self._bound = _FEW
+        self.first: float = inf
 
     def __len__(self) -> int:
         return self._count
 
-    def start(self, deadline: int, queue: int, lookup_ids: Iterable[int]) -> None:
-        """Start the same deadline for these messages of a queue."""
+    def start(self, deadline: int, queue: int, lookup_ids: Sequence[int]) -> None:
+        """Start the same deadline for these messages of a queue, which are ascending."""
         key = deadline, queue
         bucket = self._buckets.get(key)
         if bucket is None:
             bucket = self._buckets[key] = array("Q")
             heappush(self._heap, key)
-        elif key == self._sorted:
-            self._sorted = None
-        before = len(bucket)
+            self.first = self._heap[0][0]
+        elif bucket[-1] >= lookup_ids[0]:
+            self._unsorted.add(key)
         bucket.extend(lookup_ids)
-        self._count += len(bucket) - before
-        if self._count > self._bound:
+        self._count += len(lookup_ids)
+        if self._clearing:
+            self._clear_some(_LOOKED_AT + 2 * len(lookup_ids))
+        elif self._count > self._bound:
             self._bound = max(2 * self._holder.held(), _FEW)
             if self._count > self._bound:
-                self._clear_away()
+                self._clearing = list(self._buckets)
+                self._clear_some(_LOOKED_AT + 2 * len(lookup_ids))
 
-    def expired(self, time: float) -> list[tuple[int, int]]:
-        """The queue and LookupIdentifier of those whose deadline has passed at `time`, the earliest first.
+    def due(self, time: float) -> Iterator[tuple[int, Sequence[int]]]:
+        """Take those whose deadline has passed at `time`: each queue with its LookupIdentifiers, ascending.
 
-        It looks at EXPIRY_PART of them; the rest is for the next calls.
+        The earliest come first. Some may be of messages that are gone.
         """
-        found: list[tuple[int, int]] = []
-        left = EXPIRY_PART
-        while left and self._heap and self._heap[0][0] <= time:
-            key = self._heap[0]
-            bucket = self._buckets[key]
-            if key != self._sorted:
-                bucket = self._buckets[key] = array("Q", sorted(bucket))
-                self._sorted = key
-            part = bucket[:left]
-            del bucket[:left]
-            left -= len(part)
-            self._count -= len(part)
-            if not bucket:
-                self._drop_first()
-            queue = key[1]
-            found += [(queue, lookup_id) for lookup_id in self._holder.remaining(queue, part)]
-        return found
+        while self._heap and self._heap[0][0] <= time:
+            key = heappop(self._heap)
+            bucket = self._buckets.pop(key, None)
+            if bucket is not None:
+                self._count -= len(bucket)
+                yield key[1], self._sorted(key, bucket)
+        self.first = self._heap[0][0] if self._heap else inf
 
     def next_deadline(self) -> int | None:
         """The earliest deadline of a message that is there. Behind many stale ones it may be too early."""
-        left = EXPIRY_PART
+        left = _LOOKED_AT
         while left and self._heap:
             _, queue = key = self._heap[0]
-            bucket = self._buckets[key]
+            bucket = self._buckets.get(key)
             while left and bucket and not self._holder.remaining(queue, bucket[-1:]):
                 bucket.pop()
                 self._count -= 1
                 left -= 1
             if bucket:
                 break
-            self._drop_first()
+            if bucket is not None:
+                self._drop(key)
+            heappop(self._heap)
+        self.first = self._heap[0][0] if self._heap else inf
         return self._heap[0][0] if self._heap else None
 
-    def _drop_first(self) -> None:
-        del self._buckets[heappop(self._heap)]
-        self._sorted = None
+    def _sorted(self, key: _Key, bucket: "array[int]") -> Sequence[int]:
+        """A message that was moved away and back has started twice."""
+        if key not in self._unsorted:
+            return bucket
+        self._unsorted.remove(key)
+        return sorted(set(bucket))
 
-    def _clear_away(self) -> None:
-        """As a set, because a message that was moved away and back has started twice."""
-        buckets: dict[_Key, array[int]] = {}
-        for key, bucket in self._buckets.items():
-            remaining = self._holder.remaining(key[1], bucket)
+    def _clear_some(self, count: int) -> None:
+        """Look at about so many deadlines, and drop those that are stale."""
+        while count > 0 and self._clearing:
+            key = self._clearing.pop()
+            bucket = self._buckets.get(key)
+            if bucket is None:
+                continue
+            remaining = self._holder.remaining(key[1], self._sorted(key, bucket))
+            count -= len(bucket)
+            self._count += len(remaining) - len(bucket)
             if remaining:
-                buckets[key] = array("Q", sorted(set(remaining)))
-        self._buckets = buckets
-        self._heap = list(buckets)
-        heapify(self._heap)
-        self._sorted = None
-        self._count = sum(map(len, buckets.values()))
+                self._buckets[key] = array("Q", remaining)
+            else:
+                self._drop(key)
+        if not self._clearing and len(self._heap) > 2 * len(self._buckets) + _FEW:
+            self._heap = list(self._buckets)
+            heapify(self._heap)
+
+    def _drop(self, key: _Key) -> None:
+        del self._buckets[key]
+        self._unsorted.discard(key)

@@ -14,7 +14,7 @@ from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.core.transaction_records import OperationType
 from waypost.core.transactions import Transactions
-from waypost.core.writing import EnqueueStatus, Writing
+from waypost.core.writing import EnqueueStatus, MovedPart, Writing
 from waypost.errors import AccessDenied, QueueNotAvailable
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
@@ -113,6 +113,16 @@ class Handles:
         if status is not HResult.MQ_OK:
             return status
         return self._writing.move_message(_queue(source), lookup_id, _queue(target), transaction, now)
+
+    def move_some_to_open_queue(
+        self, source: OpenQueueDescriptor, target: OpenQueueDescriptor, part: MovedPart, count: int, *, now: Now
+    ) -> MovedPart | None:
+        """MS-MQRR 3.1.4.10 for the next `count` messages. None if they cannot be moved from one queue to the other."""
+        _check(source, allowed=source.access_type.can_receive)
+        _check(target, allowed=target.access_type is AccessType.MOVE)
+        if not _are_related(_queue(source), _queue(target)):
+            return None
+        return self._writing.move_some(_queue(source), _queue(target), part, count, now)
 
     def check_move(
         self, source: OpenQueueDescriptor, lookup_id: int, target: OpenQueueDescriptor, transaction: bytes | None

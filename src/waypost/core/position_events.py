@@ -7,8 +7,8 @@ A message whose record is damaged is set aside by the first who wants it: its po
 Whoever asked goes on without it.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -26,6 +26,7 @@ from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifi
 from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.sources import Sources
+from waypost.core.stored_message import copied
 from waypost.errors import RecordDamaged
 from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
@@ -47,6 +48,7 @@ class PositionEvents:
     __slots__ = (
         "_expired",
         "_expiries",
+        "_late",
         "_queues",
         "count",
         "events",
@@ -76,6 +78,8 @@ class PositionEvents:
         self._queues: dict[int, Queue] = {}
         # Queue and LookupIdentifier of what expired while it was locked.
         self._expired: set[tuple[int, int]] = set()
+        # What expired while it was not, the earliest first, and is still to be taken away.
+        self._late: deque[tuple[Queue, deque[int]]] = deque()
 
     def fits(self, queue: Queue, size: int) -> bool:
         """Whether the queue's own quota has room. Exactly full is not exceeded (readings MQDMPR 3.F)."""
@@ -185,7 +189,6 @@ class PositionEvents:
     def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
         """Put a message at its place as Available. False if its time is over: then it is gone already."""
         self.place(queue, message, PositionState.AVAILABLE)
-        self.expire(wall)
         self.end_late(queue, (message,), message, wall)
         return message.lookup_identifier in queue.positions
 
@@ -255,7 +258,9 @@ class PositionEvents:
         """Note with a Locked message that its reading or moving came to nothing (readings MQDMPR 3.Z, MQRR 3.28)."""
         message = self.find(queue, lookup_id)
         if message is not None:
-            self.messages.update(queue.number, replace(message, abort_count=message.abort_count + 1))
+            message = copied(message)
+            message.abort_count += 1
+            self.messages.update(queue.number, message)
 
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message that was sent is Available for the first time."""
@@ -379,15 +384,41 @@ class PositionEvents:
     def expire(self, wall: float) -> None:
         """MS-MQDMPR 3.1.7.2.7 and MS-MQQB 3.1.7.1.2 for messages whose time has passed at this time of the wall clock.
 
-        For EXPIRY_PART of them, the earliest first.
+        Nobody gets one of them from now on. `take_late` does what their end leads to.
         """
-        for number, lookup_id in self._expiries.expired(wall):
-            queue = self._queues[number]
-            match queue.positions.state(lookup_id):
-                case PositionState.AVAILABLE:
-                    self.deleted(queue, lookup_id, _EXPIRED)
-                case PositionState.LOCKED | PositionState.PURGE_PENDING:
-                    self._expired.add((number, lookup_id))
+        if self._expiries.first > wall:
+            return
+        for number, lookup_ids in self._expiries.due(wall):
+            queue = self._queues.get(number)
+            if queue is None:
+                continue
+            late, held = queue.positions.expire_all(lookup_ids)
+            if late:
+                self._late.append((queue, deque(late)))
+            self._expired.update([(number, lookup_id) for lookup_id in held])
+
+    @property
+    def first_expiry(self) -> float:
+        """The time of the wall clock before which `expire` has nothing to do."""
+        return self._expiries.first
+
+    @property
+    def has_late(self) -> bool:
+        """Whether `take_late` has something to do."""
+        return bool(self._late)
+
+    def take_late(self, count: int) -> None:
+        """Delete up to `count` messages whose time was over, the earliest first."""
+        while count > 0 and self._late:
+            queue, lookup_ids = self._late[0]
+            while count > 0 and lookup_ids:
+                lookup_id = lookup_ids.popleft()
+                count -= 1
+                # Something else may have taken it away.
+                if queue.positions.is_late(lookup_id):
+                    self.take_expired(queue, lookup_id)
+            if not lookup_ids:
+                self._late.popleft()
 
     @property
     def next_expiry(self) -> int | None:
@@ -396,6 +427,10 @@ class PositionEvents:
 
     def _is_expired(self, queue: Queue, lookup_id: int) -> bool:
         return (queue.number, lookup_id) in self._expired
+
+    def take_expired(self, queue: Queue, lookup_id: int) -> None:
+        """Delete a message whose time was over before anything else could end it."""
+        self.deleted(queue, lookup_id, _EXPIRED)
 
     def remaining(self, queue: int, lookup_ids: Sequence[int]) -> list[int]:
         """See waypost.core.expiries.Holder."""
@@ -413,7 +448,7 @@ class PositionEvents:
         """readings MQDMPR 3.Y: if the quotas allow it."""
         size = size_in_bytes(message)
         if self.fits(journal, size) and self.fits_machine(size):
-            copy = replace(message)
+            copy = copied(message)
             self.identify(copy)
             self.place(journal, copy, PositionState.AVAILABLE)
             self.available(journal, copy.lookup_identifier)

@@ -4,6 +4,9 @@ A position is known by its LookupIdentifier, whose top byte is 7 minus the prior
 SequentialID that the queue manager gave on arrival (readings MQDMPR 3.A), so that list order is numeric order. A
 million waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array
 of numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted.
+
+A message whose time is over is Deleted from that moment on, so that nobody gets it. Its position stays in the list, and
+counts, until somebody has done what its end leads to: many can expire in one moment, and that takes a while.
 """
 
 from array import array
@@ -27,6 +30,8 @@ END: Final = PRIORITIES << SEQUENCE_BITS
 # ranges of it has it cleared earlier: when one in so many was removed.
 _FEW: Final = 64
 _ONE_IN: Final = 64
+# To look for a number takes as long as to pass so many.
+_MANY: Final = 16
 
 
 class PositionState(Enum):
@@ -82,9 +87,31 @@ class PositionList:
                 yield number << SEQUENCE_BITS | sequential_id
 
     def state(self, lookup_id: int) -> PositionState:
-        if lookup_id in self:
+        if lookup_id in self and not self.is_late(lookup_id):
             return self._states.get(lookup_id, PositionState.AVAILABLE)
         return PositionState.DELETED
+
+    def is_late(self, lookup_id: int) -> bool:
+        """Whether it is in the list, and Deleted because its time is over."""
+        return lookup_id & SEQUENCE_MASK in self._bands[lookup_id >> SEQUENCE_BITS].late
+
+    def expire_all(self, lookup_ids: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The time of these positions is over, which are ascending, and of which some may not be in the list.
+
+        Those that are Available are Deleted from now on. Returns them, and those that somebody holds.
+        """
+        states = self._states
+        held = [lookup_id for lookup_id in lookup_ids if lookup_id in states] if states else []
+        late: list[int] = []
+        at = 0
+        for number, band in enumerate(self._bands):
+            end = bisect_left(lookup_ids, (number + 1) << SEQUENCE_BITS, at)
+            if end > at:
+                base = number << SEQUENCE_BITS
+                free = [lookup_id - base for lookup_id in lookup_ids[at:end] if lookup_id not in states]
+                late += map(base.__or__, band.expire_all(free))
+                at = end
+        return late, held
 
     def is_held(self, lookup_id: int) -> bool:
         """Whether it is in the list and not Available."""
@@ -281,11 +308,12 @@ class PositionList:
 class _Band:
     """The SequentialIDs of one priority, ascending.
 
-    Numbers before `_head` and those in `_gone` were removed; those in `busy` are not Available. None before `_free`
-    is Available, so that a receive does not walk over what a long transaction holds.
+    Numbers before `_head` and those in `_gone` were removed; those in `busy` are not Available, and those in `late` are
+    neither that nor any more for anybody. None before `_free` is Available, so that a receive does not walk over what a
+    long transaction holds.
     """
 
-    __slots__ = ("_free", "_gone", "_head", "_ids", "busy", "count")
+    __slots__ = ("_free", "_gone", "_head", "_ids", "busy", "count", "late")
 
     def __init__(self) -> None:
         self._ids = array("Q")
@@ -293,6 +321,7 @@ class _Band:
         self._free = 0
         self._gone: set[int] = set()
         self.busy: set[int] = set()
+        self.late: set[int] = set()
         self.count = 0
 
     def __contains__(self, sequential_id: int) -> bool:
@@ -305,7 +334,7 @@ class _Band:
     def numbers(self, base: int) -> Numbers:
         if len(self._gone) > max(self.count // _ONE_IN, _FEW):
             self._clear()
-        return Numbers(base, self._ids, self._head, self._gone)
+        return Numbers(base, self._ids, self._head, self._gone | self.late if self.late else self._gone)
 
     def restore(self, ids: "array[int]") -> None:
         self._ids = ids
@@ -331,6 +360,8 @@ class _Band:
     def remove(self, sequential_id: int) -> None:
         self.count -= 1
         self.busy.discard(sequential_id)
+        if self.late:
+            self.late.discard(sequential_id)
         if self._ids[self._head] != sequential_id:
             self._gone.add(sequential_id)
         else:
@@ -347,6 +378,16 @@ class _Band:
         self._ids = array("Q", filterfalse(self._gone.__contains__, ids)) if self._gone else ids
         self._head = self._free = 0
         self._gone.clear()
+
+    def expire_all(self, sequential_ids: Sequence[int]) -> list[int]:
+        """Let nobody have these numbers any more. Returns those that are in the list and were not late before."""
+        if len(sequential_ids) * _MANY > len(self._ids):
+            there = set(sequential_ids).intersection(self._ids[self._head :]).difference(self._gone)
+            found = [number for number in sequential_ids if number in there and number not in self.late]
+        else:
+            found = [number for number in sequential_ids if number in self and number not in self.late]
+        self.late.update(found)
+        return found
 
     def occupy(self, sequential_id: int) -> None:
         self.busy.add(sequential_id)
@@ -369,7 +410,8 @@ class _Band:
         from_the_front = at >= len(self._ids) or after < self._ids[at]
         if not from_the_front:
             at = bisect_right(self._ids, after, at)
-        while at < len(self._ids) and (self._ids[at] in self.busy or self._ids[at] in self._gone):
+        busy, gone, late = self.busy, self._gone, self.late
+        while at < len(self._ids) and ((number := self._ids[at]) in busy or number in gone or number in late):
             at += 1
         if from_the_front:
             self._free = at
@@ -380,13 +422,14 @@ class _Band:
         self.next_free(-1)
         for at in range(self._free, len(self._ids)):
             number = self._ids[at]
-            if number not in self.busy and number not in self._gone:
+            if number not in self.busy and number not in self._gone and number not in self.late:
                 yield number
 
     def previous_free(self, before: int) -> int:
         """The last Available number below `before`, or -1."""
         at = bisect_left(self._ids, before, self._head) - 1 if before <= SEQUENCE_MASK else len(self._ids) - 1
-        while at >= self._head and (self._ids[at] in self.busy or self._ids[at] in self._gone):
+        busy, gone, late = self.busy, self._gone, self.late
+        while at >= self._head and ((number := self._ids[at]) in busy or number in gone or number in late):
             at -= 1
         return self._ids[at] if at >= self._head else -1
 

@@ -32,6 +32,7 @@ class QueueCollection:
 
     __slots__ = (
         "_new_guid",
+        "_own",
         "_positions",
         "_private",
         "_public",
@@ -54,9 +55,16 @@ class QueueCollection:
         self.outgoing: dict[FormatName, OutgoingQueue] = {}
         self._private: dict[int, Queue] = {}
         self._public: dict[bytes, Queue] = {}
+        # How many of `by_path` the queue manager keeps for itself.
+        self._own = 0
         self.last_number = 0
         # MS-MQQB 2.2.4: the order queue of every queue manager has this one; applications get those behind it.
         self.last_private_number = ORDER_QUEUE_NUMBER
+
+    @property
+    def count(self) -> int:
+        """How many queues applications have created on this computer, without journals and subqueues."""
+        return len(self.by_path) - self._own
 
     def new_queue(self, attributes: QueueAttributes, now: Now) -> Queue:
         """A queue with a number, which is not yet among the others."""
@@ -114,6 +122,7 @@ class QueueCollection:
             del self.outgoing[queue.destination_format_name]
         elif queue.parent is None:
             del self.by_path[queue.pathname]
+            self._own -= queue.queue_type is QueueKind.SYSTEM
             self._private.pop(queue.private_queue_number, None)
             self._public.pop(queue.identifier, None)
         elif not queue.is_journal:
@@ -153,6 +162,7 @@ class QueueCollection:
         elif queue.parent is not None:
             queue.parent.subqueues[path.subqueue.casefold()] = queue
         else:
+            self._own += path not in self.by_path and queue.queue_type is QueueKind.SYSTEM
             self.by_path[path] = queue
             if queue.private_queue_number:
                 self._private[queue.private_queue_number] = queue

@@ -45,6 +45,7 @@ from waypost.core.transactions import Transactions
 from waypost.core.writing import Writing
 from waypost.errors import ServiceNotAvailable
 from waypost.guid import NULL_GUID
+from waypost.limits import EXPIRY_PART
 from waypost.wire.format_names import FormatName, PublicFormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.path_names import PathName, QueueKind
@@ -136,6 +137,7 @@ class QueueManager:
         self.purge_open_queue: Final = handles.purge_open_queue
         self.check_move: Final = handles.check_move
         self.move_to_open_queue: Final = handles.move_to_open_queue
+        self.move_some_to_open_queue: Final = handles.move_some_to_open_queue
         self.pause_queue: Final = self.outgoing.pause_queue
         self.resume_queue: Final = self.outgoing.resume_queue
 
@@ -193,17 +195,25 @@ class QueueManager:
     def last_private_number(self, number: int) -> None:
         self.collection.last_private_number = number
 
+    def expire(self, now: Now) -> None:
+        """Let nobody have a message whose time is over, if it is Ready: to be called before anything is done."""
+        if self.state is QueueManagerState.READY:
+            self.positions.expire(now.wall)
+
     def tick(self, now: Now) -> None:
-        """Fire every timer that is due, if it is Ready."""
+        """Fire every timer that is due, if it is Ready; of expired messages EXPIRY_PART are taken away."""
         if self.state is not QueueManagerState.READY:
             return
         self.positions.expire(now.wall)
+        self.positions.take_late(EXPIRY_PART)
         self.reading.expire(now.monotonic)
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.state is not QueueManagerState.READY:
             return None
+        if self.positions.has_late:
+            return now.monotonic
         deadline = self.reading.next_deadline
         expiry = self.positions.next_expiry
         if expiry is None:

@@ -355,7 +355,7 @@ def _seek(
             found = preceding(END)
         case MessageSeekAction.SEEK_CURRENT:
             return _seek_current(descriptor, queue, lookup_id, is_peek=is_peek), lookup_id
-        case _ if lookup_id not in positions:
+        case _ if positions.state(lookup_id) is PositionState.DELETED:
             found = END
         case MessageSeekAction.SEEK_NEXT:
             found = following(lookup_id)

@@ -11,7 +11,6 @@ published.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -22,9 +21,10 @@ from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import copied, mark_in_transaction
 from waypost.core.transaction_records import OperationType, Run, Transaction, TransactionalOperation, spans_of
-from waypost.errors import TransactionSequence
+from waypost.errors import LimitReached, TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
+from waypost.limits import MAX_TRANSACTION_OPERATIONS
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import QueueKind
 
@@ -81,7 +81,25 @@ class Transactions:
     def is_open(self, identifier: bytes) -> bool:
         """Whether the transaction is under way and can record operations."""
         transaction = self.collection.get(identifier)
-        return transaction is not None and not transaction.is_prepared
+        return (
+            transaction is not None
+            and not transaction.is_prepared
+            and len(transaction.operations) < MAX_TRANSACTION_OPERATIONS
+        )
+
+    def room(self, identifier: bytes) -> int:
+        """How many operations more the transaction can have, if it is under way.
+
+        All of them are committed in one moment, so that there cannot be any number. Raises LimitReached if it has all.
+        """
+        transaction = self.collection.get(identifier)
+        left = MAX_TRANSACTION_OPERATIONS - (0 if transaction is None else len(transaction.operations))
+        if left <= 0:
+            raise LimitReached(
+                f"the transaction {guid_text(identifier)} has {MAX_TRANSACTION_OPERATIONS} operations, and can have no "
+                "more; commit it, and begin another one"
+            )
+        return left
 
     def record(self, identifier: bytes, operation: TransactionalOperation) -> None:
         """Append an operation on a position that is Locked for it."""
@@ -186,10 +204,29 @@ class Transactions:
         if transaction is None:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         self._forget(transaction)
-        for operation in transaction.operations.values():
-            if operation.queue.positions.is_held(operation.lookup_id):
-                self._abort(operation)
+        for (_, operation_type), run in groupby(transaction.operations.values(), _simple_type):
+            operations = [each for each in run if each.queue.positions.is_held(each.lookup_id)]
+            if operation_type is OperationType.DEQUEUE and operations:
+                self._give_back(operations)
+            else:
+                for operation in operations:
+                    self._abort(operation)
         return HResult.MQ_OK
+
+    def _give_back(self, operations: Sequence[TransactionalOperation]) -> None:
+        """The same as _abort for messages that were received from one queue, in a third of the time."""
+        positions, queue = self._positions, operations[0].queue
+        messages = [copied(operation.message) for operation in operations if operation.message is not None]
+        for message in messages:
+            message.abort_count += 1
+            positions.messages.update(queue.number, message)
+        lookup_ids = [operation.lookup_id for operation in operations]
+        purged = queue.positions.purged(lookup_ids)
+        for lookup_id in purged:
+            positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        if purged:
+            lookup_ids = list(filter(queue.positions.is_held, lookup_ids))
+        positions.available_all(queue, lookup_ids)
 
     def _keep(self, transaction: Transaction) -> None:
         """MS-MQDMPR 3.1.1.14: an external transaction and what it sends outlive the process."""
@@ -314,10 +351,13 @@ def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue
     if target.is_deleted:
         # readings MQDMPR 3.S: it was to go there, and goes with the queue.
         return positions.deleted(source, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED) is not None
-    message = positions.remove(source, lookup_id)
-    if message is None:
+    removed = positions.remove(source, lookup_id)
+    if removed is None:
         return False
-    message = replace(message, move_count=message.move_count + 1, last_move_time=int(wall), abort_count=0)
+    message = copied(removed)
+    message.move_count += 1
+    message.last_move_time = int(wall)
+    message.abort_count = 0
     if not positions.place_for_all(target, message, wall):
         return True
     if target.queue_type is QueueKind.SYSTEM:

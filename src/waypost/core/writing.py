@@ -45,6 +45,19 @@ class Purge:
     reason: MessageClass = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 
 
+@dataclass(frozen=True, slots=True)
+class MovedPart:
+    """How far a move of all messages has come: `count` were moved with this part, and it goes on behind `after`.
+
+    `up_to` is the SequentialID of the last message that there was at its beginning, 0 before that.
+    """
+
+    count: int = 0
+    after: int = START
+    up_to: int = 0
+    is_last: bool = False
+
+
 class Writing:
     """The writers to all queues of one queue manager."""
 
@@ -121,7 +134,6 @@ class Writing:
             self._transactions.record_all(transaction, queue, messages, is_quiet=not like.asks_for_attention)
             return EnqueueStatus.ACCEPTED
         positions.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
-        positions.expire(now.wall)
         positions.end_late(queue, messages, like, now.wall)
         for message in messages:
             # A time to be received that is over on arrival has taken it away.
@@ -164,6 +176,26 @@ class Writing:
         self._transactions.record(transaction, operation)
         return HResult.MQ_OK
 
+    def move_some(self, source: Queue, target: Queue, part: "MovedPart", count: int, now: Now) -> "MovedPart":
+        """Move up to `count` more Available messages, each as `move_message` does, in list order. The next part.
+
+        It is over what the queue held when the first part came. What somebody holds stays.
+        """
+        positions, after, moved = source.positions, part.after, 0
+        up_to = part.up_to or self._positions.sequential_id
+        for _ in range(count):
+            after = positions.next_available(after)
+            if after == END:
+                break
+            if after & SEQUENCE_MASK > up_to:
+                # So is all behind it that has the same priority.
+                after |= SEQUENCE_MASK
+            else:
+                move(self._positions, source, after, target, now.wall)
+                moved += 1
+        is_last = after == END or positions.next_available(after) == END
+        return MovedPart(moved, after, up_to, is_last)
+
     def purge_queue(self, queue: Queue) -> None:
         """MS-MQDMPR 3.1.7.1.7."""
         purge = self.begin_purge(queue)
@@ -187,6 +219,8 @@ class Writing:
                 continue
             if positions.state(purge.position) is PositionState.AVAILABLE:
                 self._positions.deleted(purge.queue, purge.position, purge.reason)
+            elif positions.is_late(purge.position):
+                self._positions.take_expired(purge.queue, purge.position)
             else:
                 positions.set_state(purge.position, PositionState.PURGE_PENDING)
                 self._positions.events.append(PurgePendingChanged(purge.queue, purge.position))
@@ -201,6 +235,8 @@ class Writing:
         for lookup_id in tuple(queue.positions):
             if lookup_id in uncommitted:
                 self._positions.remove(queue, lookup_id)
+            elif queue.positions.is_late(lookup_id):
+                self._positions.take_expired(queue, lookup_id)
             else:
                 self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
         self._positions.forget_queue(queue)

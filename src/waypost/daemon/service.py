@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, Self, TypeAlias
 
 from waypost.client.aio_manager import Manager
+from waypost.client.loop_watch import loop_watch
 from waypost.client.looping import Looping
 from waypost.client.settings import settings as manager_settings
 from waypost.daemon import systemd
@@ -136,6 +137,7 @@ class Daemon:
             log.warning("too few files", message="The system allows fewer connections.", connections=connections)
         for sentence in stepped(config.rpc, sockets.rpc):
             log.warning("port taken", message=sentence)
+        watch = shell.watch = loop_watch()
         pump = Pump(lambda: shell.engine.unwritten_bytes)
         shell.on_written = pump.written
         tcp = TcpConnections(
@@ -163,6 +165,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
         shell.engine.watch_store(self._tell_trouble)
+        forget_collections = watch.watch_collections()
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -183,6 +186,7 @@ class Daemon:
             await self._stop.wait()
             systemd.notify("STOPPING=1")
         finally:
+            forget_collections()
             for server in servers:
                 server.close()
             names.close()

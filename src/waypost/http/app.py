@@ -36,6 +36,7 @@ from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
+from waypost.http.watching import name_of, watched
 from waypost.node.bulk import BulkReading
 from waypost.node.bulk_writing import BulkWriting
 
@@ -67,6 +68,7 @@ _ROUTES: Final = (
     reading.peek,
     reading.browse,
     reading.move,
+    reading.move_all,
     reading.resend,
     reading.delete_message,
     events.events,
@@ -112,7 +114,7 @@ class Application:
         self._service: Final = service
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._guard(scope, receive, send)
+        await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
     def quick(self, url: bytes, headers: Headers) -> Handler | None:
         """What answers a POST to this URL without ASGI, if something does."""

@@ -33,7 +33,8 @@ from waypost.client.bulk.schema import (
 from waypost.http.parameters import Name, Outgoing, Served, decoded
 from waypost.http.routing import get, post
 from waypost.http.service import Service
-from waypost.node.bulk import BulkReading, Plan, QueueState, Removal, Rows, Target
+from waypost.http.slices import slices
+from waypost.node.bulk import BulkReading, Plan, QueueState, Removal, Rows, Target, is_there
 
 Kind = Literal["", "local", "private", "public", "journal", "subqueue", "system", "outgoing", "all"]
 Bulk: TypeAlias = NamedDependency[BulkReading]
@@ -46,11 +47,15 @@ async def bulk_queues(
     """The queues that applications have created; with `kind` those of one kind, or all.
 
     `pattern` has * and ? for any characters, and is compared with names like orders, orders;journal, orders;retry and
-    system$;deadletter, and with the format names of outgoing queues.
+    system$;deadletter, and with the format names of outgoing queues. Of many queues each is shown as it is when its
+    turn comes: one that is created or deleted meanwhile may be missing.
     """
-    targets = matching(service.node.manager, pattern, kind)
-    states: list[QueueState] = await service.shell.do(bulk.describe, targets)
-    return BulkQueues([bulk_queue(*each) for each in zip(targets, states, strict=True)])
+    found: list[BulkQueue] = []
+    async for targets in slices(service.shell.look(matching, service.node.manager, pattern, kind)):
+        there = [target for target in targets if is_there(service.node, target)]
+        states: list[QueueState] = await service.shell.do(bulk.describe, there)
+        found += [bulk_queue(*each) for each in zip(there, states, strict=True)]
+    return BulkQueues(found)
 
 
 @get("/api/bulk/queues/{name:str}")

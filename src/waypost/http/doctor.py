@@ -9,22 +9,27 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from waypost.client.loop_watch import LoopWatch
 from waypost.client.rpc_security import acceptors
 from waypost.client.rpc_users import UsersFile
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
-from waypost.core.queues import UNLIMITED, OutgoingQueueState
+from waypost.core.queues import UNLIMITED, OutgoingQueue, OutgoingQueueState
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
+from waypost.http.slices import sliced
+from waypost.limits import LONG_TURN_SECONDS
+from waypost.node.network.acks import Overdue
 from waypost.node.network.network import Network
 from waypost.rpc.authentication import AuthLevel, AuthType
 from waypost.transfer.believing import Bringer
@@ -33,6 +38,9 @@ _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
 _LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
+# How far back a turn of the loop is told of, and how much work in one is too much.
+_TURNS_SECONDS: Final = 600.0
+_HELD_UP_SECONDS: Final = 1.0
 # A source that was refused is still full if less than this part of its share is free.
 _NEARLY: Final = 0.05
 # How long a loop of messages is told of after it was last seen.
@@ -61,9 +69,10 @@ async def examine(service: Service) -> list[Check]:
         _damaged(service),
         _permissions(service),
         _clock(service),
-        *_network(service),
+        *_turns(service.watch),
         *_rpc(service),
     ]
+    checks += await _network(service)
     checks += [Check(*found) for found in examine_sequences(service.node, now)]
     if service.node.network is not None:
         checks.append(await _name(service))
@@ -142,25 +151,57 @@ async def _name(service: Service) -> Check:
     return Check("name", True, f"{name} leads to {', '.join(sorted(found))}")
 
 
-def _network(service: Service) -> Iterator[Check]:
-    if service.node.network is None:
-        yield Check("network", True, "this queue manager is by itself, without a network")
+def _turns(watch: LoopWatch | None) -> Iterator[Check]:
+    """What has held up everybody who waited for the loop."""
+    if watch is None:
         return
+    longest = watch.longest(_TURNS_SECONDS, time.time())
+    if longest is None or longest.seconds <= LONG_TURN_SECONDS:
+        yield Check("loop", True, "nothing held up the daemon for more than 0.1 s in the last 10 minutes")
+        return
+    sentence = (
+        f"the daemon was held up for {longest.seconds:.2f} s by {longest.what}, the longest time in the last 10 minutes"
+    )
+    if longest.work_seconds < longest.seconds / 2:
+        sentence += f"; it worked for {longest.work_seconds:.2f} s of that, and waited for the disk or the processor"
+    total = watch.slow.total()
+    sentence += f"; {total} turns took more than 0.1 s since the start"
+    if longest.work_seconds < _HELD_UP_SECONDS:
+        yield Check("loop", True, sentence)
+    else:
+        yield Check("loop", False, sentence, "ask for less of it at a time, and report it if it comes again")
+
+
+async def _network(service: Service) -> list[Check]:
+    """Outgoing queues, of which there may be many, are looked at part by part."""
+    network = service.node.network
+    if network is None:
+        return [Check("network", True, "this queue manager is by itself, without a network")]
+    outgoing = tuple(service.node.manager.collection.outgoing.values())
+    overdue = await sliced(partial(network.acks.overdue, time.time()), outgoing)
+    stuck = await sliced(_stuck, outgoing)
+    return list(_network_checks(service, network, overdue, stuck))
+
+
+def _stuck(queues: Iterable[OutgoingQueue]) -> Iterator[OutgoingQueue]:
+    for queue in queues:
+        if not queue.is_deleted and len(queue.positions) and queue.state is not OutgoingQueueState.CONNECTED:
+            yield queue
+
+
+def _network_checks(
+    service: Service, network: Network, overdue: list[Overdue], stuck: list[OutgoingQueue]
+) -> Iterator[Check]:
     addresses = service.node.manager.identity.addresses
     sentence = f"this queue manager is at {', '.join(sorted(addresses))}"
     if _is_loopback(addresses):
         sentence = "only this computer can reach this queue manager; --bind ADDRESS opens it to a network"
     yield Check("addresses", True, sentence)
-    yield _identifier(service.node.network)
+    yield _identifier(network)
     yield _unverified(service)
-    yield _acks(service.node.network)
-    yield _strangers(service.node.network)
-    yield _loops(service.node.network)
-    stuck = [
-        queue
-        for queue in service.node.manager.collection.outgoing.values()
-        if len(queue.positions) and queue.state is not OutgoingQueueState.CONNECTED
-    ]
+    yield _acks(overdue)
+    yield _strangers(network)
+    yield _loops(network)
     if stuck:
         names = ", ".join(str(queue) for queue in stuck[:_SHOWN])
         count = "1 outgoing queue has" if len(stuck) == 1 else f"{len(stuck)} outgoing queues have"
@@ -308,9 +349,8 @@ def _unverified(service: Service) -> Check:
     return Check("unverified", False, f"{count} refused since the start: {', '.join(shown)}", hint)
 
 
-def _acks(network: Network) -> Check:
+def _acks(overdue: list[Overdue]) -> Check:
     """Acknowledgments of transactional messages whose senders do not fetch them."""
-    overdue = list(network.acks.overdue(time.time()))
     if not overdue:
         sentence = "no acknowledgment waits for a host that was not met for 7 days"
         return Check("waiting acknowledgments", True, sentence)

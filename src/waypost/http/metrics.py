@@ -7,25 +7,35 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from functools import partial
 from typing import Final
 
 from litestar import Response, get
 from litestar.di import NamedDependency
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 import waypost
-from waypost.client.names import short_name
-from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
-from waypost.http.operations import oldest
+from waypost.client.loop_watch import BOUNDS
+from waypost.core.queues import OutgoingQueue, Queue
+from waypost.http.queue_metrics import queue_text
 from waypost.http.service import Service
+from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
 from waypost.transfer.statistics import Statistics
-from waypost.wire.format_names import FormatName
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+# How far back the longest turn of the loop is looked for.
+_LONGEST_SECONDS: Final = 60.0
 
 # What transfer counts that can go down again.
 _GAUGES: Final = frozenset({"sessions", "sessions_open"})
@@ -43,11 +53,13 @@ _RPC_COUNTERS: Final = {
 class Metrics:
     """The registry of one service."""
 
-    __slots__ = ("_registry",)
+    __slots__ = ("_live", "_registry", "_service")
 
     def __init__(self, service: Service) -> None:
+        self._service: Final = service
         self._registry: Final = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Live(service))
+        self._live: Final = _Live(service)
+        self._registry.register(self._live)
         commits = Histogram(
             "waypost_commit_seconds",
             "How long batches took to become durable.",
@@ -56,36 +68,48 @@ class Metrics:
         )
         service.shell.engine.on_durable = commits.observe
 
-    def text(self) -> bytes:
-        return generate_latest(self._registry)
+    async def text(self) -> bytes:
+        """What there is of all queues together is looked at in one moment, and single queues part by part."""
+        collection, network = self._service.node.manager.collection, self._service.node.network
+        local = [queue for queue in collection.by_number.values() if _is_shown(queue)]
+        outgoing = tuple(collection.outgoing.values())
+        if network is not None:
+            overdue = await sliced(partial(network.acks.overdue, time.time()), outgoing)
+            self._live.overdue = sum(each.count for each in overdue)
+        self._live.queues = len(local), len(outgoing)
+        shown = local[:MAX_METRICS_QUEUES], outgoing[:MAX_METRICS_QUEUES]
+        return generate_latest(self._registry) + await queue_text(self._service, *shown)
 
 
 @get("/metrics", include_in_schema=False)
 async def metrics(numbers: NamedDependency[Metrics]) -> Response[bytes]:
     """What Prometheus reads."""
-    return Response(numbers.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Live(Collector):
-    """Looks at the queue manager when it is asked. It runs in the loop that owns the queue manager."""
+    """Looks at the queue manager when it is asked. It runs in the loop that owns the queue manager.
+
+    What has to be counted queue by queue it is told before.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service: Final = service
+        self.overdue = 0
+        # Those of this computer, and outgoing ones.
+        self.queues = 0, 0
 
     def collect(self) -> Iterable[Metric]:
         yield self._build()
         yield from self._manager()
-        queues = self._service.node.manager.collection.by_number.values()
-        local = [queue for queue in queues if _is_shown(queue)]
-        outgoing = list(self._service.node.manager.collection.outgoing.values())
-        yield _gauge("waypost_queues", "Queues of this computer.", len(local))
-        yield _gauge("waypost_outgoing_queues", "Queues of messages for other computers.", len(outgoing))
-        omitted = max(len(local) - MAX_METRICS_QUEUES, 0) + max(len(outgoing) - MAX_METRICS_QUEUES, 0)
+        yield from self._loop()
+        local, outgoing = self.queues
+        yield _gauge("waypost_queues", "Queues of this computer.", local)
+        yield _gauge("waypost_outgoing_queues", "Queues of messages for other computers.", outgoing)
+        omitted = max(local - MAX_METRICS_QUEUES, 0) + max(outgoing - MAX_METRICS_QUEUES, 0)
         yield _gauge(
             "waypost_queues_omitted", "Queues that are not shown one by one, because there are too many.", omitted
         )
-        yield from self._local(local[:MAX_METRICS_QUEUES])
-        yield from self._outgoing(outgoing[:MAX_METRICS_QUEUES])
         yield from self._transfer()
         yield from self._rpc()
         yield from self._clients()
@@ -108,49 +132,30 @@ class _Live(Collector):
         yield _gauge("waypost_damaged_messages", "Damaged messages that were set aside and are kept.", len(damaged))
         yield _counter("waypost_messages_damaged", "Messages that were found damaged.", damaged.since_start)
 
-    def _local(self, queues: list[Queue]) -> Iterator[Metric]:
-        messages = _by_queue("waypost_queue_messages", "Messages in the queue.")
-        size = _by_queue("waypost_queue_bytes", "Bytes of the messages in the queue.")
-        journal = _by_queue("waypost_queue_journal_messages", "Messages in the journal of the queue.")
-        journal_size = _by_queue("waypost_queue_journal_bytes", "Bytes of the messages in the journal of the queue.")
-        age = _by_queue(
-            "waypost_queue_oldest_message_age_seconds", "Since when the oldest message is there; 0 if none."
+    def _loop(self) -> Iterator[Metric]:
+        watch = self._service.watch
+        if watch is None:
+            return
+        within = [(str(bound), watch.count - over) for bound, over in zip(BOUNDS, watch.over, strict=True)]
+        yield HistogramMetricFamily(
+            "waypost_loop_turn_seconds",
+            "How long turns of the loop took, in which everybody else waits.",
+            buckets=[*within, ("+Inf", watch.count)],
+            sum_value=watch.seconds,
         )
-        readers = _by_queue("waypost_queue_open_handles", "Handles that are open on the queue.")
-        now = time.time()
-        for queue in queues:
-            labels = (self._name(queue),)
-            messages.add_metric(labels, len(queue.positions))
-            size.add_metric(labels, queue.total_bytes)
-            age.add_metric(labels, self._age(queue, now))
-            readers.add_metric(labels, len(queue.descriptors))
-            if queue.journal is not None:
-                journal.add_metric(labels, len(queue.journal.positions))
-                journal_size.add_metric(labels, queue.journal.total_bytes)
-        yield from (messages, size, journal, journal_size, age, readers)
-
-    def _outgoing(self, queues: list[OutgoingQueue]) -> Iterator[Metric]:
-        messages = _by_queue("waypost_outgoing_messages", "Messages that wait in the outgoing queue.")
-        size = _by_queue("waypost_outgoing_bytes", "Bytes of the messages in the outgoing queue.")
-        age = _by_queue(
-            "waypost_outgoing_oldest_message_age_seconds", "Since when the oldest message waits; 0 if none."
+        longest = watch.longest(_LONGEST_SECONDS, time.time())
+        text = "The longest turn of the loop in the last minute; 0 if all were shorter than 10 ms."
+        yield _gauge("waypost_loop_longest_turn_seconds", text, 0.0 if longest is None else longest.seconds)
+        text = "How much of that was work of this process, and not waiting for the disk or the processor."
+        yield _gauge("waypost_loop_longest_turn_work_seconds", text, 0.0 if longest is None else longest.work_seconds)
+        slow = CounterMetricFamily(
+            "waypost_loop_slow_turns",
+            "Turns of the loop that took longer than 0.1 s, by what they did.",
+            labels=("what",),
         )
-        unacked = _by_queue("waypost_outgoing_unacknowledged", "Transactional messages sent and not yet acknowledged.")
-        unread = _by_queue("waypost_outgoing_unread", "Transactional messages that arrived and are not yet received.")
-        state = GaugeMetricFamily(
-            "waypost_outgoing_state", "1 for the state that the outgoing queue is in.", labels=("queue", "state")
-        )
-        now = time.time()
-        for queue in queues:
-            name = self._name(queue)
-            messages.add_metric((name,), len(queue.positions))
-            size.add_metric((name,), queue.total_bytes)
-            age.add_metric((name,), self._age(queue, now))
-            unacked.add_metric((name,), queue.outgoing_transfer_info.no_ack_count)
-            unread.add_metric((name,), queue.outgoing_transfer_info.no_read_count)
-            for each in OutgoingQueueState:
-                state.add_metric((name, each.name.lower()), int(queue.state is each))
-        yield from (messages, size, age, unacked, unread, state)
+        for what, count in watch.slow.items():
+            slow.add_metric((what,), count)
+        yield slow
 
     def _transfer(self) -> Iterator[Metric]:
         statistics = self._service.statistics
@@ -171,11 +176,8 @@ class _Live(Collector):
         yield from self._acks()
 
     def _acks(self) -> Iterator[Metric]:
-        network = self._service.node.network
-        if network is not None:
-            overdue = sum(each.count for each in network.acks.overdue(time.time()))
-            text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
-            yield _gauge("waypost_overdue_acknowledgments", text, overdue)
+        text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
+        yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
         remote = self._service.node.remote
@@ -212,18 +214,6 @@ class _Live(Collector):
         yield _gauge("waypost_http_handles", "Exclusive opens of HTTP clients.", len(service.handles))
         yield _gauge("waypost_http_streams", "HTTP clients that follow a queue.", service.streams)
 
-    def _name(self, queue: Queue) -> str:
-        if isinstance(queue, OutgoingQueue):
-            return str(queue.destination_format_name)
-        return short_name(FormatName.parse(f"DIRECT=OS:{queue.pathname}"), self._service.manager.name)
-
-    def _age(self, queue: Queue, now: float) -> float:
-        lookup_id = oldest(queue)
-        if lookup_id is None:
-            return 0.0
-        message = self._service.node.manager.positions.find(queue, lookup_id)
-        return 0.0 if message is None else max(now - message.arrival_time, 0.0)
-
 
 def _is_shown(queue: Queue) -> bool:
     return not (queue.is_internal or queue.is_journal or isinstance(queue, OutgoingQueue))
@@ -235,10 +225,6 @@ def _gauge(name: str, text: str, value: float) -> Metric:
 
 def _counter(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(name, text, value=value)
-
-
-def _by_queue(name: str, text: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, text, labels=("queue",))
 
 
 def _store_size(service: Service) -> int:

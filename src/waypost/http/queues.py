@@ -1,11 +1,15 @@
 """/api/queues: to create, list, show, change, purge, pause, resume and delete queues."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Literal
 
 from litestar.params import FromQuery, JSONBody
 
 from waypost.client.aio_queue import Queue
+from waypost.client.names import short_name
 from waypost.client.queue_info import ignored
 from waypost.client.remote.packing import queue_object
 from waypost.client.remote.schema import NewQueue, QueueChange, QueueObject, Queues, given
@@ -13,6 +17,7 @@ from waypost.errors import QueueNotFound
 from waypost.http.parameters import Name, Outgoing, Served, decoded
 from waypost.http.routing import delete, get, patch, post
 from waypost.http.service import Service
+from waypost.http.slices import sliced
 from waypost.wire.format_names import FormatName
 
 Kind = Literal["", "local", "outgoing", "system", "all"]
@@ -22,17 +27,11 @@ Kind = Literal["", "local", "outgoing", "system", "all"]
 async def list_queues(service: Served, kind: FromQuery[Kind] = "", pattern: FromQuery[str] = "") -> Queues:
     """The queues that applications have created; with `kind` others: outgoing, system or all.
 
-    `pattern` has * and ? for any characters, and is compared with the names of queues.
+    `pattern` has * and ? for any characters, and is compared with the names of queues. Of many queues each is shown as
+    it is when its turn comes: one that is created or deleted meanwhile may be missing.
     """
-    found: list[QueueObject] = []
-    for queue in await _queues(service, kind):
-        if not pattern or fnmatchcase(queue.name.lower(), pattern.lower()):
-            try:
-                found.append(queue_object(await queue.info()))
-            except QueueNotFound:
-                # It was deleted meanwhile.
-                continue
-    return Queues(found)
+    names = service.shell.look(_names, service, kind)
+    return Queues(await sliced(partial(_objects, service, pattern.lower()), names))
 
 
 @post("/api/queues")
@@ -108,17 +107,20 @@ def _queue(service: Service, name: str) -> Queue:
     return service.manager.queue(decoded(name))
 
 
-async def _queues(service: Service, kind: Kind) -> list[Queue]:
-    manager = service.manager
-    queues: list[Queue] = []
+def _names(service: Service, kind: Kind) -> list[FormatName]:
+    names: list[FormatName] = []
     if kind in ("", "local", "all"):
-        queues += await manager.queues()
+        names += service.calls.queues()
     if kind in ("system", "all"):
-        queues += _system_queues(service)
+        names += [service.name(f"system$;{name}") for name in ("deadletter", "deadxact", "journal")]
     if kind in ("outgoing", "all"):
-        queues += await manager.outgoing_queues()
-    return queues
+        names += service.calls.outgoing_queues()
+    return names
 
 
-def _system_queues(service: Service) -> list[Queue]:
-    return [service.manager.queue(f"system$;{name}") for name in ("deadletter", "deadxact", "journal")]
+def _objects(service: Service, pattern: str, names: Sequence[FormatName]) -> Iterator[QueueObject]:
+    """Those of a part of a list that match the pattern and were not deleted meanwhile."""
+    for name in names:
+        if not pattern or fnmatchcase(short_name(name, service.manager.name).lower(), pattern):
+            with suppress(QueueNotFound):
+                yield queue_object(service.calls.info(name))

@@ -5,6 +5,7 @@ that, the message is taken in a transaction of the server, which is committed if
 goes away in the moment of the answer loses that, unless it reads in a transaction or with a lease of its own.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,8 +13,10 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import UNSET
 
 from waypost.client.aio_manager import Transaction
+from waypost.client.aio_queue import move_some
 from waypost.client.message import Message
-from waypost.client.remote.schema import Form, Messages, Move, Packets, Read, Resend
+from waypost.client.remote.schema import Form, Messages, Move, MoveAll, MovedObject, Packets, Read, Resend
+from waypost.core.writing import MovedPart
 from waypost.errors import InvalidParameter, Timeout
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.operations import Browse, Page
@@ -22,7 +25,7 @@ from waypost.http.remote_queues import RemoteQueue
 from waypost.http.results import answer
 from waypost.http.routing import delete, get, post
 from waypost.http.service import AnyQueue, AsgiClient, Client, Service
-from waypost.limits import MAX_HTTP_ANSWER
+from waypost.limits import MAX_HTTP_ANSWER, MAX_MOVED_PARTS
 
 Take = Callable[[float, Transaction | None], Coroutine[Any, Any, list[Message]]]
 
@@ -105,6 +108,34 @@ async def move(name: Name, data: JSONBody[Move], service: Served) -> None:
     async with service.queue(decoded(name), outgoing=False) as queue:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
             await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
+
+
+@post("/api/queues/{name:str}/move-all", status_code=200)
+async def move_all(name: Name, data: JSONBody[MoveAll], service: Served) -> MovedObject:
+    """Move the messages of a queue to one of its subqueues, or back, some thousand with one request.
+
+    To go on, ask again with `after` and `up_to` as the answer has them in `next` and `up_to`, until `next` is empty.
+    Messages that come meanwhile stay, and so do those that a reader holds. Each message is in one of the two queues,
+    whenever this ends.
+    """
+    part = MovedPart()
+    if data.after or data.up_to:
+        part = MovedPart(after=lookup_id(data.after), up_to=lookup_id(data.up_to))
+    moved = 0
+    async with service.queue(decoded(name), outgoing=False) as queue:
+        if isinstance(queue, RemoteQueue):
+            error = InvalidParameter(
+                f"{decoded(name)} is a queue of another computer, whose messages are moved one by one"
+            )
+            error.add_note("move all of them at that computer")
+            raise error
+        for _ in range(MAX_MOVED_PARTS):
+            part = await move_some(queue, data.to, part)
+            moved += part.count
+            if part.is_last:
+                break
+            await asyncio.sleep(0)
+    return MovedObject(moved, "" if part.is_last else str(part.after), str(part.up_to))
 
 
 @post("/api/queues/{name:str}/resend", status_code=200)

@@ -9,9 +9,10 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from waypost.client.aio_manager import Manager, Transaction, shell_of
+from waypost.client.aio_manager import Manager, Transaction, calls_of, outgoing_queue_of, shell_of
 from waypost.client.aio_queue import Cursor, Queue
 from waypost.client.excerpt import excerpt
+from waypost.client.loop_watch import LoopWatch
 from waypost.client.names import format_name
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotFound
 from waypost.http.leases import Leases
@@ -37,6 +38,7 @@ class Service:
     """One manager, as clients see it."""
 
     __slots__ = (
+        "calls",
         "cursors",
         "handles",
         "is_stopping",
@@ -56,6 +58,7 @@ class Service:
         self.manager: Final = manager
         self.settings: Final = settings
         self.shell: Final = shell_of(manager)
+        self.calls: Final = calls_of(manager)
         self.node: Final = self.shell.engine.node
         self.transactions: Final = Transactions(manager, settings)
         self.remote: Final = RemoteQueues(self.node, settings, connect)
@@ -73,6 +76,11 @@ class Service:
     def statistics(self) -> Statistics | None:
         """What transfer counts; None without a network."""
         return None if self.node.network is None else self.node.network.statistics
+
+    @property
+    def watch(self) -> LoopWatch | None:
+        """What the turns of the loop are known by; None if nobody watches it."""
+        return self.shell.watch if isinstance(self.shell.watch, LoopWatch) else None
 
     def name(self, text: str) -> FormatName:
         return format_name(text, self.manager.name)
@@ -109,11 +117,10 @@ class Service:
 
     async def outgoing_queue(self, name: str) -> Queue:
         """A queue object of one's own, to be closed."""
-        text = str(self.name(name))
-        for queue in await self.manager.outgoing_queues():
-            if queue.format_name == text:
-                return queue
-        raise QueueNotFound(f"{text} is no outgoing queue of this computer")
+        found = outgoing_queue_of(self.manager, self.name(name))
+        if found is None:
+            raise QueueNotFound(f"{self.name(name)} is no outgoing queue of this computer")
+        return found
 
     @contextmanager
     def using_handle(self, handle: str, name: str) -> Iterator[AnyQueue]:

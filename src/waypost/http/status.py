@@ -9,6 +9,7 @@ from litestar.params import FromQuery
 from msgspec import Struct
 
 import waypost
+from waypost.client.loop_watch import Turn
 from waypost.client.message import iso_8601
 from waypost.client.remote.schema import Status
 from waypost.clock import Now
@@ -40,10 +41,20 @@ class ListenerObject(Struct):
     port: int
 
 
+class TurnObject(Struct):
+    """A turn of the loop: how long it took, how much of that was work of this process, and what took most of it."""
+
+    at: str
+    seconds: float
+    work_seconds: float
+    what: str
+
+
 class FullStatus(Status, kw_only=True):
     """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can.
 
-    Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`.
+    Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is that of the loop
+    lately, in which everybody else waited: null if all were shorter than 10 ms.
     """
 
     path: str
@@ -56,6 +67,8 @@ class FullStatus(Status, kw_only=True):
     rpc_connections: int
     rpc_open_calls: int
     trouble: str
+    longest_turn: TurnObject | None
+    slow_turns: int
     listeners: list[ListenerObject]
 
 
@@ -77,8 +90,13 @@ async def page() -> str:
 
 
 @get("/api/status")
-async def status(service: Served) -> FullStatus:
-    """The queue manager, and what this server allows."""
+async def status(service: Served, turns_s: FromQuery[float] = 60.0) -> FullStatus:
+    """The queue manager, and what this server allows.
+
+    `turns_s`: how many seconds back the longest turn of the loop is looked for.
+    """
+    watch = service.watch
+    longest = None if watch is None else watch.longest(turns_s, time.time())
     manager, core, settings = service.manager, service.node.manager, service.settings
     statistics, remote = service.statistics, service.node.remote
     return FullStatus(
@@ -90,15 +108,22 @@ async def status(service: Served) -> FullStatus:
         path=str(manager.path),
         started=iso_8601(datetime.fromtimestamp(int(service.started), UTC)),
         time=iso_8601(datetime.fromtimestamp(int(time.time()), UTC)),
-        queues=len(await manager.queues()),
+        queues=core.collection.count,
         outgoing_queues=len(core.collection.outgoing),
         bytes=core.total_bytes,
         sessions=0 if statistics is None else statistics.sessions_open,
         rpc_connections=0 if remote is None else remote.statistics.connections,
         rpc_open_calls=0 if remote is None else remote.statistics.open_calls,
         trouble=str(service.node.trouble or ""),
+        longest_turn=None if longest is None else _turn(longest),
+        slow_turns=0 if watch is None else watch.slow.total(),
         listeners=[ListenerObject(each.name, each.address, each.port) for each in settings.listeners],
     )
+
+
+def _turn(turn: Turn) -> TurnObject:
+    at = iso_8601(datetime.fromtimestamp(int(turn.at), UTC))
+    return TurnObject(at, round(turn.seconds, 4), round(turn.work_seconds, 4), turn.what)
 
 
 @get("/api/doctor")

@@ -14,10 +14,18 @@ from waypost.core.cursors import Cursor
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
-from waypost.core.writing import EnqueueStatus
-from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, UnsupportedFormatName, WaypostError
+from waypost.core.writing import EnqueueStatus, MovedPart
+from waypost.errors import (
+    AccessDenied,
+    InvalidHandle,
+    InvalidParameter,
+    LimitReached,
+    UnsupportedFormatName,
+    WaypostError,
+)
 from waypost.guid import guid_text
 from waypost.hresult import HResult
+from waypost.limits import MOVE_PART
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, enqueue, messages_like, new_message, prepare_message, queue_of
@@ -189,6 +197,11 @@ class Application:
         descriptor = self._prepare(call, handle, like, transaction)
         if descriptor.multiple:
             raise InvalidParameter("only single messages can be sent to several queues")
+        if transaction is not None and len(bodies) > (room := node.manager.transactions.room(transaction)):
+            raise LimitReached(
+                f"{len(bodies)} messages are more than the {room} operations that the transaction can still have; "
+                "send fewer, or commit it and begin another one"
+            )
         if not bodies:
             raise InvalidParameter("there is nothing to send")
         try:
@@ -207,6 +220,8 @@ class Application:
         """Receive the first message, or that at the cursor. The answer is the message."""
         if options.transaction is None:
             self._node.check_store()
+        else:
+            self._node.manager.transactions.room(options.transaction)
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
@@ -221,6 +236,8 @@ class Application:
             raise InvalidParameter("many messages are received from the start of the queue, and one at least")
         if options.transaction is None:
             self._node.check_store()
+        else:
+            count = min(count, self._node.manager.transactions.room(options.transaction))
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
@@ -271,6 +288,8 @@ class Application:
         """Receive the message that the action finds from the LookupIdentifier. Nothing waits here."""
         if options.transaction is None:
             self._node.check_store()
+        else:
+            self._node.manager.transactions.room(options.transaction)
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             read = self._node.manager.reading.read_message_by_lookup_identifier
@@ -294,6 +313,8 @@ class Application:
         """
         if transaction is None:
             self._node.check_store()
+        else:
+            self._node.manager.transactions.room(transaction)
         with self._node.operation(call.now):
             source, destination = self._descriptor(handle), self._descriptor(target)
             move = self._node.manager.move_to_open_queue
@@ -301,6 +322,19 @@ class Application:
             if status is not HResult.MQ_OK:
                 raise not_moved(source, destination, status)
             self._node.reply(call.request)
+
+    def move_some(self, call: Call, handle: int, target: int, part: MovedPart) -> None:
+        """Move the next messages of a queue to that of the handle `target`. The answer is the MovedPart.
+
+        Each message is in one of the two queues, whatever happens. Raises what `move` does.
+        """
+        self._node.check_store()
+        with self._node.operation(call.now):
+            source, destination = self._descriptor(handle), self._descriptor(target)
+            moved = self._node.manager.move_some_to_open_queue(source, destination, part, MOVE_PART, now=call.now)
+            if moved is None:
+                raise not_moved(source, destination, HResult.STATUS_INVALID_PARAMETER)
+            self._node.reply(call.request, moved)
 
     def resend(self, call: Call, handle: int, lookup_id: int, to: FormatName | None, transaction: bytes) -> None:
         """Take a message and send it once more, to another queue or to where it was sent to, in one step.
@@ -366,6 +400,8 @@ class Application:
         descriptor = self._descriptor(handle)
         if descriptor.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
+        if transaction is not None:
+            self._node.manager.transactions.room(transaction)
         prepare_message(self._node, descriptor, message, transaction, call.now)
         return descriptor
 

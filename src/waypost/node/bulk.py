@@ -267,6 +267,15 @@ def find_queue(node: Node, name: FormatName) -> Queue:
     return queue
 
 
+def is_there(node: Node, target: Target) -> bool:
+    """Whether `find_target` finds it."""
+    try:
+        find_target(node, target)
+    except (QueueNotFound, QueueDeleted):
+        return False
+    return True
+
+
 def find_target(node: Node, target: Target) -> Queue:
     """Raises QueueNotFound, and QueueDeleted if there is another queue under the name now."""
     queue = find_queue(node, target.name)

@@ -101,7 +101,7 @@ class Claims:
             self._settle(key, claim, now)
         wants_more = wish.max_messages > 0 and not claim.spans
         if wants_more and not queue.deniers:
-            self._take(key, claim, queue, wish, now)
+            self._take(key, claim, queue, wish)
         if not claim.given:
             # To ask again is to begin.
             del self._claims[key]
@@ -179,9 +179,8 @@ class Claims:
             self._forget(idle)
         return ClaimRecord(wish.lease_s)
 
-    def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: NewClaim, now: Now) -> None:
+    def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: NewClaim) -> None:
         manager = self._node.manager
-        manager.positions.expire(now.wall)
         count = min(wish.max_messages, MAX_CLAIMED)
         if wish.max_bytes is not None and queue.total_bytes:
             count = min(count, max(wish.max_bytes * len(queue.positions) // queue.total_bytes, 1))

@@ -203,6 +203,13 @@ class Node:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     @property
+    def long_work(self) -> str:
+        """What is done in parts, one with every tick, in words for an operator; "" if nothing is."""
+        if self._purges:
+            return "a purge"
+        return "expired messages" if self.manager.positions.has_late else ""
+
+    @property
     def is_awaited(self) -> bool:
         """Whether anything waits for the batch that is being made."""
         return self.messages.token in self._held_back or self.messages.token in self._later
@@ -219,6 +226,8 @@ class Node:
         if self.failure is not None:
             raise self.failure
         self._operation.now = now
+        if self.manager.positions.first_expiry <= now.wall:
+            self.manager.expire(now)
         return self._operation
 
     def begin(self) -> None:

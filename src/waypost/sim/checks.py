@@ -29,6 +29,7 @@ _STATES: Final = {
     PositionState.AVAILABLE: State.AVAILABLE,
     PositionState.LOCKED: State.LOCKED,
     PositionState.PURGE_PENDING: State.PURGE_PENDING,
+    PositionState.DELETED: State.LATE,
 }
 _SYSTEM_KEYS: Final = {Suffix.JOURNAL: ";journal", Suffix.DEADLETTER: ";deadletter", Suffix.DEADXACT: ";deadxact"}
 

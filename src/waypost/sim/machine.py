@@ -53,7 +53,9 @@ class Machine:
         self.drive: Final = Drive(self)
         lounge = world.lounge
         patience = None if lounge is None else lounge.swarm.patience
-        self.oracle: Final = Oracle(world.marks, swarm.quota, swarm.purge_part, patience, world.bulk_limits)
+        self.oracle: Final = Oracle(
+            world.marks, swarm.quota, (swarm.purge_part, swarm.expiry_part), patience, world.bulk_limits
+        )
         self.history: Final = History()
         self.clients: Final[list[Client[Machine]]] = []
         self.life = 0

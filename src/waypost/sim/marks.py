@@ -70,6 +70,7 @@ SOMETIMES: Final = (
     "a purge of a locked message",
     "a purged message that its lock kept over a restart",
     "a purge in parts",
+    "expired messages that are taken away in parts",
     "a queue deleted with messages in transactions",
     "a queue deleted under a waiting reader",
     "a transaction recovered in doubt",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from waypost.core import queue_manager
 from waypost.node import node, remote, reserves, scans
 from waypost.sim.marks import Marks
 from waypost.sim.net.eager import eager_windows
@@ -80,6 +81,7 @@ def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
         return (*limits, *eager_windows(eager)) if eager else limits
     drawn = world.swarm
     limits = *limits, Patch(node, "PURGE_PART", drawn.purge_part)
+    limits = *limits, Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part)
     if world.bulk is not None:
         limits = *limits, *world.bulk_limits.patches()
     if world.lounge is not None:

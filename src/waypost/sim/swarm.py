@@ -47,6 +47,11 @@ class Swarm:
     expiring: float
     asking: float
 
+    @property
+    def expiry_part(self) -> int:
+        """Expired messages that are taken away with one tick: fewer than a purge takes, which has more to take."""
+        return (self.purge_part + 1) // 2
+
 
 def draw(rng: Random) -> Swarm:
     count = rng.randint(1, 3)

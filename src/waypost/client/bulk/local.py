@@ -9,7 +9,7 @@ from msgspec import UNSET
 from waypost.client.bulk.frame import frame_bytes, header
 from waypost.client.bulk.schema import BulkQueue, PlannedRange, PlanRange, ReadRange
 from waypost.client.names import short_name
-from waypost.client.queue_info import queue_info
+from waypost.client.queue_info import kind_of, queue_info
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
 from waypost.errors import DecodeError, InvalidParameter
@@ -41,8 +41,7 @@ def matching(manager: QueueManager, pattern: str, kind: str) -> list[Target]:
     return [
         Target(name)
         for name, queue in _names(manager, computer)
-        if queue_info(queue, name, NULL_GUID).kind in kinds
-        and (not pattern or fnmatchcase(short_name(name, computer).lower(), pattern.lower()))
+        if kind_of(queue) in kinds and (not pattern or fnmatchcase(short_name(name, computer).lower(), pattern.lower()))
     ]
 
 

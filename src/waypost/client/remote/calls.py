@@ -34,6 +34,8 @@ from waypost.client.remote.packing import info_of, message_of, sent_again, sent_
 from waypost.client.remote.properties import SEEK_WORDS, Outgoing, message_properties, queue_change
 from waypost.client.remote.schema import (
     Move,
+    MoveAll,
+    MovedObject,
     NewQueue,
     PacketRow,
     Packets,
@@ -52,6 +54,7 @@ from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
+from waypost.core.writing import MovedPart
 from waypost.errors import ConnectionLost, InvalidHandle, QueueNotFound, TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
@@ -65,6 +68,7 @@ TRANSACTION_SECONDS: Final = 60.0
 
 _sent_ids: Final = Decoder(SentIds)
 _packets: Final = Decoder(Packets)
+_moved: Final = Decoder(MovedObject)
 _handle: Final = Decoder(Handle)
 _queue: Final = Decoder(QueueObject)
 _queues: Final = Decoder(Queues)
@@ -263,6 +267,15 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         request = Move(lookup_id=lookup_id, to=str(self._opened(target).name))
         unit = self._join(request, transaction)
         self._accepted(opened, (yield post(opened.path("move"), request)), unit)
+
+    def move_some(self, handle: int, target: int, part: MovedPart) -> Conversation[MovedPart]:
+        opened = self._opened(handle)
+        request = MoveAll(to=str(self._opened(target).name))
+        if part.up_to:
+            request.after, request.up_to = part.after, part.up_to
+        content = self._accepted(opened, (yield post(opened.path("move-all"), request)))
+        found = _moved.of(content)
+        return MovedPart(found.moved, int(found.next or part.after), int(found.up_to), not found.next)
 
     def resend(self, handle: int, lookup_id: int, to: FormatName | None, _: bytes) -> Conversation[Message | Copies]:
         opened = self._opened(handle)

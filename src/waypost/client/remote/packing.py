@@ -7,10 +7,10 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
 
-from msgspec import UNSET, convert, structs
+from msgspec import UNSET, structs
 
 from waypost import errors
-from waypost.client.message import Message
+from waypost.client.message import Message, iso_8601
 from waypost.client.queue_info import ConnectionInfo, QueueInfo
 from waypost.client.remote.schema import (
     ConnectionObject,
@@ -129,7 +129,41 @@ def sent_again(rows: Sequence[PacketRow]) -> CoreMessage | Copies:
 
 
 def queue_object(info: QueueInfo) -> QueueObject:
-    return convert(info.to_dict(), QueueObject)
+    found = QueueObject(
+        path=info.path,
+        format_name=info.format_name,
+        private_format_name=info.private_format_name,
+        kind=info.kind,
+        label=info.label,
+        transactional=info.transactional,
+        message_count=info.message_count,
+        bytes=info.bytes,
+        journal=info.journal,
+        journal_count=info.journal_count,
+        journal_bytes=info.journal_bytes,
+        quota_kb=info.quota_kb,
+        journal_quota_kb=info.journal_quota_kb,
+        authenticate=info.authenticate,
+        privacy=info.privacy,
+        base_priority=info.base_priority,
+        type_id=info.type_id,
+        multicast=info.multicast,
+        subqueues=list(info.subqueues),
+        created=iso_8601(info.created),
+        modified=iso_8601(info.modified),
+    )
+    if info.state is None or info.next_hops is None or info.connections is None:
+        return found
+    assert info.unacknowledged is not None
+    assert info.unread is not None
+    assert info.last_error is not None
+    found.state, found.next_hops = info.state, list(info.next_hops)
+    found.unacknowledged, found.unread, found.last_error = info.unacknowledged, info.unread, info.last_error
+    found.connections = [
+        ConnectionObject(status=each.status, time=iso_8601(each.time), error=each.error, addresses=list(each.addresses))
+        for each in info.connections
+    ]
+    return found
 
 
 def info_of(found: QueueObject) -> QueueInfo:

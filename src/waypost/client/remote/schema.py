@@ -19,6 +19,7 @@ format name, and is possible wherever NAME is):
     GET    /api/queues/NAME/browse?after=&limit=&form=   -> the same; `next` is the `after` of the next page, or none
     DELETE /api/queues/NAME/messages/LOOKUP_ID   -> 204
     POST   /api/queues/NAME/move     Move        -> 204
+    POST   /api/queues/NAME/move-all MoveAll     -> MovedObject; to go on, ask again with its `next` and `up_to`
     POST   /api/queues/NAME/resend   Resend      -> Messages (form "full") or Packets (form "packet", one row a queue)
     POST   /api/handles              NewHandle   -> Handle;  DELETE /api/handles/ID -> 204
     POST   /api/cursors              NewCursor   -> Handle;  DELETE /api/cursors/ID -> 204
@@ -345,6 +346,22 @@ class Move(Request):
     to: str
     transaction: str | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
+
+
+class MoveAll(Request):
+    """`after` and `up_to` are nothing at the beginning, and then what the last answer said."""
+
+    to: str
+    after: LookupId = ""
+    up_to: LookupId = ""
+
+
+class MovedObject(Struct):
+    """How many messages were moved with this request. `next` is "" when all are."""
+
+    moved: int
+    next: str
+    up_to: str
 
 
 class Admit(Request):

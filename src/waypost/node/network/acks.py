@@ -5,7 +5,7 @@ while too many wait for the queue manager that it comes from, or for too many qu
 pays, and nobody else: it sends the message again, and as soon as it takes its acknowledgments there is room.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -122,10 +122,13 @@ class Acks:
             _drop(self._by_guid, hop.queue_manager_guid, link)
             _drop(self._at, stranger_of(hop.host_name), link)
 
-    def overdue(self, wall: float) -> Iterator[Overdue]:
-        """A session with its queue manager takes what waits, so what waits for long tells since when there was none."""
-        for queue in self._node.manager.collection.outgoing.values():
-            if not len(queue.positions) or peer_of(queue.destination_format_name) is None:
+    def overdue(self, wall: float, queues: Iterable[OutgoingQueue]) -> Iterator[Overdue]:
+        """Of these outgoing queues those whose queue manager was not met for long.
+
+        A session with it takes what waits, so what waits for long tells since when there was none.
+        """
+        for queue in queues:
+            if queue.is_deleted or not len(queue.positions) or peer_of(queue.destination_format_name) is None:
                 continue
             oldest = self._node.manager.positions.find(queue, queue.positions.next_any(START))
             if oldest is None:

@@ -44,11 +44,12 @@ class Books:
     letter that left its box for a reason, or arrived, where the reason is None; or whatever else is to be done then.
     """
 
-    def __init__(self, disk: Disk, marks: Marks, quota: int, purge_part: int) -> None:
+    def __init__(self, disk: Disk, marks: Marks, quota: int, purge_part: int, expiry_part: int) -> None:
         self.disk: Final = disk
         self.marks: Final = marks
         self.quota: Final = quota
         self.purge_part: Final = purge_part
+        self.expiry_part: Final = expiry_part
         self.now = Now(0.0, 0.0)
         self.sequential_id = 0
         self.last_number = 0
@@ -68,6 +69,7 @@ class Books:
         self.touched: dict[int, Box] = {}
         self.events: list[Departure | Callable[[], None]] = []
         self.purges: deque[Purge] = deque()
+        self.late: deque[Letter] = deque()
         self._timers: list[Timer] = []
         self.expected.clear()
         self._ready.clear()
@@ -76,6 +78,7 @@ class Books:
     def begin(self, now: Now) -> None:
         self.now = now
         self._mark = len(self.disk.making)
+        self._expire()
 
     def answer(self, key: Key, answer: Answer) -> None:
         """The request has its answer at the end of the operation, and gets it when that is durable."""
@@ -149,7 +152,7 @@ class Books:
 
     def remove_box(self, box: Box) -> None:
         for letter in list(box.following(BEFORE_ALL)):
-            self.deleted(letter, DELETED)
+            self.deleted(letter, EXPIRED if letter.state is State.LATE else DELETED)
         box.is_deleted = True
         del self.boxes[box.key]
         if box.is_provisional:
@@ -218,10 +221,17 @@ class Books:
         for letter in letters:
             self.identify(letter)
             self.place(box, letter)
-        self.expire()
+        self.end_late(letters)
         for letter in letters:
             if letter.box is not None:
                 self.arrived(letter)
+
+    def end_late(self, letters: list[Letter]) -> None:
+        """A time that is over on arrival takes letters away at once."""
+        for letter in letters:
+            assert letter.box is not None
+            if letter.expiry is not None and letter.expiry <= self.now.wall and letter.box.lets_expire:
+                self.deleted(letter, EXPIRED)
 
     def arrived(self, letter: Letter) -> None:
         letter.is_uncertain = False
@@ -284,7 +294,8 @@ class Books:
         else:
             self.disk.write((box.number, letter.lookup_id), None)
 
-    def expire(self) -> None:
+    def _expire(self) -> None:
+        """Let nobody have a letter whose time is over."""
         while self._timers and self._timers[0][0] <= self.now.wall:
             timer = heappop(self._timers)
             if not _is_running(timer):
@@ -292,10 +303,22 @@ class Books:
             letter = timer[4]
             if letter.state is State.AVAILABLE:
                 self.marks.sometimes("a message that expires in its queue")
-                self.deleted(letter, EXPIRED)
+                letter.state = State.LATE
+                self.late.append(letter)
+                assert letter.box is not None
+                self.touched[letter.box.number] = letter.box
             else:
                 self.marks.sometimes("a message that expires while it is locked")
                 letter.is_expired = True
+
+    def take_late(self) -> None:
+        """Take away `expiry_part` of those that expired, unless something else did."""
+        for _ in range(min(self.expiry_part, len(self.late))):
+            letter = self.late.popleft()
+            if letter.box is not None and letter.state is State.LATE:
+                self.deleted(letter, EXPIRED)
+        if self.late:
+            self.marks.sometimes("expired messages that are taken away in parts")
 
     @property
     def next_expiry(self) -> int | None:
@@ -329,8 +352,8 @@ class Books:
 
     def _purge(self, letter: Letter, reason: MessageClass) -> None:
         assert letter.box is not None
-        if letter.state is State.AVAILABLE:
-            self.deleted(letter, reason)
+        if letter.state in (State.AVAILABLE, State.LATE):
+            self.deleted(letter, reason if letter.state is State.AVAILABLE else EXPIRED)
             return
         self.marks.sometimes("a purge of a locked message")
         self.touched[letter.box.number] = letter.box
@@ -342,7 +365,9 @@ class Books:
 
 def _is_running(timer: Timer) -> bool:
     _, number, _, _, letter = timer
-    return letter.box is not None and letter.box.number == number and not letter.is_expired
+    if letter.box is None or letter.box.number != number:
+        return False
+    return letter.state is not State.LATE and not letter.is_expired
 
 
 def _nobody_waits(_box: Box, _letter: Letter) -> None:

@@ -82,12 +82,10 @@ class Bulk:
 
     def describe(self, call: Call, at: At) -> None:
         box = self._box(at)
-        numbers = _numbers(box.letters.values())
-        held = [letter for letter in box.letters.values() if letter.state is not State.AVAILABLE]
+        numbers = _numbers(box.present())
+        held = [letter for letter in box.present() if letter.state is not State.AVAILABLE]
         due = numbers[:1], numbers[-1:], self._end_before(held), self._end_before(_uncommitted(box)), len(held)
-        behind = sum(
-            not letter.is_uncertain and letter.lookup_id & SEQUENCE > due[2] for letter in box.letters.values()
-        )
+        behind = sum(not letter.is_uncertain and letter.lookup_id & SEQUENCE > due[2] for letter in box.present())
         if held:
             self._books.marks.sometimes("a stable number that something holds back")
         if held and behind:
@@ -233,7 +231,7 @@ class Bulk:
     def _up_to(self, box: Box, wanted: Range) -> int:
         if wanted.up_to is not None:
             return wanted.up_to
-        held = [letter for letter in box.letters.values() if letter.state is not State.AVAILABLE]
+        held = [letter for letter in box.present() if letter.state is not State.AVAILABLE]
         return self._end_before(_uncommitted(box) if wanted.skips_locked else held)
 
     def _end_before(self, letters: Sequence[Letter]) -> int:
@@ -251,12 +249,12 @@ class Bulk:
 
 
 def _uncommitted(box: Box) -> list[Letter]:
-    return [letter for letter in box.letters.values() if letter.is_uncertain]
+    return [letter for letter in box.present() if letter.is_uncertain]
 
 
 def _seen(box: Box, wanted: Range, up_to: int) -> list[Letter]:
     """What a reader is shown of a range, in the order of arrival."""
-    letters = sorted(box.letters.values(), key=lambda letter: letter.lookup_id & SEQUENCE)
+    letters = sorted(box.present(), key=lambda letter: letter.lookup_id & SEQUENCE)
     return [
         letter
         for letter in letters

@@ -159,7 +159,6 @@ class Claims:
         return Claim(wish.lease_s)
 
     def _take(self, claim: Claim, box: Box, wish: NewClaim) -> None:
-        self._books.expire()
         count = wish.max_messages
         if wish.max_bytes is not None and box.total_bytes:
             count = min(count, max(wish.max_bytes * len(box.order) // box.total_bytes, 1))
@@ -175,7 +174,6 @@ class Claims:
 
     def _settle(self, claim: Claim) -> None:
         self._books.marks.sometimes("a part that is processed")
-        self._books.expire()
         for step in claim.steps:
             self._works.commit_step(step)
         claim.settled = claim.given

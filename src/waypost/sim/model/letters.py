@@ -22,9 +22,12 @@ SEQUENCE: Final = (1 << 56) - 1
 
 
 class State(Enum):
+    """LATE: its time was over, so that nobody gets it, and its turn to be taken away has not come."""
+
     AVAILABLE = auto()
     LOCKED = auto()
     PURGE_PENDING = auto()
+    LATE = auto()
 
 
 class Refused(Exception):
@@ -139,6 +142,10 @@ class Box:
         del self.letters[letter.lookup_id]
         self.total_bytes -= letter.size
         letter.box = None
+
+    def present(self) -> list[Letter]:
+        """The letters but for those that are late."""
+        return [letter for letter in self.letters.values() if letter.state is not State.LATE]
 
     def following(self, after: int) -> Iterator[Letter]:
         return (self.letters[lookup_id] for lookup_id in self.order[bisect_right(self.order, after) :])

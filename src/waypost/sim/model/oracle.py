@@ -49,14 +49,14 @@ class Oracle:
     """`trouble` says that the disk is full, as the shell has told the node."""
 
     def __init__(
-        self, marks: Marks, quota: int, purge_part: int, patience: Patience | None, limits: BulkLimits
+        self, marks: Marks, quota: int, parts: tuple[int, int], patience: Patience | None, limits: BulkLimits
     ) -> None:  # fmt: skip
-        """With `patience` there are remote readers."""
+        """`parts` are those of purges and of expired messages. With `patience` there are remote readers."""
         self.marks: Final = marks
         self._patience: Final = patience
         self._known: Final = Known(limits)
         self.disk: Final = Disk()
-        self.books: Final = Books(self.disk, marks, quota, purge_part)
+        self.books: Final = Books(self.disk, marks, quota, *parts)
         self.trouble = False
         self._post: Final = Post(self.books)
         self._begin()
@@ -117,7 +117,7 @@ class Oracle:
 
     def tick(self, now: Now) -> None:
         self.begin(now)
-        self.books.expire()
+        self.books.take_late()
         self.readers.expire(now.monotonic)
         self.bulk.tick(now)
         if self.books.purges:
@@ -126,7 +126,7 @@ class Oracle:
         self.end()
 
     def next_deadline(self, now: Now) -> float | None:
-        if self.books.purges:
+        if self.books.purges or self.books.late:
             return now.monotonic
         expiry = self.books.next_expiry
         at = None if expiry is None else now.monotonic + expiry - now.wall
@@ -170,7 +170,7 @@ class Oracle:
         self.books.purge(box, DELETED, delete)
 
     def _clear_away(self, box: Box) -> None:
-        if any(letter.state is not State.AVAILABLE for letter in box.letters.values()):
+        if any(letter.state is not State.AVAILABLE for letter in box.present()):
             self.marks.sometimes("a queue deleted with messages in transactions")
         self.books.remove_box(box)
         self.bulk.box_deleted(box)

@@ -316,7 +316,7 @@ def _found(handle: Handle, box: Box, found: tuple[int, MessageSeekAction], *, is
         letters = box.following(BEFORE_ALL)
     elif action is MessageSeekAction.SEEK_LAST:
         letters = box.preceding(BEHIND_ALL)
-    elif lookup_id not in box.letters:
+    elif lookup_id not in box.letters or box.letters[lookup_id].state is State.LATE:
         letters = chain[Letter]()
     else:
         letters = (box.following if action is MessageSeekAction.SEEK_NEXT else box.preceding)(lookup_id)
@@ -328,7 +328,7 @@ def _found(handle: Handle, box: Box, found: tuple[int, MessageSeekAction], *, is
 
 def _current(handle: Handle, box: Box, lookup_id: int, *, is_peek: bool) -> Letter:
     letter = box.letters.get(lookup_id)
-    if letter is None:
+    if letter is None or letter.state is State.LATE:
         is_known = any(pointer.at == lookup_id for pointer in handle.pointers.values())
         raise Refused(HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED if is_known else HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
     if letter.state is State.AVAILABLE:

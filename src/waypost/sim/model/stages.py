@@ -121,7 +121,6 @@ class Stages:
                 raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         stages = [stage for identifier, stage in self.stages.items() if identifier in identifiers]
         count = sum(len(stage.letters) for stage in stages)
-        self._books.expire()
         for step in _steps(stages):
             if step.is_alive:
                 self._works.commit_step(step)

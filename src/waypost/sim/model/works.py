@@ -119,7 +119,6 @@ class Works:
         work = self._end(identifier)
         if not work.is_prepared:
             mark(work)
-        self._books.expire()
         if len({step.box.number for step in work.steps}) > 1:
             self._books.marks.sometimes("a commit over several queues")
         for step in work.steps:
@@ -190,7 +189,7 @@ class Works:
         letter.abort_count = 0
         letter.is_shown = letter.is_purge_saved = False
         books.place(target, letter)
-        books.expire()
+        books.end_late([letter])
         if letter.box is not None:
             books.available(letter)
 

@@ -1,0 +1,245 @@
+"""Measure how long the turns of a daemon's loop take beside long work: `python bench/turns.py [--count N] [CASE ...]`.
+
+Everybody who asks a daemon for something waits for the turn that its loop is in. The daemon measures its own turns;
+/api/status has the longest one of the last seconds, how much of it was work of the daemon, and what took most of it.
+Beside each case an honest program sends recoverable messages one by one, in a process of its own; its median and its
+longest send are shown. `quiet` is the control: the honest program alone.
+
+The exit code does not depend on the figures. build/bench.json has them. A daemon that measures no turns, such as one of
+an older version in PYTHONPATH, shows what the honest program saw.
+"""
+
+import argparse
+import json
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import waypost
+from bench import record, servers
+
+ADDRESS: Final = "127.0.0.6"
+HONEST: Final = "honest"
+BODY: Final = bytes(200)
+BATCH: Final = 2000
+QUEUES: Final = 2000
+EXPIRING: Final = 100_000
+SECONDS_OF_QUIET: Final = 3.0
+SECONDS_TO_EXPIRE: Final = 25
+SECONDS_AT_MOST: Final = 900.0
+GOAL_MS: Final = 100.0
+
+Work = Callable[[waypost.Manager], object]
+
+
+@dataclass(slots=True)
+class Figures:
+    """Milliseconds. `turn_ms` is None if no turn took 10 ms, or the daemon does not say."""
+
+    case: str
+    seconds: float
+    turn_ms: float | None
+    work_ms: float | None
+    what: str
+    median_ms: float
+    longest_ms: float
+
+
+def honest(url: str) -> None:
+    """Send one by one until standard input ends, and say how long it took."""
+    waits: list[float] = []
+    with waypost.connect(url) as manager:
+        queue = manager.queue(HONEST)
+        queue.send(BODY)
+        print("sending", flush=True)
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            start = time.perf_counter()
+            queue.send(BODY)
+            waits.append(1000 * (time.perf_counter() - start))
+            time.sleep(0.002)
+    print(json.dumps([median(waits), max(waits)]))
+
+
+def measure(case: str, url: str, work: Work) -> Figures:
+    command = [sys.executable, __file__, "--honest", url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as beside:
+        assert beside.stdin is not None
+        assert beside.stdout is not None
+        beside.stdout.readline()
+        with waypost.connect(url, timeout=SECONDS_AT_MOST) as manager:
+            # What the honest program has begun with is over.
+            time.sleep(0.5)
+            start = time.time()
+            work(manager)
+            seconds = time.time() - start
+            turn = _longest_turn(manager, time.time() - start)
+        beside.stdin.close()
+        middle, longest = json.loads(beside.stdout.readline())
+    if turn is None:
+        return Figures(case, seconds, None, None, "", middle, longest)
+    return Figures(case, seconds, 1000 * turn["seconds"], 1000 * turn["work_seconds"], turn["what"], middle, longest)
+
+
+def _longest_turn(manager: Any, seconds: float) -> dict[str, Any] | None:
+    try:
+        turn: dict[str, Any] | None = manager.request("GET", f"/api/status?turns_s={seconds}").get("longest_turn")
+    except waypost.errors.WaypostError:
+        return None
+    return turn
+
+
+# What is measured.
+
+
+def quiet(_: waypost.Manager) -> None:
+    time.sleep(SECONDS_OF_QUIET)
+
+
+def ask(path: str) -> Work:
+    def work(manager: Any) -> None:
+        for _ in range(5):
+            try:
+                manager.request("GET", path)
+            except (ValueError, waypost.errors.WaypostError):
+                # /metrics is no JSON.
+                continue
+
+    return work
+
+
+def expiries(manager: waypost.Manager, **properties: Any) -> None:
+    """Messages whose time is over in the same second, and the time until all are gone."""
+    queue = manager.create_queue("expiring")
+    end = int(time.time()) + SECONDS_TO_EXPIRE
+    for _ in range(EXPIRING // 1000):
+        left = end - int(time.time())
+        assert left > 1, "the computer is too slow: give SECONDS_TO_EXPIRE more"
+        queue.send_many([BODY] * 1000, time_to_be_received=left, **properties)
+    while queue.info().message_count:
+        time.sleep(0.2)
+    queue.delete()
+
+
+def move(manager: waypost.Manager) -> None:
+    manager.queue("orders").move_all("orders;moved")
+
+
+def move_back(manager: waypost.Manager) -> None:
+    manager.queue("orders;moved").move_all("orders")
+
+
+def purge(manager: waypost.Manager) -> None:
+    manager.queue("orders").purge()
+
+
+def delete(manager: waypost.Manager) -> None:
+    manager.queue("orders").delete()
+
+
+def commit(count: int) -> Work:
+    def work(manager: waypost.Manager) -> None:
+        queue = manager.create_queue("ledger", transactional=True)
+        with manager.transaction() as transaction:
+            for _ in range(count // 1000):
+                queue.send_many([BODY] * 1000, transaction=transaction)
+        with manager.transaction() as transaction:
+            left = count
+            while left:
+                left -= len(queue.receive_many(min(left, 1000), 0, transaction=transaction))
+        queue.delete()
+
+    return work
+
+
+def fill(folder: Path, count: int) -> None:
+    with waypost.open(folder, quota_kb=None) as manager:
+        manager.create_queue(HONEST)
+        queue = manager.create_queue("orders")
+        for at in range(0, count, BATCH):
+            queue.send_many([BODY] * min(BATCH, count - at))
+
+
+def fill_queues(folder: Path) -> None:
+    with waypost.open(folder) as manager:
+        manager.create_queue(HONEST)
+        for number in range(QUEUES):
+            manager.create_queue(f"queue{number}").send(BODY)
+
+
+@contextmanager
+def daemon(folder: Path) -> Iterator[str]:
+    with servers.waypost_daemon(folder, ADDRESS, servers.free_port(""), quotas__machine_kb=0x7FFF_FFFF) as server:
+        yield server.address
+
+
+def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
+    def is_wanted(*names: str) -> list[str]:
+        return [name for name in names if not wanted or name in wanted]
+
+    lists: dict[str, Work] = {
+        "quiet": quiet,
+        "list": ask("/api/queues"),
+        "bulk list": ask("/api/bulk/queues?kind=all"),
+        "status": ask("/api/status"),
+        "metrics": ask("/metrics"),
+        "doctor": ask("/api/doctor"),
+        "expiries": expiries,
+        "dead letters": lambda manager: expiries(manager, dead_letter=True),
+        "commit 10000": commit(10_000),
+    }
+    if found := is_wanted(*lists):
+        fill_queues(folder / "queues")
+        with daemon(folder / "queues") as url:
+            for name in found:
+                yield measure(name, url, lists[name])
+    many: dict[str, Work] = {"move": move, "move back": move_back, "purge": purge}
+    if found := is_wanted(*many):
+        fill(folder / "many", count)
+        with daemon(folder / "many") as url:
+            for name in found:
+                yield measure(name, url, many[name])
+    if is_wanted("delete"):
+        fill(folder / "deleted", count)
+        with daemon(folder / "deleted") as url:
+            yield measure("delete", url, delete)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1_000_000, help="messages to move, purge and delete")
+    parser.add_argument("--honest", default="", help=argparse.SUPPRESS)
+    parser.add_argument("cases", nargs="*", help="such as list, metrics, expiries, move; default: all")
+    given = parser.parse_args()
+    if given.honest:
+        honest(given.honest)
+        return
+    build = record.RECORD.parent
+    build.mkdir(exist_ok=True)
+    kept = []
+    print(f"{'case':14} {'seconds':>8} {'turn ms':>8} {'work ms':>8} {'send p50':>9} {'longest':>8}  what")
+    with tempfile.TemporaryDirectory(dir=build, prefix="turns-") as folder:
+        for each in run(given.count, given.cases, Path(folder)):
+            kept.append(asdict(each))
+            turn = "-" if each.turn_ms is None else f"{each.turn_ms:.1f}"
+            work = "-" if each.work_ms is None else f"{each.work_ms:.1f}"
+            verdict = "" if each.turn_ms is None or each.turn_ms < GOAL_MS else f"  missed: {GOAL_MS:.0f} ms"
+            print(
+                f"{each.case:14} {each.seconds:8.1f} {turn:>8} {work:>8} {each.median_ms:9.2f} "
+                f"{each.longest_ms:8.1f}  {each.what}{verdict}",
+                flush=True,
+            )  # fmt: skip
+    record.keep({"turns": {**record.setting(), "count": given.count, "rows": kept}})
+
+
+if __name__ == "__main__":
+    main()

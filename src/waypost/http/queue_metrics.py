@@ -1,0 +1,105 @@
+"""The numbers of single queues for Prometheus, as text, made part by part (waypost.http.slices).
+
+The text is written here: a registry makes all of it in one turn of the loop, which is long with a thousand queues.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.client.names import short_name
+from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
+from waypost.errors import StoreError
+from waypost.http.operations import oldest
+from waypost.http.service import Service
+from waypost.http.slices import slices
+from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
+from waypost.wire.path_names import QueueKind
+
+_LOCAL: Final = {
+    "waypost_queue_messages": "Messages in the queue.",
+    "waypost_queue_bytes": "Bytes of the messages in the queue.",
+    "waypost_queue_journal_messages": "Messages in the journal of the queue.",
+    "waypost_queue_journal_bytes": "Bytes of the messages in the journal of the queue.",
+    "waypost_queue_oldest_message_age_seconds": "Since when the oldest message is there; 0 if none.",
+    "waypost_queue_open_handles": "Handles that are open on the queue.",
+}
+_OUTGOING: Final = {
+    "waypost_outgoing_messages": "Messages that wait in the outgoing queue.",
+    "waypost_outgoing_bytes": "Bytes of the messages in the outgoing queue.",
+    "waypost_outgoing_oldest_message_age_seconds": "Since when the oldest message waits; 0 if none.",
+    "waypost_outgoing_unacknowledged": "Transactional messages sent and not yet acknowledged.",
+    "waypost_outgoing_unread": "Transactional messages that arrived and are not yet received.",
+    "waypost_outgoing_state": "1 for the state that the outgoing queue is in.",
+}
+
+# The lines of each name.
+_Lines = dict[str, list[str]]
+
+
+async def queue_text(service: Service, local: Sequence[Queue], outgoing: Sequence[OutgoingQueue]) -> bytes:
+    """What Prometheus reads of these queues. One that is deleted meanwhile is left out."""
+    lines: _Lines = {name: [] for name in (*_LOCAL, *_OUTGOING)}
+    async for queues in slices((*local, *outgoing)):
+        now = time.time()
+        for queue in queues:
+            if queue.is_deleted:
+                continue
+            if isinstance(queue, OutgoingQueue):
+                _add_outgoing(lines, service, queue, now)
+            else:
+                _add_local(lines, service, queue, now)
+    text: list[str] = []
+    for name, sentence in (_LOCAL | _OUTGOING).items():
+        text += (f"# HELP {name} {sentence}\n", f"# TYPE {name} gauge\n", *lines[name])
+    return "".join(text).encode()
+
+
+def _add_local(lines: _Lines, service: Service, queue: Queue, now: float) -> None:
+    label = f'queue="{_escaped(_name(service, queue))}"'
+    _add(lines, "waypost_queue_messages", label, len(queue.positions))
+    _add(lines, "waypost_queue_bytes", label, queue.total_bytes)
+    _add(lines, "waypost_queue_oldest_message_age_seconds", label, _age(service, queue, now))
+    _add(lines, "waypost_queue_open_handles", label, len(queue.descriptors))
+    if queue.journal is not None:
+        _add(lines, "waypost_queue_journal_messages", label, len(queue.journal.positions))
+        _add(lines, "waypost_queue_journal_bytes", label, queue.journal.total_bytes)
+
+
+def _add_outgoing(lines: _Lines, service: Service, queue: OutgoingQueue, now: float) -> None:
+    label = f'queue="{_escaped(str(queue.destination_format_name))}"'
+    _add(lines, "waypost_outgoing_messages", label, len(queue.positions))
+    _add(lines, "waypost_outgoing_bytes", label, queue.total_bytes)
+    _add(lines, "waypost_outgoing_oldest_message_age_seconds", label, _age(service, queue, now))
+    _add(lines, "waypost_outgoing_unacknowledged", label, queue.outgoing_transfer_info.no_ack_count)
+    _add(lines, "waypost_outgoing_unread", label, queue.outgoing_transfer_info.no_read_count)
+    for each in OutgoingQueueState:
+        _add(lines, "waypost_outgoing_state", f'{label},state="{each.name.lower()}"', int(queue.state is each))
+
+
+def _add(lines: _Lines, name: str, labels: str, value: float) -> None:
+    lines[name].append(f"{name}{{{labels}}} {float(value)}\n")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _name(service: Service, queue: Queue) -> str:
+    path = queue.pathname
+    if path.kind is QueueKind.SYSTEM:
+        name = FormatName.parse(f"DIRECT=OS:{path}")
+    else:
+        name = DirectFormatName(Protocol.OS, path.computer, path.kind, path.queue, path.subqueue)
+    return short_name(name, service.manager.name)
+
+
+def _age(service: Service, queue: Queue, now: float) -> float:
+    lookup_id = oldest(queue)
+    if lookup_id is None:
+        return 0.0
+    try:
+        return max(now - service.node.messages.get(queue.number, lookup_id).arrival_time, 0.0)
+    except StoreError:
+        # It cannot be read, which others tell of.
+        return 0.0

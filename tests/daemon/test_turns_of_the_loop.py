@@ -1,0 +1,101 @@
+"""A daemon in a process of its own says how long its loop was held up, and by what; its lists and moves are whole."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.crash.daemons import Daemon, loopback
+from tests.http.test_rpc_watching import checks, get
+from waypost.client.loop_watch import BOUNDS, LoopWatch, Turn
+from waypost.http.doctor import _turns
+from waypost.limits import LONG_TURN_SECONDS, MOVE_PART
+
+ROOT = Path(__file__).parents[2]
+MESSAGES = 3 * MOVE_PART + 1
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with Daemon(tmp_path_factory.mktemp("turns"), "turns", loopback(61)) as daemon:
+        daemon.start()
+        yield daemon
+
+
+def test_metrics_tell_of_turns_and_are_documented(daemon: Daemon) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(get(daemon, "/metrics"))}
+    names = [name for name in families if name.startswith("waypost_loop_")]
+    assert len(names) == 4
+    document = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"`{name}`" not in document] == []
+    samples = families["waypost_loop_turn_seconds"].samples
+    by_bound = {each.labels["le"]: each.value for each in samples if each.name.endswith("_bucket")}
+    assert [float(bound) for bound in by_bound] == [*BOUNDS, float("inf")]
+    assert 0 < list(by_bound.values())[-1] == next(each.value for each in samples if each.name.endswith("_count"))
+    assert list(by_bound.values()) == sorted(by_bound.values())
+
+
+def test_status_and_doctor_name_what_held_the_loop_up(daemon: Daemon) -> None:
+    status = json.loads(get(daemon, "/api/status?turns_s=600"))
+    assert isinstance(status["slow_turns"], int)
+    turn = status["longest_turn"]
+    assert turn is None or set(turn) == {"at", "seconds", "work_seconds", "what"}
+    assert "0.1 s" in checks(daemon)["loop"]["message"]
+
+
+def watch_with(*turns: Turn) -> LoopWatch:
+    watch = LoopWatch(lambda _: None)
+    watch._longest.extend(turns)
+    watch.slow.update(turn.what for turn in turns if turn.seconds > LONG_TURN_SECONDS)
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("seconds", "work", "is_ok", "said"),
+    [
+        (0.05, 0.05, True, "nothing held up the daemon"),
+        (0.4, 0.4, True, "held up for 0.40 s by a purge"),
+        (3.0, 0.2, True, "worked for 0.20 s of that"),
+        (3.0, 2.9, False, "held up for 3.00 s by a purge"),
+    ],
+)
+def test_doctor_warns_of_work_that_was_too_long(seconds: float, work: float, *, is_ok: bool, said: str) -> None:
+    (check,) = _turns(watch_with(Turn(2e9, seconds, work, "a purge")))
+    assert check.ok is is_ok
+    assert said in check.message
+    assert bool(check.hint) is not is_ok
+
+
+def test_a_move_of_all_goes_part_by_part_over_http(daemon: Daemon) -> None:
+    with daemon.connect() as manager:
+        queue = manager.create_queue("orders")
+        everything = [message.id for message in queue.send_many([b"x"] * MESSAGES)]
+        moved: list[int] = []
+        assert queue.move_all("orders;retry", progress=moved.append) == MESSAGES == sum(moved)
+        assert queue.info().message_count == 0
+        assert [message.id for message in queue.subqueue("retry").browse()] == everything
+
+
+def test_a_daemon_that_is_killed_while_it_moves_has_each_message_in_one_place(tmp_path: Path) -> None:
+    with Daemon(tmp_path, "killed", loopback(62)) as daemon:
+        daemon.start()
+        with daemon.connect() as manager:
+            queue = manager.create_queue("orders")
+            everything = sorted(message.id for _ in range(8) for message in queue.send_many([b"x"] * 1000))
+            # One request of many: the daemon is killed when it has answered.
+            asked: Any = manager
+            answer = asked.request("POST", "/api/queues/orders/move-all", {"to": "orders;retry"})
+            assert 0 < answer["moved"] < len(everything)
+            assert answer["next"]
+            daemon.kill()
+        daemon.start()
+        with daemon.connect() as manager:
+            left = [message.id for message in manager.queue("orders").browse()]
+            moved = [message.id for message in manager.queue("orders;retry").browse()]
+            assert len(moved) >= answer["moved"]
+            assert sorted(left + moved) == everything
+            assert manager.queue("orders").move_all("orders;retry") == len(left)
+        assert daemon.stop() == 0
