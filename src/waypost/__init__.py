@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.client.bodies import xml_body
+    from waypost.client.explanation import Explanation
     from waypost.client.manager import Manager, Transaction
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cursor",
+    "Explanation",
     "Manager",
     "Message",
     "Queue",
@@ -50,6 +52,7 @@ __all__ = [
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
     "Cursor": "waypost.client.queue",
+    "Explanation": "waypost.client.explanation",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",

@@ -10,6 +10,7 @@ from waypost.client.aio_queue import Queue
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
+from waypost.client.explanation import Explanation
 from waypost.client.looping import Looping
 from waypost.client.message import Message
 from waypost.client.names import Name
@@ -130,6 +131,10 @@ class Manager:
     async def admit_sequence_address(self, guid: str, address: str) -> int:
         believed: int = await self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
         return believed
+
+    async def explain(self, subject: str) -> Explanation:
+        explanation: Explanation = await self._shell.do(self._calls.explanations.explain, subject)
+        return explanation
 
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from waypost.client.answers import Answer
+from waypost.client.explain_calls import ExplainCalls
 from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.client.sequence_calls import SequenceCalls
@@ -58,6 +59,7 @@ class Engine:
         "_store",
         "_submitted",
         "application",
+        "explanations",
         "is_broken",
         "node",
         "on_durable",
@@ -77,6 +79,7 @@ class Engine:
         self.node: Final = node
         self.application: Final = Application(node)
         self.sequences: Final = SequenceCalls(node)
+        self.explanations: Final = ExplainCalls(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
         # How many batches are not durable yet, and the bytes in them.

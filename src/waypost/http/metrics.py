@@ -22,6 +22,7 @@ from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
 from waypost.http.operations import oldest
 from waypost.http.service import Service
 from waypost.limits import MAX_METRICS_QUEUES
+from waypost.node.network.refusals import Reason
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 
@@ -170,6 +171,12 @@ class _Live(Collector):
     def _acks(self) -> Iterator[Metric]:
         network = self._service.node.network
         if network is not None:
+            refused = CounterMetricFamily(
+                "waypost_messages_refused", "Messages that were not taken on arrival.", labels=("reason",)
+            )
+            for reason in Reason:
+                refused.add_metric((reason.value,), network.refusals.counts[reason])
+            yield refused
             overdue = sum(each.count for each in network.acks.overdue(time.time()))
             text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
             yield _gauge("waypost_overdue_acknowledgments", text, overdue)

@@ -108,6 +108,10 @@ class Admission:
         self._refuse(key, session, header, verdict, now=now)
         return False
 
+    def of(self, key: SequenceKey, session: Session) -> Refused:
+        """The refusal of what was just not admitted."""
+        return self._refused[key, peer_of(session.remote_qm_address)]
+
     def forget(self, is_gone: Callable[[Refused], bool]) -> list[Refused]:
         """Forget refusals, as of a source that was reset. Returns them."""
         gone = [refused for refused in self._refused.values() if is_gone(refused)]

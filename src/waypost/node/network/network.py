@@ -23,9 +23,11 @@ from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
+from waypost.node.network.handed_over import Handed
 from waypost.node.network.hops import Hops, is_address
 from waypost.node.network.judging import Judging
 from waypost.node.network.loops import Loops
+from waypost.node.network.refusals import Refusals
 from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
@@ -66,18 +68,20 @@ class Network:
         "delivers_unverified",
         "departures",
         "dials",
+        "handed",
         "hops",
         "initiator",
         "judging",
         "loops",
         "pings",
+        "refusals",
         "refused_sources",
         "settings",
         "statistics",
         "twins",
     )
 
-    def __init__(self, node: "Node", settings: "Settings", reader: Reader) -> None:
+    def __init__(self, node: "Node", settings: "Settings", reader: Reader, now: Now) -> None:
         assert settings.transfer is not None
         self._node: Final = node
         self.settings: Final = settings.transfer.for_its_role()
@@ -93,6 +97,9 @@ class Network:
         self.twins: dict[str, int] = {}
         self.delivers_unverified: Final = settings.delivers_unverified
         self.refused_sources: Final = RefusedSources()
+        # Of single messages, for `explain`: what was not taken, and what others have taken.
+        self.refusals: Final = Refusals(self.notice)
+        self.handed: Final = Handed(now)
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         # Sessions whose other side has sent more than the window.
@@ -366,7 +373,7 @@ class Network:
             self.judging.opened(session, now)
             self.connecting.opened(session, now)
         if received.acknowledged:
-            self.departures.acknowledged(received.acknowledged)
+            self.departures.acknowledged(received.acknowledged, now)
         if received.messages:
             self.arrivals.take(session, received.messages, now)
         self.touch(session)
@@ -390,9 +397,12 @@ class Network:
         self.dials.ended(session)
         self.connecting.closing(session)
         self._node.do(Close(session.connection))
-        event = "session closed" if session in self._open else "session failed"
-        self._open.pop(session, None)
-        self.notice(event, peer=session.remote_qm_address, reason=session.error)
+        if session in self._open:
+            del self._open[session]
+            self.notice("session closed", peer=session.remote_qm_address, reason=session.error)
+        elif session.role is Role.ACCEPTOR:
+            # Of one that was begun here, the queue that it is for says so.
+            self.notice("session failed", peer=session.remote_qm_address, reason=session.error)
         if session.remote_qm_guid == self.initiator.identifier:
             hint = "another computer has the identifier of this queue manager"
             self.notice("identifier conflict", peer=session.remote_qm_address, hint=hint)
