@@ -199,6 +199,7 @@ class Daemon:
         trouble: StoreError | None = None
         while True:
             await asyncio.sleep(_LOOK_AT_STORE_SECONDS)
+            self._log.write_late()
             before, trouble = trouble, shell.engine.node.trouble
             if trouble is not None and before is None:
                 self._log.error("store cannot write", reason=trouble)
@@ -309,9 +310,10 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
 
 @contextmanager
 def _forwarding(log: Log) -> Iterator[None]:
-    """Meanwhile what libraries say becomes lines of the log: warnings, and nothing less."""
+    """Meanwhile what libraries say becomes lines of the log: warnings, and what our own says quietly."""
     handler = Forward(log)
     logging.getLogger().addHandler(handler)
+    logging.getLogger("waypost.http").setLevel(logging.INFO)
     try:
         yield
     finally:

@@ -28,7 +28,7 @@ from waypost.http import (
     status,
 )
 from waypost.http.guard import Guard
-from waypost.http.media import ApiRequest, ApiResponse
+from waypost.http.media import ApiRequest, ApiResponse, ClientGone
 from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
@@ -148,6 +148,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
         exception_handlers={
             WaypostError: refuse,
             HTTPException: problems.refuse_http,
+            ClientGone: problems.leave,
             Exception: problems.fail,
         },
         request_class=ApiRequest,
