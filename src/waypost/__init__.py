@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
+    from waypost.client.explanation import Explanation
     from waypost.client.manager import Manager, Transaction
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
@@ -40,6 +41,7 @@ __all__ = [
     "BackupInfo",
     "Cursor",
     "DamagedInfo",
+    "Explanation",
     "Manager",
     "Message",
     "Queue",
@@ -69,6 +71,7 @@ _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.client.storage.damaged",
+    "Explanation": "waypost.client.explanation",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",

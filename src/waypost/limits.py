@@ -96,8 +96,18 @@ PURGE_PART: Final = 500
 MOVE_PART: Final = 500
 MAX_MOVED_PARTS: Final = 10
 
-# Messages that one explanation looks at to find a message by its identifier: less than half a second for all others.
-MAX_EXPLAINED_MESSAGES: Final = 50_000
+# Messages that were there at a start and are tagged behind it, so that one is found by its identifier: so many before
+# others have their turn, with a pause of so many seconds, unless somebody waits for the rest. Nobody loses anything.
+INDEX_PART: Final = 128
+INDEX_PAUSE_SECONDS: Final = 0.001
+
+# Seconds for which an explanation waits until all messages can be searched after a start. Then the answer says how many
+# cannot yet.
+EXPLAIN_WAIT_SECONDS: Final = 10.0
+
+# Places of a message that one explanation shows: anybody can send any number with one identifier. The answer says how
+# many more there are.
+MAX_EXPLAINED_PLACES: Final = 100
 
 # HTTP: bytes of a request, and of what comes before its body; messages in one answer, and about how many bytes of them;
 # seconds that a request may wait.
@@ -132,7 +142,7 @@ MAX_PEERS_WITH_HISTORY: Final = 4096
 # Memory that counts against the quota of the machine, beside the bytes of messages: of a position, of a message that is
 # in memory only (beyond its packet), and of a run of messages from one peer; so many bytes of it are free. When the
 # quota is used up, new messages are refused as for their own bytes: the sender keeps them, or the program is told.
-POSITION_BYTES: Final = 10
+POSITION_BYTES: Final = 18
 MESSAGE_OVERHEAD_BYTES: Final = 900
 SOURCE_RUN_BYTES: Final = 160
 FREE_OVERHEAD_BYTES: Final = 0x10_0000
@@ -143,6 +153,10 @@ MAX_REFUSED_ADDRESSES: Final = 64
 
 # Characters of a value in a line of the log.
 MAX_LOGGED_TEXT: Final = 500
+
+# Destinations, addresses and queues of one kind of event whose state the log has told and remembers. Of more, the first
+# is forgotten: the same line is written once more for it.
+MAX_LOG_SUBJECTS: Final = 4096
 
 # Bytes that wait for the disk, until nothing more is taken from other hosts: what a program of this computer sends is
 # durable after so much. Hosts that send wait, and lose nothing; their own messages stay with them.
@@ -195,6 +209,20 @@ MAX_REMEMBERED: Final = MAX_REMEMBERED_PEERS * 64
 # Queue managers whose signed or encrypted messages were refused, counted one by one for an operator. Nobody loses a
 # message by it: those of more sources are counted together, and `doctor` says how many there are.
 MAX_REFUSED_SOURCES: Final = 1000
+
+# Messages that were not taken on arrival and are remembered one by one for `explain`: in all (some 6 MB with long
+# names), and of one address (/64 network of IPv6). Beyond them the oldest is forgotten, of the address first: a person
+# who asks for it reads that it is not known. Log and metrics have had it.
+MAX_REFUSALS: Final = 10_000
+MAX_REFUSALS_OF_PEER: Final = 1000
+
+# Messages that were handed to other hosts and are remembered for `explain`, the last ones: eight bytes each, and some
+# 300 for those of one second and destination. What their acknowledgments said, in all and of one address that brings
+# them. Nobody loses anything: a person who asks for an older one reads that it is not known any more.
+MAX_HANDED_OVER: Final = 500_000
+MAX_HANDED_OVER_ENTRIES: Final = 20_000
+MAX_OUTCOMES: Final = 20_000
+MAX_OUTCOMES_OF_PEER: Final = 5000
 
 # What others can make a queue manager keep: outgoing queues, and unfinished packets of all sessions together. Of more
 # bytes, the address (/64 network of IPv6) with the most of them loses its largest session; the log has the reason.

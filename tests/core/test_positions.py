@@ -116,9 +116,9 @@ TestPositions.settings = settings(max_examples=60, stateful_step_count=30)
 class OneByOne(PositionList):
     """The same for several positions, one after the other."""
 
-    def insert_all(self, lookup_ids: Sequence[int], state: PositionState) -> None:
-        for lookup_id in lookup_ids:
-            self.insert(lookup_id, state)
+    def insert_all(self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = ()) -> None:
+        for lookup_id, tag in zip(lookup_ids, tags or [0] * len(lookup_ids), strict=True):
+            self.insert(lookup_id, state, tag)
 
     def lock_all(self, lookup_ids: Iterable[int]) -> None:
         for lookup_id in lookup_ids:
@@ -204,3 +204,87 @@ def test_positions_that_are_released_together_are_no_longer_shown_as_locked() ->
     assert not positions.is_shown(2)
     positions.lock_all([1, 2])
     assert positions.next_peekable(START) == END
+
+
+class Tags(RuleBasedStateMachine):
+    """Positions are found by their tags, whatever else happens to the list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = PositionList()
+        self.model: dict[int, int] = {}
+        self.sequential_id = 0
+
+    def insert(self, priority: int) -> int:
+        self.sequential_id += 1
+        return lookup_identifier(priority, self.sequential_id)
+
+    @rule(priority=st.sampled_from([0, 3]), tag=st.integers(-3, 3), count=st.integers(1, 90))
+    def arrive(self, priority: int, tag: int, count: int) -> None:
+        for number in range(count):
+            lookup_id = self.insert(priority)
+            self.positions.insert(lookup_id, AVAILABLE, tag + number % 2)
+            self.model[lookup_id] = tag + number % 2
+
+    @rule(priority=st.sampled_from([0, 3]), tags=st.lists(st.integers(-3, 3), min_size=1, max_size=90))
+    def arrive_together(self, priority: int, tags: list[int]) -> None:
+        new = [self.insert(priority) for _ in tags]
+        self.positions.insert_all(new, LOCKED, tags)
+        self.model.update(zip(new, tags, strict=True))
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), count=st.integers(1, 90))
+    def leave(self, data: st.DataObject, count: int) -> None:
+        start = data.draw(st.integers(0, len(self.model) - 1))
+        for lookup_id in sorted(self.model)[start : start + count]:
+            self.positions.remove(lookup_id)
+            del self.model[lookup_id]
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), tag=st.integers(-3, 3))
+    def come_back(self, data: st.DataObject, tag: int) -> None:
+        lookup_id = data.draw(st.sampled_from(sorted(self.model)))
+        self.positions.remove(lookup_id)
+        self.positions.insert(lookup_id, AVAILABLE, tag)
+        self.model[lookup_id] = tag
+
+    @rule(tag=st.integers(1, 3), count=st.integers(1, 50))
+    def become_known(self, tag: int, count: int) -> None:
+        for lookup_id in self.positions.untagged(START, count):
+            self.positions.set_tag(lookup_id, tag)
+            self.model[lookup_id] = tag
+
+    @rule(after=st.integers(-1, 300), count=st.integers(1, 50), priority=st.sampled_from([0, 3]))
+    def look_for_untagged(self, after: int, count: int, priority: int) -> None:
+        place = START if after < 0 else lookup_identifier(priority, after)
+        expected = sorted(each for each, tag in self.model.items() if not tag and each > place)
+        assert self.positions.untagged(place, count) == expected[:count]
+
+    @rule()
+    def restart(self) -> None:
+        self.positions = PositionList()
+        self.positions.restore(sorted(self.model))
+        self.model = dict.fromkeys(self.model, 0)
+
+    @invariant()
+    def found(self) -> None:
+        ordered = sorted(self.model)
+        for tag in range(-3, 5):
+            assert list(self.positions.tagged(tag)) == [each for each in ordered if self.model[each] == tag]
+        for number in range(0, len(ordered), 37):
+            assert self.positions.before(ordered[number]) == number
+
+
+TestTags = Tags.TestCase
+TestTags.settings = settings(max_examples=40, stateful_step_count=30)
+
+
+def test_bytes_between_two_tags_are_no_tag() -> None:
+    positions = PositionList()
+    # Little-endian, the end of the first and the beginning of the second are the tag that is looked for.
+    positions.insert(1, AVAILABLE, 0x0102_0304_0506_0708)
+    positions.insert(2, AVAILABLE, 0x0102_0304_0506_0708)
+    wanted = int.from_bytes(bytes.fromhex("0807060504030201" * 2)[3:11], "little")
+    assert list(positions.tagged(wanted)) == []
+    positions.insert(3, AVAILABLE, wanted)
+    assert list(positions.tagged(wanted)) == [3]

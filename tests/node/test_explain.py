@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from unittest.mock import patch
 
 import pytest
 
@@ -13,7 +12,6 @@ from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.errors import StoreFull
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.node import explain
 from waypost.node.explain import Explanation, explain_message, explain_queue
 from waypost.node.explain_words import at, span
 from waypost.wire.format_names import Suffix
@@ -145,14 +143,6 @@ def test_a_message_that_was_here_and_one_that_never_was(rig: Rig) -> None:
     assert "has not given out that number yet" in said(explain_message(rig.node, unborn, rig.now))
     foreign = MessageIdentifier(b"\x09" * 16, 1)
     assert "either it has not arrived yet" in said(explain_message(rig.node, foreign, rig.now))
-
-
-def test_a_search_ends_somewhere_and_says_so(rig: Rig) -> None:
-    rig.done(rig.send_many([b"1", b"2", b"3"]))
-    last = rig.message(rig.send("a"))
-    with patch.object(explain, "MAX_EXPLAINED_MESSAGES", 3):
-        told = of_message(rig, last)
-    assert "only the first 3 were looked at" in told
 
 
 def test_a_message_on_its_way_to_another_computer(rig: Rig) -> None:

@@ -193,12 +193,14 @@ def test_a_message_expires_though_the_queue_manager_was_down(restart: Restart) -
     rig.done(rig.send("for ever"))
     rig.now = Now(7.0, rig.now.wall + 59)
     restart(rig)
+    rig.finish_index()
     assert rig.node.next_deadline(rig.now) == 8.0
     rig.advance(1)
     assert rig.labels() == ["for ever"]
     assert rig.labels(rig.system(Suffix.DEADLETTER)) == ["order"]
     rig.settle()
     restart(rig)
+    rig.finish_index()
     assert rig.labels(rig.system(Suffix.DEADLETTER)) == ["order"]
     assert rig.node.next_deadline(rig.now) is None
 

@@ -74,6 +74,7 @@ def test_a_message_on_its_way_expires_after_a_restart_too(rig: Rig, restart: Res
     rig.done(rig.send(letter("four days"), FAR))
     rig.settle()
     restart(rig)
+    rig.finish_index()
     assert rig.node.next_deadline(rig.now) == rig.now.monotonic + 61
     rig.advance(60)
     assert len(far(rig).positions) == 4
@@ -83,6 +84,7 @@ def test_a_message_on_its_way_expires_after_a_restart_too(rig: Rig, restart: Res
     assert dead_letters(rig, Suffix.DEADLETTER) == ["short", "short life"]
     assert dead_letters(rig, Suffix.DEADXACT) == ["in transaction"]
     restart(rig)
+    rig.finish_index()
     assert rig.node.next_deadline(rig.now) == rig.now.monotonic + 345_601 - 61
 
 

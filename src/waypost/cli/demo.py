@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from waypost.cli.daemon import connect, request
+from waypost.cli.daemon import connect
 from waypost.cli.demo_spark import Stage, spark_act
 from waypost.cli.program import Failure, Output
 from waypost.errors import WaypostError
@@ -192,8 +192,7 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
 
 
 def _explain(manager: "Manager", identifier: str) -> list[str]:
-    answer = request(manager, "GET", f"/api/explain?message={identifier}")
-    return [str(sentence) for sentence in answer["sentences"]]
+    return list(manager.explain(identifier).sentences)
 
 
 def _narrator(out: Output) -> Callable[[str], None]:

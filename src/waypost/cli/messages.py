@@ -1,13 +1,14 @@
 """Messages at the command line: how they are shown and named, and how one is sent again."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from waypost.cli.program import Failure, Output, printable
 from waypost.cli.tables import write_table
-from waypost.errors import DecodeError
+from waypost.errors import DecodeError, MessageNotFound
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import is_valid_custom_class
 from waypost.wire.unknown_names import UNKNOWN
@@ -79,11 +80,18 @@ def _find(queue: "Queue", name: str) -> "Message":
         raise Failure(
             f"{name!r} names no message.", "a message is named by its id, {guid}\\number, or by its lookup_id."
         ) from None
-    for message in queue.browse():
-        if message.id == wanted:
-            return message
     # Only the name of a queue of another computer is as long as that.
     is_elsewhere = queue.name.startswith("DIRECT=")
+    facts = queue.manager.explain(wanted).facts
+    for place in facts["places"]:
+        with suppress(MessageNotFound):
+            message = queue.peek(0, lookup_id=int(place["lookup_id"]))
+            if message.id == wanted:
+                return message
+    # The queue manager knows its own messages, as soon as all of them can be searched.
+    for message in queue.browse() if is_elsewhere or facts["not_searched"] else ():
+        if message.id == wanted:
+            return message
     raise Failure(
         f"There is no message {wanted} in {queue.name}.",
         "`waypost peek NAME --all` shows those that are there."

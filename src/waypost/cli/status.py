@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
-from urllib.parse import urlencode
 
 import typer
 
 from waypost.cli.daemon import Json, request, session
 from waypost.cli.program import Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
-from waypost.errors import DecodeError
-from waypost.wire.identifiers import MessageIdentifier
+from waypost.client.remote.explain_calls import explain_path
 
 
 def status(context: typer.Context, *, as_json: Json = False) -> None:
@@ -43,16 +41,16 @@ def explain(
 ) -> None:
     """Say why a message does not move, or what keeps the messages of a queue where they are.
 
-    The exit code is 1 if there is no such message or queue.
+    A message is found in every queue. Of one that is in none, the command shows what is remembered: why it was not
+    taken on arrival, or to which host it was handed. The exit code is 1 if there is no such message or queue.
 
     \b
     waypost explain '{1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11}\\7'
     waypost explain 'DIRECT=OS:other\\private$\\orders'
     """
     out = Output()
-    key = "message" if _is_message(subject) else "queue"
     with session(context) as manager:
-        answer = request(manager, "GET", f"/api/explain?{urlencode({key: subject})}")
+        answer = request(manager, "GET", explain_path(subject))
     if as_json:
         write_json(out, answer)
     else:
@@ -84,14 +82,6 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
         if each["hint"]:
             typer.echo(printable(f"hint: {each['check']}: {each['hint']}"), err=True)
     raise typer.Exit(0 if all(each["ok"] for each in checks) else 1)
-
-
-def _is_message(subject: str) -> bool:
-    try:
-        MessageIdentifier.parse(subject)
-    except DecodeError:
-        return False
-    return True
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

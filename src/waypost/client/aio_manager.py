@@ -12,6 +12,7 @@ from waypost.client.aio_queue import Queue
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
+from waypost.client.explanation import Explanation
 from waypost.client.looping import Looping
 from waypost.client.message import Message
 from waypost.client.names import Name
@@ -148,6 +149,10 @@ class Manager:
     async def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
         found: list[tuple[bytes, str]] = await self._shell.do(self._calls.application.admitted_addresses)
         return [(guid_text(guid), address) for guid, address in found]
+
+    async def explain(self, subject: str) -> Explanation:
+        explanation: Explanation = await self._shell.do(self._calls.explanations.explain, subject)
+        return explanation
 
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()

@@ -42,13 +42,14 @@ _FOR_EVER: Final = 1 << 32
 class Calls:
     """The operations on one engine."""
 
-    __slots__ = ("_engine", "_manager", "application", "computer", "guid", "sequences", "used")
+    __slots__ = ("_engine", "_manager", "application", "computer", "explanations", "guid", "sequences", "used")
 
     def __init__(self, engine: "Engine") -> None:
         self._engine: Final = engine
         self._manager: Final = engine.node.manager
         self.application: Final = engine.application
         self.sequences: Final = engine.sequences
+        self.explanations: Final = engine.explanations
         self.computer: Final = self._manager.identity.computer_name
         # The queue objects that were given out and not found missing.
         self.used: Final[dict[FormatName, Any]] = {}

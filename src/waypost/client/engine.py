@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from waypost.client.answers import Answer
+from waypost.client.explain_calls import ExplainCalls
 from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.client.sequence_calls import SequenceCalls
@@ -62,6 +63,7 @@ class Engine:
         "_submitted",
         "_told_trouble",
         "application",
+        "explanations",
         "is_broken",
         "node",
         "on_durable",
@@ -82,6 +84,7 @@ class Engine:
         self.node: Final = node
         self.application: Final = Application(node)
         self.sequences: Final = SequenceCalls(node)
+        self.explanations: Final = ExplainCalls(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
         # What the start did because the store is of a backup; None if it is not.

@@ -8,6 +8,7 @@ from waypost.client.admitting import admitted_address
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
+from waypost.client.explanation import Explanation
 from waypost.client.message import Message
 from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
@@ -145,6 +146,15 @@ class Manager:
         """The GUIDs and addresses that were admitted. Those of the configuration are not among them."""
         found: list[tuple[bytes, str]] = self._shell.do(self._calls.application.admitted_addresses)
         return [(guid_text(guid), address) for guid, address in found]
+
+    def explain(self, subject: str) -> Explanation:
+        """Say why a message is where it is, by its `id`, or what keeps the messages of a queue where they are.
+
+        A message is found in whatever queue it is. Of one that came and was not taken, or that was handed to another
+        host, the reason or the host is remembered for a while.
+        """
+        explanation: Explanation = self._shell.do(self._calls.explanations.explain, subject)
+        return explanation
 
     def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from waypost.core.expiries import Expiries
 from waypost.core.message import Message
+from waypost.core.message_tags import tag_of
 from waypost.core.ports import (
     Event,
     MessageArrived,
@@ -131,7 +132,7 @@ class PositionEvents:
             self.messages.hold(queue.number, message)
         else:
             self.messages.put(queue.number, message)
-        queue.positions.insert(message.lookup_identifier, state)
+        queue.positions.insert(message.lookup_identifier, state, tag_of(message))
         self._count(queue, 1, size)
         if self.sources.current:
             self.sources.placed(message.lookup_identifier & SEQUENCE_MASK, 1, size)
@@ -157,7 +158,7 @@ class PositionEvents:
             self.messages.hold_all(number, messages)
         else:
             self.messages.put_all(number, messages)
-        queue.positions.insert_all(lookup_ids, state)
+        queue.positions.insert_all(lookup_ids, state, [tag_of(message) for message in messages])
         self._count(queue, len(messages), size)
         if self.sources.current:
             self.sources.placed(first & SEQUENCE_MASK, len(messages), size)

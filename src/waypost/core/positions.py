@@ -3,7 +3,8 @@
 A position is known by its LookupIdentifier, whose top byte is 7 minus the priority and whose other 56 bits are the
 SequentialID that the queue manager gave on arrival (readings MQDMPR 3.A), so that list order is numeric order. A
 million waiting messages must cost megabytes, so there is no object for each: the positions of one priority are an array
-of numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted.
+of numbers, and only those that are not Available have an entry of their own. What is not in the list is Deleted. An
+array beside it has the tags of the messages, by which one is found (waypost.core.message_tags): eight bytes each.
 
 A message whose time is over is Deleted from that moment on, so that nobody gets it. Its position stays in the list, and
 counts, until somebody has done what its end leads to: many can expire in one moment, and that takes a while.
@@ -15,7 +16,9 @@ from collections.abc import Iterable, Iterator, KeysView, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 from heapq import merge
-from itertools import filterfalse, islice
+from itertools import compress, islice
+from operator import not_
+from struct import Struct
 from typing import Final, NamedTuple
 
 PRIORITIES: Final = 8
@@ -32,6 +35,12 @@ _FEW: Final = 64
 _ONE_IN: Final = 64
 # To look for a number takes as long as to pass so many.
 _MANY: Final = 16
+
+# The tag of a message whose identifier is not known yet.
+UNTAGGED: Final = 0
+_TAG: Final = Struct("=q")
+# Tags that are searched at a time.
+_SEARCHED: Final = 0x1_0000
 
 
 class PositionState(Enum):
@@ -131,16 +140,16 @@ class PositionList:
         """All positions by their SequentialIDs, for each priority that there is."""
         return [band.numbers(number << SEQUENCE_BITS) for number, band in enumerate(self._bands) if band.count]
 
-    def insert(self, lookup_id: int, state: PositionState) -> None:
+    def insert(self, lookup_id: int, state: PositionState, tag: int = UNTAGGED) -> None:
         """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
         band = self._bands[lookup_id >> SEQUENCE_BITS]
-        band.insert(lookup_id & SEQUENCE_MASK)
+        band.insert(lookup_id & SEQUENCE_MASK, tag)
         if state is not _AVAILABLE:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
 
     def restore(self, lookup_ids: Sequence[int]) -> None:
-        """Fill an empty list with these positions, which are ascending and Available."""
+        """Fill an empty list with these positions, which are ascending, Available and not tagged yet."""
         at = 0
         for number, band in enumerate(self._bands):
             end = bisect_left(lookup_ids, (number + 1) << SEQUENCE_BITS, at)
@@ -160,11 +169,11 @@ class PositionList:
             self._states[lookup_id] = state
             band.occupy(lookup_id & SEQUENCE_MASK)
 
-    def insert_all(self, lookup_ids: Sequence[int], state: PositionState) -> None:
-        """The same for positions of one priority, ascending and behind all of that priority."""
+    def insert_all(self, lookup_ids: Sequence[int], state: PositionState, tags: Sequence[int] = ()) -> None:
+        """The same as `insert` for positions of one priority, ascending and behind all of that priority."""
         band = self._bands[lookup_ids[0] >> SEQUENCE_BITS]
         sequential_ids = [lookup_id & SEQUENCE_MASK for lookup_id in lookup_ids]
-        band.extend(sequential_ids)
+        band.extend(sequential_ids, tags or (UNTAGGED,) * len(sequential_ids))
         if state is not _AVAILABLE:
             self._states.update(dict.fromkeys(lookup_ids, state))
             band.occupy_all(sequential_ids)
@@ -291,6 +300,38 @@ class PositionList:
             found = self._bands[number].next(-1)
         return number << SEQUENCE_BITS | found
 
+    def tagged(self, tag: int) -> Iterator[int]:
+        """The positions with this tag, whatever their state. The list must not be changed meanwhile."""
+        for number, band in enumerate(self._bands):
+            if band.count:
+                for sequential_id in band.tagged(tag):
+                    yield number << SEQUENCE_BITS | sequential_id
+
+    def untagged(self, after: int, count: int) -> list[int]:
+        """The first `count` positions behind `after` that have no tag."""
+        found: list[int] = []
+        behind = after & SEQUENCE_MASK if after > START else -1
+        for number in range(max(after, 0) >> SEQUENCE_BITS, PRIORITIES):
+            band = self._bands[number]
+            if band.count:
+                base = number << SEQUENCE_BITS
+                some = islice(band.tagged(UNTAGGED, behind), count - len(found))
+                found += [base | sequential_id for sequential_id in some]
+                if len(found) >= count:
+                    break
+            behind = -1
+        return found
+
+    def set_tag(self, lookup_id: int, tag: int) -> None:
+        """Of a position that is in the list."""
+        self._bands[lookup_id >> SEQUENCE_BITS].set_tag(lookup_id & SEQUENCE_MASK, tag)
+
+    def before(self, lookup_id: int) -> int:
+        """How many positions come before one that is in the list."""
+        number = lookup_id >> SEQUENCE_BITS
+        ahead = sum([band.count for band in self._bands[:number]])
+        return ahead + self._bands[number].before(lookup_id & SEQUENCE_MASK)
+
     def _by_band(self, lookup_ids: Sequence[int]) -> Iterator[tuple["_Band", list[int]]]:
         """The SequentialIDs of each priority among these."""
         numbers = {lookup_id >> SEQUENCE_BITS for lookup_id in lookup_ids}
@@ -313,10 +354,12 @@ class _Band:
     long transaction holds.
     """
 
-    __slots__ = ("_free", "_gone", "_head", "_ids", "busy", "count", "late")
+    __slots__ = ("_free", "_gone", "_head", "_ids", "_tags", "busy", "count", "late")
 
     def __init__(self) -> None:
         self._ids = array("Q")
+        # Of the message at the same place in `_ids`.
+        self._tags = array("q")
         self._head = 0
         self._free = 0
         self._gone: set[int] = set()
@@ -338,24 +381,30 @@ class _Band:
 
     def restore(self, ids: "array[int]") -> None:
         self._ids = ids
+        self._tags = array("q", bytes(len(ids) * _TAG.size))
         self.count = len(ids)
 
-    def insert(self, sequential_id: int) -> None:
+    def insert(self, sequential_id: int, tag: int) -> None:
         self.count += 1
         if not self._ids or self._ids[-1] < sequential_id:
             self._ids.append(sequential_id)
+            self._tags.append(tag)
             return
         at = bisect_left(self._ids, sequential_id, self._head)
         self._free = min(self._free, at)
         # A number that was removed a moment ago and comes back, as a move within one queue does.
         if sequential_id in self._gone:
             self._gone.remove(sequential_id)
+            self._tags[at] = tag
         else:
             self._ids.insert(at, sequential_id)
+            self._tags.insert(at, tag)
 
-    def extend(self, sequential_ids: Sequence[int]) -> None:
+    def extend(self, sequential_ids: Sequence[int], tags: Sequence[int]) -> None:
+        assert len(tags) == len(sequential_ids), "each position has a tag"
         self.count += len(sequential_ids)
         self._ids.extend(sequential_ids)
+        self._tags.extend(tags)
 
     def remove(self, sequential_id: int) -> None:
         self.count -= 1
@@ -374,10 +423,38 @@ class _Band:
 
     def _clear(self) -> None:
         """Let no removed number be in the array."""
-        ids = self._ids[self._head :]
-        self._ids = array("Q", filterfalse(self._gone.__contains__, ids)) if self._gone else ids
+        ids, tags = self._ids[self._head :], self._tags[self._head :]
+        if self._gone:
+            is_there = bytearray(map(not_, map(self._gone.__contains__, ids)))
+            ids, tags = array("Q", compress(ids, is_there)), array("q", compress(tags, is_there))
+        self._ids, self._tags = ids, tags
         self._head = self._free = 0
         self._gone.clear()
+        assert len(ids) == len(tags) == self.count, "each position has a tag"
+
+    def tagged(self, tag: int, after: int = -1) -> Iterator[int]:
+        """The numbers above `after` of messages with this tag. They must not be changed meanwhile."""
+        wanted = _TAG.pack(tag)
+        start = bisect_right(self._ids, after, self._head) if after >= 0 else self._head
+        for start_of_part in range(start, len(self._tags), _SEARCHED):
+            part = self._tags[start_of_part : start_of_part + _SEARCHED].tobytes()
+            found = part.find(wanted)
+            while found >= 0:
+                # What is found between two tags is none.
+                at, is_between = divmod(found, _TAG.size)
+                if not is_between and (number := self._ids[start_of_part + at]) not in self._gone:
+                    yield number
+                found = part.find(wanted, (at + 1) * _TAG.size)
+
+    def set_tag(self, sequential_id: int, tag: int) -> None:
+        self._tags[bisect_left(self._ids, sequential_id, self._head)] = tag
+
+    def before(self, sequential_id: int) -> int:
+        """How many numbers are below this one, which is there."""
+        if len(self._gone) > max(self.count // _ONE_IN, _FEW):
+            self._clear()
+        gone = sum([number < sequential_id for number in self._gone])
+        return bisect_left(self._ids, sequential_id, self._head) - self._head - gone
 
     def expire_all(self, sequential_ids: Sequence[int]) -> list[int]:
         """Let nobody have these numbers any more. Returns those that are in the list and were not late before."""

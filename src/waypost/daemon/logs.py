@@ -1,7 +1,8 @@
 """The log: one event a line on standard error, as JSON or as text for people.
 
-Texts of others are cut and escaped, and an event that comes too often is counted instead of written, so that nobody can
-flood the log: the next line of its kind says how many were left out. What cannot be written is lost.
+Texts of others are cut and escaped. An event that says of its subject what the log has said already is silent
+(waypost.daemon.log_subjects), and one that comes too often is counted instead of written, so that nobody can flood the
+log: the next line of its kind says how many were left out. What cannot be written is lost.
 """
 
 import logging
@@ -16,6 +17,7 @@ from typing import Final, Literal, TextIO
 from msgspec import json
 
 from waypost.buckets import Bucket, Rate
+from waypost.daemon.log_subjects import Facts, Line, News, Subjects
 from waypost.limits import MAX_LOGGED_TEXT
 from waypost.node.effects import Notice
 
@@ -51,7 +53,7 @@ _WARNINGS: Final = (
 class Log:
     """Made once, by whoever runs the daemon."""
 
-    __slots__ = ("_buckets", "_is_json", "_left_out", "_level", "_stream")
+    __slots__ = ("_buckets", "_is_json", "_left_out", "_level", "_stream", "_subjects")
 
     def __init__(self, stream: TextIO | None, form: Literal["auto", "text", "json"], level: Level) -> None:
         self._stream: Final = stream
@@ -59,6 +61,7 @@ class Log:
         self._level: Final = level
         self._buckets: dict[str, Bucket] = {}
         self._left_out: dict[str, int] = {}
+        self._subjects: Final = Subjects()
 
     def debug(self, event: str, **facts: object) -> None:
         self.write(Level.DEBUG, event, facts)
@@ -87,6 +90,21 @@ class Log:
         if level < self._level or self._stream is None:
             return
         now = time.monotonic()
+        news = self._subjects.news(Line(level, event, facts), now, time.time())
+        if news is not None:
+            self._write(level, event, facts, news, lines)
+
+    def write_late(self) -> None:
+        """Write what has changed and could not be written at once, so that the last line of a subject is right.
+
+        To be called now and then.
+        """
+        for line, news in self._subjects.late(time.monotonic(), time.time()):
+            self._write(Level(line.level), line.event, line.facts, news)
+
+    def _write(self, level: Level, event: str, facts: Facts, news: News, lines: str = "") -> None:
+        assert self._stream is not None
+        now = time.monotonic()
         bucket = self._buckets.get(event)
         if bucket is None:
             bucket = self._buckets[event] = Bucket(_RATE, now)
@@ -94,11 +112,13 @@ class Log:
             self._left_out[event] = self._left_out.get(event, 0) + 1
             return
         told: dict[str, object] = {name: _plain(value) for name, value in facts.items() if name not in _OWN}
+        if news.count:
+            told |= {"before": news.count, "since": _moment(news.since)}
         if lines:
             told["traceback"] = lines
         if left_out := self._left_out.pop(event, 0):
             told["left_out"] = left_out
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        moment = _moment(time.time())
         line = _json_line(moment, level, event, told) if self._is_json else _text_line(moment, level, event, told)
         # Whoever reads the log may be gone, and a disk that it goes to may be full: the queue manager goes on.
         with suppress(OSError, ValueError):
@@ -120,6 +140,10 @@ class Forward(logging.Handler):
         else:
             level = max(each for each in Level if each <= max(record.levelno, Level.DEBUG))
             self._log.write(level, record.name, facts)
+
+
+def _moment(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _plain(value: object) -> object:

@@ -48,6 +48,8 @@ _GIGABYTE: Final = 1 << 30
 # How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
 _UPGRADE_SECONDS: Final = 5.0
 _PATIENCE_USEC: Final = 120_000_000
+# How late a line of the log may be that was held back.
+_LATE_LINES_SECONDS: Final = 1.0
 # A remote reader may wait for ever, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
@@ -166,6 +168,7 @@ class Daemon:
         servers: list[asyncio.Server] = []
         shell.engine.watch_store(self._tell_trouble)
         forget_collections = watch.watch_collections()
+        late_lines = loop.create_task(self._write_late())
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -187,6 +190,7 @@ class Daemon:
             systemd.notify("STOPPING=1")
         finally:
             forget_collections()
+            late_lines.cancel()
             for server in servers:
                 server.close()
             names.close()
@@ -232,6 +236,12 @@ class Daemon:
         systemd.notify(f"EXTEND_TIMEOUT_USEC={_PATIENCE_USEC}")
         message = f"The store gets its present format: {done:,} of {total:,} records are copied."
         self._log.info("store upgrade", message=message, data=self._config.folder)
+
+    async def _write_late(self) -> None:
+        """Write the lines of the log that were held back, when their time comes."""
+        while True:
+            await asyncio.sleep(_LATE_LINES_SECONDS)
+            self._log.write_late()
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -337,9 +347,10 @@ def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Set
 
 @contextmanager
 def _forwarding(log: Log) -> Iterator[None]:
-    """Meanwhile what libraries say becomes lines of the log: warnings, and nothing less."""
+    """Meanwhile what libraries say becomes lines of the log: warnings, and what our own says quietly."""
     handler = Forward(log)
     logging.getLogger().addHandler(handler)
+    logging.getLogger("waypost.http").setLevel(logging.INFO)
     try:
         yield
     finally:

@@ -31,7 +31,7 @@ from waypost.http import (
     verifying,
 )
 from waypost.http.guard import Guard
-from waypost.http.media import ApiRequest, ApiResponse
+from waypost.http.media import ApiRequest, ApiResponse, ClientGone
 from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
@@ -161,6 +161,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
         exception_handlers={
             WaypostError: refuse,
             HTTPException: problems.refuse_http,
+            ClientGone: problems.leave,
             Exception: problems.fail,
         },
         request_class=ApiRequest,

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from litestar import MediaType, Request, Response
 from litestar.datastructures import State
+from litestar.exceptions import InternalServerException
 from litestar.response.base import ASGIResponse
 
 from waypost.errors import InvalidParameter
@@ -38,8 +39,19 @@ def encode(scope: Any, content: object) -> tuple[bytes, str]:
     return _json.encode(content), MediaType.JSON
 
 
+class ClientGone(Exception):
+    """The client has hung up before its request was whole. Nobody is there to be answered."""
+
+
 class ApiRequest(Request[Any, Any, State]):
     """A request whose body may be either. Litestar takes what `json` returns for the `data` of the handler."""
+
+    async def body(self) -> bytes:
+        try:
+            return await super().body()
+        except InternalServerException:
+            # There is no other reason for litestar to raise it here.
+            raise ClientGone from None
 
     async def json(self) -> Any:
         data = self.route_handler.parsed_data_field

@@ -30,6 +30,7 @@ from waypost.http.queue_metrics import queue_text
 from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
+from waypost.node.network.refusals import Reason
 from waypost.transfer.statistics import Statistics
 
 _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -176,8 +177,16 @@ class _Live(Collector):
         yield from self._acks()
 
     def _acks(self) -> Iterator[Metric]:
-        text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
-        yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
+        network = self._service.node.network
+        if network is not None:
+            refused = CounterMetricFamily(
+                "waypost_messages_refused", "Messages that were not taken on arrival.", labels=("reason",)
+            )
+            for reason in Reason:
+                refused.add_metric((reason.value,), network.refusals.counts[reason])
+            yield refused
+            text = "OrderAcks and FinalAcks that wait for hosts that were not met for 7 days."
+            yield _gauge("waypost_overdue_acknowledgments", text, self.overdue)
 
     def _rpc(self) -> Iterator[Metric]:
         remote = self._service.node.remote

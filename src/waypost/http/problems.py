@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from waypost import errors
 from waypost.client.remote.schema import ErrorObject
 from waypost.errors import DecodeError, EncodeError, WaypostError
-from waypost.http.media import encode
+from waypost.http.media import ClientGone, encode
 
 # The first class that an error is an instance of decides.
 _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
@@ -91,6 +91,14 @@ def fail(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
     _log.error("%s %s failed", request.method, request.scope["path"][:200], exc_info=error)
     sentence = "the server failed to do this, and has written why to its log"
     return _response(request, HTTPStatus.INTERNAL_SERVER_ERROR, problem(WaypostError(sentence)))
+
+
+def leave(request: Request[Any, Any, Any], _error: ClientGone) -> Response[Any]:
+    """The client has hung up in the middle of its request: an answer that nobody gets, and one quiet line."""
+    address = request.client.host if request.client is not None else "a client"
+    _log.info("%s hung up in the middle of %s %s", address, request.method, request.scope["path"][:200])
+    sentence = "the connection ended before the request was whole"
+    return _response(request, HTTPStatus.BAD_REQUEST, problem(errors.InvalidParameter(sentence)))
 
 
 def _sentence(error: HTTPException) -> str:

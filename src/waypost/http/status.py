@@ -2,7 +2,7 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from litestar import MediaType
 from litestar.params import FromQuery
@@ -11,14 +11,16 @@ from msgspec import Struct
 import waypost
 from waypost.client.loop_watch import Turn
 from waypost.client.message import iso_8601
+from waypost.client.remote.explain_calls import ExplanationObject
 from waypost.client.remote.schema import Status
-from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
 from waypost.http.routing import get
-from waypost.node.explain import explain_message, explain_queue
 from waypost.wire.identifiers import MessageIdentifier
+
+if TYPE_CHECKING:
+    from waypost.client.explanation import Explanation
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Waypost</title>
@@ -76,13 +78,6 @@ class Checks(Struct):
     checks: list[Check]
 
 
-class ExplanationObject(Struct):
-    """`facts` has what the sentences say as values; its `found` tells whether there is such a message or queue."""
-
-    sentences: list[str]
-    facts: dict[str, Any]
-
-
 @get("/", media_type=MediaType.HTML, include_in_schema=False)
 async def page() -> str:
     """For people who open the address in a browser."""
@@ -137,14 +132,14 @@ async def explain(service: Served, message: FromQuery[str] = "", queue: FromQuer
     """Why a message, or the messages of a queue, are where they are."""
     if bool(message) == bool(queue):
         raise InvalidParameter("give either message=ID or queue=NAME")
-    now = Now(time.monotonic(), time.time())
+    explanations = service.shell.engine.explanations
     if message:
-        identifier = MessageIdentifier.parse(message)
-        found = service.shell.look(explain_message, service.node, identifier, now)
-    else:
-        found = service.shell.look(explain_queue, service.node, service.name(queue), now)
-        if (host := service.remote.host_of(queue)) is not None:
-            found.sentences.append(
-                f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
-            )
-    return ExplanationObject(found.sentences, found.facts)
+        found: Explanation = await service.shell.do(explanations.message, MessageIdentifier.parse(message))
+        return ExplanationObject(list(found.sentences), dict(found.facts))
+    found = await service.shell.do(explanations.queue, service.name(queue))
+    sentences = list(found.sentences)
+    if (host := service.remote.host_of(queue)) is not None:
+        sentences.append(
+            f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
+        )
+    return ExplanationObject(sentences, dict(found.facts))

@@ -16,7 +16,8 @@ from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
-from waypost.limits import MAX_EXPLAINED_MESSAGES
+from waypost.limits import MAX_EXPLAINED_PLACES
+from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
 from waypost.node.explain_transfer import add_loop, add_transfer
@@ -72,8 +73,9 @@ def explain_queue(node: Node, name: FormatName, now: Now) -> Explanation:
 def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Explanation:
     """Where the message is, in every queue that has it, and what it waits for."""
     explanation = Explanation()
-    places, is_whole = _places(node, identifier)
-    explanation.facts.update(message=str(identifier), found=bool(places))
+    places, more = _places(node, identifier)
+    unknown = node.index.unknown
+    explanation.facts.update(message=str(identifier), found=bool(places), not_searched=unknown)
     told: list[dict[str, object]] = []
     explanation.facts["places"] = told
     for place in places:
@@ -81,11 +83,20 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
         _add_message(part, node, place, now)
         explanation.sentences.extend(part.sentences)
         told.append(part.facts)
-    if not places:
-        explanation.sentences.extend(_nowhere(node, identifier))
-    if not is_whole:
+    if more:
+        is_are = "is" if more == 1 else "are"
+        explanation.sentences.append(f"{counted(more, 'more message')} with this identifier {is_are} not shown.")
+    if unknown:
         explanation.sentences.append(
-            f"There are so many messages here that only the first {MAX_EXPLAINED_MESSAGES} were looked at."
+            f"{counted(unknown, 'message')} that {'was' if unknown == 1 else 'were'} here when the queue manager "
+            "started cannot be searched yet: ask again in some seconds."
+        )
+    is_known = add_journey(explanation.sentences, explanation.facts, node, identifier)
+    if not (places or unknown or is_known):
+        explanation.sentences.extend(not_known(node, identifier))
+    if node.index.unreadable and not places:
+        explanation.sentences.append(
+            f"{counted(node.index.unreadable, 'message')} of the store cannot be read, and may be the one."
         )
     _add_manager(explanation, node)
     return explanation
@@ -107,20 +118,11 @@ def _no_queue(node: Node, name: FormatName) -> str:
     return f"There is no queue {name} on this computer: it was never created, or it was deleted."
 
 
-def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_Place], bool]:
-    """Where the message is, and whether every message could be looked at."""
-    found: list[_Place] = []
-    looked_at = 0
-    for queue in _likely_first(node):
-        for before, lookup_id in enumerate(queue.positions):
-            looked_at += 1
-            if looked_at > MAX_EXPLAINED_MESSAGES:
-                return found, False
-            message = node.manager.positions.find(queue, lookup_id)
-            if message is not None and message.identifier == identifier:
-                found.append(_Place(queue, message, before))
-                break
-    return found, True
+def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_Place], int]:
+    """Where the message is, and how many more places there are."""
+    found, more = node.index.find(_likely_first(node), identifier, MAX_EXPLAINED_PLACES)
+    places = [_Place(queue, each, queue.positions.before(each.lookup_identifier)) for queue, each in found]
+    return places, more
 
 
 def _likely_first(node: Node) -> Iterator[Queue]:
@@ -135,24 +137,6 @@ def _likely_first(node: Node) -> Iterator[Queue]:
     )
     yield node.manager.system_queues[Suffix.JOURNAL]
     yield from (queue for queue in queues if queue.is_journal)
-
-
-def _nowhere(node: Node, identifier: MessageIdentifier) -> list[str]:
-    manager = node.manager
-    if identifier.queue_manager_guid != manager.identity.identifier:
-        sender = guid_text(identifier.queue_manager_guid)
-        return [
-            f"Message {identifier} is not here. It was sent by the queue manager {sender}: either it has not arrived "
-            "yet, and that queue manager knows why, or it was here and was received, purged or let expire."
-        ]
-    if identifier.ordinal > manager.last_ordinal:
-        return [f"Message {identifier} does not exist: this queue manager has not given out that number yet."]
-    return [
-        f"Message {identifier} was sent from here and is not here any more: it was delivered, received, purged, or its "
-        "time was over.",
-        "A message that asks for a journal copy or a dead letter leaves a trace in system$;journal, system$;deadletter "
-        "or system$;deadxact; this one is in none of them.",
-    ]
 
 
 def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) -> None:

@@ -43,6 +43,7 @@ from waypost.node.directory import NodeDirectory
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
 from waypost.node.failures import failure
 from waypost.node.kept_acks import KeptAcks
+from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote import RemoteReading
@@ -56,6 +57,9 @@ from waypost.store.port import Reader
 
 # To be done when something is durable, with the time that it is then.
 Later = Callable[[Now], None]
+
+# The deadlines of leases and of the index while there are none.
+_NO_DEADLINES: Final = (None, None, None)
 
 
 class Node:
@@ -81,6 +85,7 @@ class Node:
         "directory",
         "external",
         "failure",
+        "index",
         "kept_acks",
         "manager",
         "messages",
@@ -129,6 +134,9 @@ class Node:
         self.default_time_to_reach_queue: Final = (
             self.directory.default_time_to_reach_queue if settings.long_live_time is None else settings.long_live_time
         )
+        self.index: Final = MessageIndex(
+            self.manager.collection.by_number.values(), self.messages, self.manager.positions, now
+        )
         self.delivery: Final = Delivery(self.manager)
         self._reserves: Final = (
             Reserve(Counter.SEQUENTIAL_ID, reader, lambda: self.manager.positions.sequential_id),
@@ -143,7 +151,7 @@ class Node:
         self.destinations: Final = Destinations(reader, self.messages)
         self.kept_acks: Final = KeptAcks(reader, self.messages)
         # What it does on the network; None for a queue manager that is by itself.
-        self.network: Final = None if settings.transfer is None else Network(self, settings, reader)
+        self.network: Final = None if settings.transfer is None else Network(self, settings, reader, now)
         # The remote readers that it serves; None if it serves none.
         self.remote: Final = None if settings.remote is None else RemoteReading(self, settings.remote, new_guid)
         self.end(now)
@@ -178,6 +186,7 @@ class Node:
             self.stages.tick(now)
             if self._purges:
                 self._continue_purge()
+            self.index.tick(now)
             if self.network is not None:
                 self.network.tick(now)
             if self.remote is not None:
@@ -190,8 +199,8 @@ class Node:
         if self._purges:
             return now.monotonic
         deadline = self.manager.next_deadline(now)
-        leases = self.claims.next_deadline(), self.stages.next_deadline()
-        if self.network is None and self.remote is None and not self._is_integrated and leases == (None, None):
+        leases = self.claims.next_deadline(), self.stages.next_deadline(), self.index.next_deadline()
+        if self.network is None and self.remote is None and not self._is_integrated and leases == _NO_DEADLINES:
             return deadline
         deadlines = (
             deadline,

@@ -96,6 +96,31 @@ def check_counts(node: Node, oracle: Oracle) -> None:
         )
 
 
+def check_index(node: Node) -> None:
+    """Thorough: every message that can be searched is found by its identifier, where it is."""
+    unknown = 0
+    for queue in node.manager.collection.by_number.values():
+        untagged = set(queue.positions.untagged(START, _ALL))
+        unknown += len(untagged)
+        for before, lookup_id in enumerate(queue.positions):
+            if lookup_id in untagged:
+                continue
+            identifier = node.messages.get(queue.number, lookup_id).identifier
+            found, _ = node.index.find([queue], identifier, _ALL)
+            if lookup_id not in [message.lookup_identifier for _, message in found]:
+                raise Violation(f"the message {identifier} of {queue} is not found by its identifier")
+            if queue.positions.before(lookup_id) != before:
+                raise Violation(f"{before} messages of {queue} come before {identifier}, and another number is told")
+    if unknown > node.index.unknown:
+        raise Violation(f"{unknown} messages cannot be searched, and the index says {node.index.unknown}")
+
+
+def due_with_index(node: Node, due: float | None) -> float | None:
+    """When the next tick is due, with the messages that are read behind a start."""
+    deadlines = (due, node.index.next_deadline())
+    return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+
 def check_deadline(node: Node, due: float | None, now: Now) -> None:
     """The node wakes up when a wait or a message's time ends: not later, and not for nothing."""
     deadline = node.next_deadline(now)
@@ -152,7 +177,8 @@ def check_all(node: Node, oracle: Oracle, now: Now) -> None:
         _check_attributes(queues[number], box)
     oracle.books.touched.clear()
     check_counts(node, oracle)
-    check_deadline(node, oracle.next_deadline(now), now)
+    check_index(node)
+    check_deadline(node, due_with_index(node, oracle.next_deadline(now)), now)
     transactions, works = node.manager.transactions.collection, oracle.works.works
     if transactions.keys() != works.keys():
         raise Violation(f"{len(transactions)} transactions are under way, and {len(works)} were due")

@@ -83,7 +83,7 @@ class Twins:
     def compare(self, now: Now) -> float | None:
         """What was changed is the same on both sides. When the next tick is due, on the monotonic clock."""
         checks.check_counts(self.node, self.oracle)
-        deadline = self.oracle.next_deadline(now)
+        deadline = checks.due_with_index(self.node, self.oracle.next_deadline(now))
         self._compared += 1
         if self._compared % self.interval == 0:
             checks.check_touched(self.node, self.oracle)

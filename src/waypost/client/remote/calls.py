@@ -27,6 +27,7 @@ from waypost.client.remote.exchanges import (
     post,
     read,
 )
+from waypost.client.remote.explain_calls import RemoteExplainCalls
 from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
@@ -93,6 +94,7 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         "_pages",
         "application",
         "computer",
+        "explanations",
         "guid",
         "sequences",
         "units",
@@ -104,6 +106,7 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         self._cancel: Final = cancel
         self.application: Final = self
         self.sequences: Final = RemoteSequenceCalls()
+        self.explanations: Final = RemoteExplainCalls()
         self.computer: Final = status.name
         self.guid: Final = status.guid
         # The queue objects that were given out and not found missing.

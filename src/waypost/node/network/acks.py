@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from waypost.clock import Now
 from waypost.core.positions import START
 from waypost.core.queues import OutgoingQueue
-from waypost.guid import guid_text
 from waypost.limits import MAX_ACK_QUEUES_AT_ADDRESS, MAX_WAITING_ACKS, OVERDUE_ACK_SECONDS
 from waypost.node.transactional_acks import ack_queue, address_of, may_relay, peer_of
 from waypost.peers import peer_of as stranger_of
@@ -74,21 +73,19 @@ class Acks:
         self._note(queue, origin)
         return queue
 
-    def may_owe(self, session: Session, packet: UserMessage) -> bool:
-        """Whether one more FinalAck may become owed to where the message comes from.
+    def refusal(self, session: Session, packet: UserMessage) -> str | None:
+        """Why no FinalAck more may become owed to where the message comes from; None if one may.
 
-        If not, the message is not taken, and its sequence does not move: it comes again without an OrderAck.
+        If so, the message is not taken, and its sequence does not move: it comes again without an OrderAck.
         """
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         target = session.remote_qm_guid if is_direct else packet.user.source_queue_manager
         address = session.remote_qm_address
         reason = self._refusal(ack_queue(target, self._node.manager, address, is_direct=is_direct), address)
         if reason is None:
-            return True
+            return None
         self._network.statistics.messages_refused_for_acks += 1
-        source = guid_text(packet.user.source_queue_manager)
-        self._network.notice("message not taken", peer=session.remote_qm_address, source=source, reason=reason)
-        return False
+        return reason
 
     def _refusal(self, name: FormatName, address: str) -> str | None:
         """Why no message is taken whose FinalAck would go to this queue, or None."""

@@ -127,6 +127,10 @@ class Admission:
         self._refuse(key, session, header, verdict, now=now)
         return False
 
+    def of(self, key: SequenceKey, session: Session) -> Refused:
+        """The refusal of what was just not admitted."""
+        return self._refused[key, peer_of(session.remote_qm_address)]
+
     def reset(self, key: SequenceKey) -> None:
         """A source begins again: what was refused of it is history."""
         self._forget(lambda each: each == key)

@@ -18,11 +18,13 @@ from waypost.core.serialization import deserialize_message_from_buffer
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
-from waypost.guid import NULL_GUID, guid_text
+from waypost.guid import NULL_GUID
 from waypost.node.network.admission import Admission
 from waypost.node.network.forwarding import Forwarding
+from waypost.node.network.handed_over import Outcome
 from waypost.node.network.known_messages import KnownMessages, destination, identifier
 from waypost.node.network.order_acking import OrderAcking, session_origin
+from waypost.node.network.refusals import Arrival, Reason, reason_of
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.tracing import report_received
 from waypost.peers import peer_of
@@ -33,7 +35,8 @@ from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.session import Incoming, Session
 from waypost.wire import user_header
-from waypost.wire.message_class import MessageClass
+from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
@@ -44,15 +47,26 @@ if TYPE_CHECKING:
 
 _Class = MessageClass
 
+# What an acknowledgment says that a program has asked for.
+_OUTCOMES: Final = frozenset(each for each in _Class if is_negative_ack(each) or is_positive_ack(each))
+
+# What is said here where the meaning of the class is that for its sender.
+_SENTENCES: Final = {
+    Reason.NO_QUEUE: "there is no such queue here for messages of others",
+    Reason.NO_WAY: "it is for another computer, and messages of others are not forwarded there",
+    Reason.QUEUE_QUOTA: "its queue is full",
+}
+
 
 class Arrivals:
     """What other queue managers send to this one."""
 
-    __slots__ = ("_forwarding", "_known", "_local", "_network", "_node", "_order_acking", "admission")
+    __slots__ = ("_forwarding", "_known", "_local", "_network", "_node", "_order_acking", "_refusals", "admission")
 
     def __init__(self, node: "Node", network: "Network", relays: Relays) -> None:
         self._node: Final = node
         self._network: Final = network
+        self._refusals: Final = network.refusals
         self._forwarding: Final = Forwarding(node, network)
         settings = network.settings
         self._local: Final = (node.manager.identity.identifier, NULL_GUID)
@@ -64,7 +78,11 @@ class Arrivals:
         """All messages that came together."""
         if self._node.trouble is not None:
             # MS-MQQB 3.1.5.8.2: what cannot be stored is not taken. It comes again.
-            session.close(f"nothing can be stored now: {self._node.trouble}")
+            sentence = f"nothing can be stored now: {self._node.trouble}"
+            for packet in (each.packet for each in messages):
+                if isinstance(packet, UserMessage):
+                    self._refusals.note(Arrival(session, packet, now), Reason.STORE, sentence)
+            session.close(sentence)
             return
         sources = self._node.manager.positions.sources
         sources.current = peer_of(session.remote_qm_address)
@@ -81,6 +99,8 @@ class Arrivals:
                 numbers.append(incoming.recoverable_number)
             packet, data = incoming.packet, incoming.data
             if isinstance(packet, UserMessage):
+                if packet.properties.message_class in _OUTCOMES:
+                    self._note_outcome(session, packet, now)
                 key = run_key(packet, now.wall)
                 if run is not None and key == run.key and self._joins(run, packet, data, now):
                     continue
@@ -176,6 +196,9 @@ class Arrivals:
         messages = [quiet_message(data, origin) for data in run.packets]
         like = stored_message(run.packets[0])
         status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
+        if len(self._refusals):
+            for data in run.packets:
+                self._refusals.taken(data)
         assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
 
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
@@ -201,11 +224,12 @@ class Arrivals:
         is_ours = packet.user.source_queue_manager == self._local[0]
         if is_ours and (reason := self._network.loops.refusal(session, packet)) is not None:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
-            self._discard(session, reason)
+            self._discard(Arrival(session, packet, now), Reason.FROM_HERE, reason)
             return True
         if packet.transaction is not None and not packet.transaction.has_legal_numbers:
             self._network.statistics.packets_malformed += 1
-            self._discard(session, "it has a number that no message of a sequence has")
+            reason = "it has a number that no message of a sequence has"
+            self._discard(Arrival(session, packet, now), Reason.MALFORMED, reason)
             return True
         if packet.transaction is None:
             if self._known.is_duplicate(session, packet, data, now):
@@ -213,13 +237,17 @@ class Arrivals:
                 return True
             if not self._known.has_place_for(session, now):
                 # It would be put twice if it came twice: its sender tries again when there is a place.
-                session.close("messages from too many addresses are remembered now, and this one is new")
+                reason = "messages from too many addresses are remembered now, and this one is new"
+                self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ADDRESSES, reason)
+                session.close(reason)
                 return False
         try:
             # To the last name: what is stored must be readable for good.
             message = deserialize_message_from_buffer(data)
         except DecodeError as error:
             self._network.statistics.packets_malformed += 1
+            reason = f"it cannot be decoded: {error}"
+            self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MALFORMED, reason)
             session.close(f"the other side sent a malformed packet: {error}")
             return False
         # Remote readers are told, and so are its acknowledgments: they may make us connect to others on its account.
@@ -229,7 +257,9 @@ class Arrivals:
             self._remember(session, packet, message, now)
         elif not self._put(session, packet, message, data, now=now):
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
-            session.close(self._no_room(len(data)))
+            reason = self._no_room(len(data))
+            self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MACHINE_QUOTA, reason)
+            session.close(reason)
             return False
         return True
 
@@ -253,7 +283,7 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.2 to 3.1.5.8.8. False if there is no room for the message."""
         name = message.destination_queue_format_name
         if name is None:
-            self._discard(session, "it names no queue")
+            self._discard(Arrival(session, packet, now), Reason.NO_QUEUE, "it names no queue")
             return True
         if isinstance(name, UnknownFormatName):
             self._reject(session, packet, message, _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
@@ -282,12 +312,15 @@ class Arrivals:
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
-        if wants_final_ack(message) and not self._network.acks.may_owe(session, packet):
+        if wants_final_ack(message) and (reason := self._network.acks.refusal(session, packet)) is not None:
+            self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ACKNOWLEDGMENTS, reason)
             return True
         key = _sequence_key(packet, queue)
         if not self.admission.admit(key, session, header, now):
             # It is not acknowledged, so that its source sends it again.
             self._network.statistics.messages_rejected += 1
+            refused = self.admission.of(key, session)
+            self._refusals.note(Arrival(session, packet, now), Reason.SEQUENCE, refused.verdict.value)
             return True
         self._order_acking.received(key, session, packet, now)
         status = writing.enqueue_message(queue, message, None, now)
@@ -320,6 +353,8 @@ class Arrivals:
             self._reject(session, packet, message, STATUS_CLASSES[status], now, is_owed=is_owed)
             return True
         self._remember(session, packet, message, now)
+        if len(self._refusals):
+            self._refusals.taken(message.packet)
         if packet.base.is_traced:
             report_received(self._node, message, now)
         return True
@@ -350,7 +385,7 @@ class Arrivals:
         try:
             outcome = self._forwarding.forward(packet, message, data, now)
         except WaypostError as error:
-            self._discard(session, str(error))
+            self._discard(Arrival(session, packet, now), Reason.NO_WAY, str(error))
             return True
         if isinstance(outcome, MessageClass):
             self._reject(session, packet, message, outcome, now)
@@ -371,28 +406,39 @@ class Arrivals:
 
         The FinalAck is owed of one that has its place in a sequence, because it does not come again.
         """
-        source, facts = packet.user.source_queue_manager, {}
+        source = packet.user.source_queue_manager
+        facts: dict[str, object] = {}
         self._network.statistics.messages_rejected += 1
         if message_class is unverified(packet):
             self._network.statistics.messages_unverified += 1
             self._network.refused_sources.add(source, session.remote_qm_address, message_class)
             facts["hint"] = "nothing is verified or decrypted yet: see security.unverified"
-        self._network.notice(
-            "message rejected",
-            peer=session.remote_qm_address,
-            source=guid_text(source),
-            reason=message_class.name,
-            **facts,
-        )
+        reason = reason_of(message_class)
+        if reason is Reason.NO_QUEUE and not self._is_for_us(packet):
+            reason = Reason.NO_WAY
+        sentence = _SENTENCES.get(reason) or meaning(message_class)
+        facts |= {"reason": message_class.name, "meaning": sentence}
+        self._refusals.tell("message rejected", Arrival(session, packet, now), reason, sentence, **facts)
         self._node.delivery.rejected(message, message_class, now)
         if packet.transaction is not None:
             acks = self._node.transactional_acks
             send = acks.send_final_ack if is_owed else acks.try_final_ack
             self._network.statistics.final_acks_sent += send(packet, session_origin(session), message_class, now)
 
-    def _discard(self, session: Session, reason: str) -> None:
+    def _discard(self, arrival: Arrival, reason: Reason, sentence: str) -> None:
+        """The message is not taken, and nobody is told but the operator."""
         self._network.statistics.messages_rejected += 1
-        self._network.notice("message discarded", peer=session.remote_qm_address, reason=reason)
+        self._refusals.tell("message discarded", arrival, reason, sentence)
+
+    def _note_outcome(self, session: Session, packet: UserMessage, now: Now) -> None:
+        """An acknowledgment of one of our messages may have come for a program: `explain` says what it says."""
+        properties = packet.properties
+        identifier, _ = MessageIdentifier.decode(properties.correlation_id, 0)
+        is_ours = identifier.queue_manager_guid == self._local[0]
+        if is_ours and 0 < identifier.ordinal <= self._node.manager.last_ordinal:
+            peer = peer_of(session.remote_qm_address)
+            outcome = Outcome(peer, properties.message_class, int(now.wall), is_final_ack=False)
+            self._network.handed.note(identifier, outcome)
 
 
 def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:

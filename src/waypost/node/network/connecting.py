@@ -329,6 +329,8 @@ class Connecting:
         self._timers.stop(link)
         self._waiting.remove(link)
         link.next_retry = None
+        if link.last_error:
+            self._network.notice("connection works", queue=str(link.queue), address=session.remote_qm_address)
         link.last_error = ""
         link.session = session
         link.last_host = session.remote_qm_address, session.remote_qm_guid

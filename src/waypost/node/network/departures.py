@@ -16,6 +16,7 @@ from waypost.core.positions import END, START, PositionState
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import sequence_of, with_previous
 from waypost.limits import MAX_WRITTEN_AT_ONCE
+from waypost.node.network.handed_over import Way
 from waypost.node.network.tracing import report_sent
 from waypost.node.network.transfer_info import tell
 from waypost.node.transactional_acks import peer_of
@@ -113,7 +114,7 @@ class Departures:
         self._timers.stop(link)
         self._wanted.pop(link, None)
         self._unready(link, session)
-        self._leave(link, [entry.lookup_id for entry in link.sequence.reset(now)])
+        self._leave(link, [entry.lookup_id for entry in link.sequence.reset(now)], now)
 
     def session_closed(self, session: Session) -> None:
         self._ready.pop(session, None)
@@ -254,7 +255,7 @@ class Departures:
                     return None
                 link.sequence.begin(sequence_id)
             if link.sequence.is_acknowledged(number):
-                self._leave(link, (lookup_id,))
+                self._leave(link, (lookup_id,), now)
                 return 0
             bridged = link.sequence.previous_of(number)
             link.sequence.sent(number, lookup_id, now)
@@ -273,7 +274,7 @@ class Departures:
             report_sent(self._node, message, session.remote_qm_address, now)
         return len(packet)
 
-    def acknowledged(self, entries: list[Sent]) -> None:
+    def acknowledged(self, entries: list[Sent], now: Now) -> None:
         """MS-MQQB 3.1.5.5.2 to 3.1.5.5.4."""
         delivered: dict[Link, list[Message]] = {}
         for sent in entries:
@@ -281,12 +282,13 @@ class Departures:
             if sent.is_transactional:
                 number = sequence_of(sent.message.packet)[1]
                 if link.sequence.session_acknowledged(number) is not None:
-                    self._leave(link, (sent.lookup_id,))
+                    self._leave(link, (sent.lookup_id,), now)
             elif link.outbox.sent.get(sent.lookup_id) is sent:
                 link.outbox.removed(sent.lookup_id)
                 delivered.setdefault(link, []).append(sent.message)
         for link, messages in delivered.items():
             self._node.manager.positions.delivered_all(link.queue, messages)
+            self._network.handed.add(_way(link, is_transactional=False), messages, now)
 
     def order_ack(self, sequence_id: TxSequenceId, number: int, now: Now) -> None:
         """MS-MQQB 3.1.5.6, for an OrderAck that is believed."""
@@ -297,7 +299,7 @@ class Departures:
         left = link.sequence.order_acknowledged(sequence_id.value, number, now)
         # Before the sequence may end.
         self._mind(link)
-        self._leave(link, [entry.lookup_id for entry in left])
+        self._leave(link, [entry.lookup_id for entry in left], now)
         self._mind(link)
 
     def final_ack(self, found: tuple[Queue, Message] | None, message_class: int, now: Now) -> None:
@@ -305,7 +307,7 @@ class Departures:
         if found is not None:
             self._node.manager.final_acks.end(*found, message_class, now)
 
-    def end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int) -> None:
+    def end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int, now: Now) -> None:
         """A message that had this place has come to its end, in whatever state it was."""
         queue = self._node.sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
@@ -319,6 +321,7 @@ class Departures:
                 if message is None or message.identifier != identifier:
                     return
                 self._node.manager.positions.delivered_all(queue, (message,))
+                self._network.handed.add(_way(link, is_transactional=True), (message,), now)
             link.sequence.removed(number)
             link.outbox.removed(lookup_id)
             self._node.sequences.mind_end(queue, link.sequence)
@@ -339,7 +342,7 @@ class Departures:
     def next_deadline(self) -> float | None:
         return 0.0 if self._more else self._timers.next_deadline()
 
-    def _leave(self, link: Link, lookup_ids: Iterable[int]) -> None:
+    def _leave(self, link: Link, lookup_ids: Iterable[int], now: Now) -> None:
         """Messages of our transactions that are acknowledged leave the queue: MS-MQQB 3.1.5.6."""
         queue: OutgoingQueue = link.queue
         delivered = []
@@ -357,6 +360,7 @@ class Departures:
                 delivered.append(message)
         if delivered:
             self._node.manager.positions.delivered_all(queue, delivered)
+            self._network.handed.add(_way(link, is_transactional=True), delivered, now)
         self._node.sequences.mind_end(queue, link.sequence)
 
     def _is_ours(self, packet: bytes) -> bool:
@@ -390,6 +394,11 @@ class Departures:
         if link.is_for_acks:
             self._network.acks.add(link)
         return link
+
+
+def _way(link: Link, *, is_transactional: bool) -> Way:
+    """Where the messages of a link went."""
+    return Way(str(link.queue), link.last_host[0] if link.last_host else "", is_transactional)
 
 
 def _is_sent_here(queue: OutgoingQueue) -> bool:

@@ -17,6 +17,7 @@ from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_JUDGED_AT_ONCE, MAX_REFUSED_ADDRESSES
 from waypost.node.destinations import Place
 from waypost.node.kept_acks import Acknowledgment
+from waypost.node.network.handed_over import Outcome
 from waypost.node.network.known_hosts import KnownHosts
 from waypost.routing.routing import Hop
 from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Written, judge
@@ -109,6 +110,8 @@ class Judging:
         if subject is None:
             # It is late, has come before, or was made up: there is nothing that it could change.
             statistics.transactional_acks_unmatched += 1
+            if not ack.is_order_ack and self._is_of_us(packet):
+                self._note_outcome(ack)
             return True
         verdict = self._verdict(ack, subject, now, session)
         if verdict.decision is not Decision.KEEP:
@@ -283,15 +286,21 @@ class Judging:
         if ack.is_order_ack:
             self._network.departures.order_ack(*place, now)
             return
+        self._note_outcome(ack)
         departures = self._network.departures
         departures.final_ack(subject.found, ack.message_class, now)
-        departures.end(self._identifier(ack), *place)
+        departures.end(self._identifier(ack), *place, now)
         for order_ack in self._node.kept_acks.order_acks_of(ack.tx_sequence_id):
             if self._subject(order_ack) is None:
                 # No message of the sequence is left.
                 self._node.kept_acks.drop(order_ack)
         if subject.is_in_table:
             self._forget_unused(subject.name)
+
+    def _note_outcome(self, ack: Acknowledgment) -> None:
+        """What a FinalAck says became of its message, for `explain`: also of one that has left already."""
+        outcome = Outcome(ack.bringer.address, ack.message_class, ack.time, is_final_ack=True)
+        self._network.handed.note(self._identifier(ack), outcome)
 
     def _forget_unused(self, name: FormatName) -> None:
         """Nothing has to be known of a destination for which no message waits."""

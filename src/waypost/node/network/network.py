@@ -23,9 +23,11 @@ from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.dials import Dials
+from waypost.node.network.handed_over import Handed
 from waypost.node.network.hop_finder import HopFinder, is_address
 from waypost.node.network.judging import Judging
 from waypost.node.network.loops import Loops
+from waypost.node.network.refusals import Refusals
 from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.routing_directory import NodeRoutingDirectory
 from waypost.node.turns import Work
@@ -66,11 +68,13 @@ class Network:
         "delivers_unverified",
         "departures",
         "dials",
+        "handed",
         "hop_finder",
         "initiator",
         "judging",
         "loops",
         "pings",
+        "refusals",
         "refused_sources",
         "settings",
         "statistics",
@@ -81,7 +85,7 @@ class Network:
     needs_answers: Final = False
     packet_cost: Final = 1
 
-    def __init__(self, node: "Node", settings: "Settings", reader: Reader) -> None:
+    def __init__(self, node: "Node", settings: "Settings", reader: Reader, now: Now) -> None:
         assert settings.transfer is not None
         self._node: Final = node
         self.settings: Final = settings.transfer.for_its_role()
@@ -97,6 +101,9 @@ class Network:
         self.twins: dict[str, int] = {}
         self.delivers_unverified: Final = settings.delivers_unverified
         self.refused_sources: Final = RefusedSources()
+        # Of single messages, for `explain`: what was not taken, and what others have taken.
+        self.refusals: Final = Refusals(self.notice)
+        self.handed: Final = Handed(now)
         # Sessions that may have something to write, in the order in which they were touched.
         self._touched: dict[Session, None] = {}
         # Sessions whose other side has sent more than the window.
@@ -374,7 +381,7 @@ class Network:
             self.judging.opened(session, now)
             self.connecting.opened(session, now)
         if received.acknowledged:
-            self.departures.acknowledged(received.acknowledged)
+            self.departures.acknowledged(received.acknowledged, now)
         if received.messages:
             self.arrivals.take(session, received.messages, now)
         self.touch(session)
@@ -398,9 +405,12 @@ class Network:
         self.dials.ended(session)
         self.connecting.closing(session)
         self._node.do(Close(session.connection))
-        event = "session closed" if session in self._open else "session failed"
-        self._open.pop(session, None)
-        self.notice(event, peer=session.remote_qm_address, reason=session.error)
+        if session in self._open:
+            del self._open[session]
+            self.notice("session closed", peer=session.remote_qm_address, reason=session.error)
+        elif session.role is Role.ACCEPTOR:
+            # Of one that was begun here, the queue that it is for says so.
+            self.notice("session failed", peer=session.remote_qm_address, reason=session.error)
         if session.remote_qm_guid == self.initiator.identifier:
             hint = "another computer has the identifier of this queue manager"
             self.notice("identifier conflict", peer=session.remote_qm_address, hint=hint)

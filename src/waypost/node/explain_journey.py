@@ -1,0 +1,127 @@
+"""What is known of a message that is in no queue here: that it was not taken on arrival, or to whom it was handed."""
+
+from typing import Final
+
+from waypost.guid import guid_text
+from waypost.node.explain_words import at
+from waypost.node.network.handed_over import HandedOver, Outcome
+from waypost.node.network.refusals import Refusal
+from waypost.node.node import Node
+from waypost.peers import peer_of
+from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.message_class import MessageClass, meaning
+
+_HOW_TO_ASK: Final = (
+    "To have it reported, send with an administration queue: `waypost send QUEUE --ack full-reach-queue "
+    "--admin-queue FORMAT_NAME`, or `full-receive` to hear of the receipt too."
+)
+
+
+def add_journey(sentences: list[str], facts: dict[str, object], node: Node, identifier: MessageIdentifier) -> bool:
+    """Add what is remembered of the message. Whether there was anything."""
+    if node.network is None:
+        return False
+    refusal = node.network.refusals.of(identifier)
+    if refusal is not None:
+        _add_refusal(sentences, facts, identifier, refusal)
+    entries = node.network.handed.find(identifier)
+    outcome = node.network.handed.outcome(identifier)
+    if entries:
+        _add_handed_over(sentences, facts, identifier, entries)
+    if outcome is not None:
+        _add_outcome(sentences, facts, identifier, outcome, entries)
+    elif entries and not any(entry.way.is_transactional for entry in entries):
+        sentences.append(_HOW_TO_ASK)
+    return refusal is not None or bool(entries) or outcome is not None
+
+
+def not_known(node: Node, identifier: MessageIdentifier) -> list[str]:
+    """What is said of a message that is in no queue, and of which nothing is remembered."""
+    manager = node.manager
+    if identifier.queue_manager_guid != manager.identity.identifier:
+        sender = guid_text(identifier.queue_manager_guid)
+        return [
+            f"Message {identifier} is not here. It was sent by the queue manager {sender}: either it has not arrived "
+            "yet, and that queue manager knows why, or it was here and was received, purged or let expire."
+        ]
+    if identifier.ordinal > manager.last_ordinal:
+        return [f"Message {identifier} does not exist: this queue manager has not given out that number yet."]
+    sentences = [
+        f"Message {identifier} was sent from here and is not here any more: it was delivered, received, purged, or its "
+        "time was over."
+    ]
+    if node.network is not None:
+        since = at(node.network.handed.since)
+        sentences.append(f"It is not among those that were handed to other hosts since {since}, as far as is known.")
+    sentences.append(
+        "A message that asks for a journal copy or a dead letter leaves a trace in system$;journal, system$;deadletter "
+        "or system$;deadxact; this one is in none of them."
+    )
+    return sentences
+
+
+def _add_refusal(
+    sentences: list[str], facts: dict[str, object], identifier: MessageIdentifier, refusal: Refusal
+) -> None:
+    facts["refusal"] = {
+        "queue": refusal.queue,
+        "address": refusal.address,
+        "reason": refusal.reason.value,
+        "sentence": refusal.sentence,
+        "time": refusal.time,
+        "count": refusal.count,
+    }
+    queue = f" for {refusal.queue}" if refusal.queue else ""
+    often = f", {refusal.count} times so far" if refusal.count > 1 else ""
+    sentences.append(
+        f"Message {identifier} came from {refusal.address} at {at(refusal.time)}{queue} and was not taken{often}: "
+        f"{refusal.sentence}."
+    )
+    if refusal.reason.comes_again:
+        sentences.append("Its sender keeps it and sends it again.")
+    else:
+        sentences.append("It does not come again by itself. Its sender hears of that only if the message asks for it.")
+
+
+def _add_handed_over(
+    sentences: list[str], facts: dict[str, object], identifier: MessageIdentifier, entries: list[HandedOver]
+) -> None:
+    facts["handed_over"] = [
+        {"queue": entry.way.queue, "address": entry.way.address, "time": entry.time} for entry in entries
+    ]
+    for entry in entries:
+        if entry.way.is_transactional:
+            result = "it was acknowledged in its order, and whether its queue took it is reported only if it did not"
+        else:
+            result = "whether its queue took it is not reported"
+        sentences.append(
+            f"Message {identifier} was handed to {entry.way.address} at {at(entry.time)}, for {entry.way.queue}; "
+            f"{result}."
+        )
+
+
+def _add_outcome(
+    sentences: list[str],
+    facts: dict[str, object],
+    identifier: MessageIdentifier,
+    outcome: Outcome,
+    entries: list[HandedOver],
+) -> None:
+    try:
+        name = MessageClass(outcome.message_class).name
+    except ValueError:
+        name = f"{outcome.message_class:#06x}"
+    facts["outcome"] = {
+        "address": outcome.peer,
+        "class": f"{outcome.message_class:#06x}",
+        "meaning": meaning(outcome.message_class),
+        "time": outcome.time,
+        "final_ack": outcome.is_final_ack,
+    }
+    kind = "a final acknowledgment" if outcome.is_final_ack else "an acknowledgment"
+    sentences.append(
+        f"At {at(outcome.time)} {kind} of message {identifier} came from {outcome.peer}: "
+        f"{meaning(outcome.message_class)} ({name})."
+    )
+    if entries and all(peer_of(entry.way.address) != peer_of(outcome.peer) for entry in entries):
+        sentences.append(f"{outcome.peer} is not an address that the message was handed to: it may be a stranger.")

@@ -1,0 +1,139 @@
+"""Which queues hold a message, by its identifier: right for every message, whatever their number.
+
+Positions keep the tags of their messages (waypost.core.message_tags). What arrives is tagged on its arrival. A start
+reads no messages, so those that were there before it are read behind it, in parts that leave others their turn; until
+the last of them is tagged, the index says how many it does not know yet.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.message_tags import tag_of, tag_of_identifier, tag_of_packet
+from waypost.core.position_events import PositionEvents
+from waypost.core.positions import START, UNTAGGED
+from waypost.core.queues import Queue
+from waypost.errors import DecodeError, StoreDamaged
+from waypost.limits import INDEX_PART, INDEX_PAUSE_SECONDS
+from waypost.node.stored_messages import StoredMessages
+from waypost.store.records import decode_message
+from waypost.wire.identifiers import MessageIdentifier
+
+
+@dataclass(slots=True)
+class _Place:
+    """A queue with messages that were there at the start; so many of them have no tag yet, or are gone."""
+
+    queue: Queue
+    unknown: int
+
+
+class MessageIndex:
+    """The messages of all queues. `unreadable` is how many of those that were there at the start cannot be read.
+
+    Those that are damaged are set aside.
+    """
+
+    __slots__ = ("_after", "_due", "_messages", "_positions", "_queues", "_waiting", "unreadable")
+
+    def __init__(
+        self, queues: Iterable[Queue], messages: StoredMessages, positions: PositionEvents, now: Now
+    ) -> None:  # fmt: skip
+        self._messages: Final = messages
+        self._positions: Final = positions
+        self._queues: Final = deque(_Place(queue, len(queue.positions)) for queue in queues if len(queue.positions))
+        # Up to where the messages of the first queue were looked at.
+        self._after = START
+        self._due = now.monotonic
+        # What waits until all are tagged, and until when; all wait equally long.
+        self._waiting: Final[deque[tuple[float, Callable[[Now], None]]]] = deque()
+        self.unreadable = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._queues
+
+    @property
+    def unknown(self) -> int:
+        """How many messages are not tagged yet, at most."""
+        return sum(place.unknown for place in self._queues)
+
+    def when_complete(self, do: Callable[[Now], None], now: Now, seconds: float) -> None:
+        """Do something when all messages can be found, or after so many seconds. It may be now.
+
+        While somebody waits there are no pauses between the parts.
+        """
+        if self.is_complete:
+            do(now)
+            return
+        self._waiting.append((now.monotonic + seconds, do))
+        self._due = now.monotonic
+
+    def find(
+        self, queues: Iterable[Queue], identifier: MessageIdentifier, most: int
+    ) -> tuple[list[tuple[Queue, Message]], int]:
+        """The first messages with this identifier in these queues, as far as they are tagged, and how many follow."""
+        tag = tag_of_identifier(identifier)
+        found: list[tuple[Queue, Message]] = []
+        more = 0
+        for queue in queues:
+            for lookup_id in list(queue.positions.tagged(tag)):
+                if len(found) >= most:
+                    more += 1
+                    continue
+                message = self._positions.find(queue, lookup_id)
+                if message is not None and message.identifier == identifier:
+                    found.append((queue, message))
+        return found, more
+
+    def tick(self, now: Now) -> None:
+        """Tag the next messages, if their turn has come."""
+        if self._queues and now.monotonic >= self._due:
+            self._tag_part()
+            self._due = now.monotonic + (0 if self._waiting else INDEX_PAUSE_SECONDS)
+        while self._waiting and (self.is_complete or now.monotonic >= self._waiting[0][0]):
+            self._waiting.popleft()[1](now)
+
+    def next_deadline(self) -> float | None:
+        return self._due if self._queues else None
+
+    def _tag_part(self) -> None:
+        place = self._queues[0]
+        positions = place.queue.positions
+        part = positions.untagged(self._after, INDEX_PART)
+        if not part:
+            self._queues.popleft()
+            self._after = START
+            return
+        for lookup_id, tag in self._tags(place.queue, part):
+            if tag is not None:
+                positions.set_tag(lookup_id, tag)
+            self._after = lookup_id
+            place.unknown = max(place.unknown - 1, 0)
+
+    def _tags(self, queue: Queue, part: Sequence[int]) -> Sequence[tuple[int, int | None]]:
+        """Those of the first of these messages, one at least. A message that is set aside has none."""
+        try:
+            records = self._messages.records(queue.number, part, 0)
+            return [(lookup_id, _tag(value)) for lookup_id, value in zip(part, records, strict=False)]
+        except (DecodeError, StoreDamaged):
+            return [(lookup_id, self._tag_alone(queue, lookup_id)) for lookup_id in part]
+
+    def _tag_alone(self, queue: Queue, lookup_id: int) -> int | None:
+        try:
+            message = self._positions.find(queue, lookup_id)
+        except (DecodeError, StoreDamaged):
+            self.unreadable += 1
+            return UNTAGGED
+        if message is None:
+            self.unreadable += 1
+            return None
+        return tag_of(message)
+
+
+def _tag(value: bytes) -> int:
+    """That of the message in a MessageRecord."""
+    return tag_of_packet(decode_message(value)[-1])

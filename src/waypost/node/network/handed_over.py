@@ -1,0 +1,89 @@
+"""What was handed to other queue managers lately, and what they said became of it.
+
+A queue manager that acknowledges a message to the session has it; whether its queue took it is another question, which
+only acknowledgments answer that a sender asks for. Messages that left in one second for one queue are one entry, with
+a tag of eight bytes for each (waypost.core.message_tags), so that very many can be remembered.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.message_tags import tag_of, tag_of_identifier
+from waypost.limits import MAX_HANDED_OVER, MAX_HANDED_OVER_ENTRIES, MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER
+from waypost.node.network.recent import Recent
+from waypost.wire.identifiers import MessageIdentifier
+
+
+class Way(NamedTuple):
+    """Messages for `queue` went to the host at `address`."""
+
+    queue: str
+    address: str
+    is_transactional: bool
+
+
+@dataclass(slots=True)
+class HandedOver:
+    """The tags of messages that were acknowledged to the session in this second."""
+
+    way: Way
+    time: int
+    tags: "array[int]" = field(default_factory=lambda: array("q"))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an acknowledgment from `peer` says became of a message. `is_final_ack` if no program has asked for it."""
+
+    peer: str
+    message_class: int
+    time: int
+    is_final_ack: bool
+
+
+class Handed:
+    """Of the messages that left, the last ones since `since`, which is a time of the wall clock."""
+
+    __slots__ = ("_count", "_entries", "_latest", "outcomes", "since")
+
+    def __init__(self, now: Now) -> None:
+        self.since = int(now.wall)
+        self._entries: deque[HandedOver] = deque()
+        # The last entry of each way, as long as it is remembered.
+        self._latest: dict[Way, HandedOver] = {}
+        self._count = 0
+        self.outcomes: Final[Recent[Outcome]] = Recent(MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER)
+
+    def add(self, way: Way, messages: Iterable[Message], now: Now) -> None:
+        """These messages have left."""
+        entry, time = self._latest.get(way), int(now.wall)
+        if entry is None or entry.time != time:
+            entry = self._latest[way] = HandedOver(way, time)
+            self._entries.append(entry)
+        before = len(entry.tags)
+        entry.tags.extend([tag_of(message) for message in messages])
+        self._count += len(entry.tags) - before
+        while self._count > MAX_HANDED_OVER or len(self._entries) > MAX_HANDED_OVER_ENTRIES:
+            oldest = self._entries.popleft()
+            self._count -= len(oldest.tags)
+            self.since = oldest.time
+            if self._latest.get(oldest.way) is oldest:
+                del self._latest[oldest.way]
+        assert len(self._latest) <= len(self._entries), "what is the latest is remembered"
+
+    def find(self, identifier: MessageIdentifier) -> list[HandedOver]:
+        """Where the message went; a message to several queues went several times."""
+        tag = tag_of_identifier(identifier)
+        return [entry for entry in self._entries if tag in entry.tags]
+
+    def note(self, identifier: MessageIdentifier, outcome: Outcome) -> None:
+        """An acknowledgment of the message has come."""
+        self.outcomes.put(identifier.encode(), outcome)
+
+    def outcome(self, identifier: MessageIdentifier) -> Outcome | None:
+        return self.outcomes.get(identifier.encode())
