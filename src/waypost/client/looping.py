@@ -26,7 +26,13 @@ class Looping:
     __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine", "on_written")
 
     def __init__(
-        self, path: str | Path, settings: Settings, *, max_size: int | None, outside: Outside | None = None
+        self,
+        path: str | Path,
+        settings: Settings,
+        *,
+        max_size: int | None,
+        reserve: int | None = None,
+        outside: Outside | None = None,
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
@@ -38,7 +44,7 @@ class Looping:
         # Called when something has become durable.
         self.on_written: Callable[[], None] = lambda: None
         self.engine: Final = Engine.open(
-            path, settings, self._notify, max_size=max_size, outside=outside, is_alone=True
+            path, settings, self._notify, max_size=max_size, reserve=reserve, outside=outside, is_alone=True
         )
 
     async def do(self, operation: Operation, *args: Any) -> Any:

@@ -37,10 +37,12 @@ from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
+from waypost.store.room import LOW, LOW_HINT
 
 if sys.platform != "win32":
     import uvloop
 
+_MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
 _LOOK_AT_STORE_SECONDS: Final = 1.0
 # A remote reader may wait for ever, and a computer that has lost its power says nothing.
@@ -91,6 +93,7 @@ class Daemon:
                 self._config.folder,
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
+                reserve=_reserve(self._config),
                 outside=world,
             )
             try:
@@ -195,15 +198,22 @@ class Daemon:
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
 
     async def _watch_store(self, shell: Looping) -> None:
-        """Tell when the store cannot write, and when it can again. Until then messages wait in memory."""
+        """Tell when the store cannot write, or takes nothing new, and when it does again."""
         trouble: StoreError | None = None
+        is_low = False
         while True:
-            await asyncio.sleep(_LOOK_AT_STORE_SECONDS)
-            before, trouble = trouble, shell.engine.node.trouble
+            node = shell.engine.node
+            before, trouble = trouble, node.trouble
             if trouble is not None and before is None:
                 self._log.error("store cannot write", reason=trouble)
             elif trouble is None and before is not None:
                 self._log.info("store writes again")
+            was_low, is_low = is_low, node.room.is_low
+            if is_low and not was_low:
+                self._log.error("disk nearly full", message=LOW, reason=node.room.sentence, hint=LOW_HINT)
+            elif was_low and not is_low:
+                self._log.info("disk has room again", message="New messages are taken again.")
+            await asyncio.sleep(_LOOK_AT_STORE_SECONDS)
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -291,6 +301,11 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
         _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
         _kept(undo, stream_sockets(address, rpc.epm_port)) if rpc.epm else [],
     )
+
+
+def _reserve(config: Config) -> int | None:
+    megabytes = config.store.reserve_mb
+    return int(megabytes * _MEGABYTE) if megabytes else None
 
 
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:

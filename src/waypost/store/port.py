@@ -14,6 +14,7 @@ Invariants, which the contract suite holds against every implementation:
 - A token that was returned is durable. A batch that was not reported when the process dies is there whole or not at
   all.
 - While the store cannot write (`trouble`), batches stay pending and are tried again; nothing is dropped or reordered.
+- `room` says what may be stored; it is for the owner to ask before it makes a batch. The store takes every batch.
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 from waypost.errors import StoreError
+from waypost.store.room import Room
 
 # LMDB's bound on a key.
 MAX_KEY: Final = 511
@@ -118,6 +120,8 @@ class Store(Reader, Protocol):
 
     # Why pending batches wait, as of the last poll: StoreFull, another StoreError if the disk fails, or None.
     trouble: StoreError | None
+    # What there is room for, as of the last poll.
+    room: Room
 
     def submit(self, batch: Batch, token: int) -> None: ...
 
@@ -130,7 +134,7 @@ class Store(Reader, Protocol):
     def commit(self, batch: Batch, token: int) -> list[int]:
         """Submit, wait until it is durable, and poll: the tokens with this one as the last.
 
-        Raises `trouble` if the store cannot write it now; the batch stays pending, and a later poll reports it.
+        Raises OutcomeUnknown if the store cannot write it now; the batch stays pending, and a later poll reports it.
         """
 
     def close(self) -> list[int]:

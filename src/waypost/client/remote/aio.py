@@ -13,7 +13,7 @@ from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.remote.looping import RemoteLooping
 from waypost.client.remote.manager import IN_DOUBT, transaction_limit
 from waypost.client.twins import documented_by
-from waypost.errors import ConnectionLost, ServiceNotAvailable, TransactionSequence
+from waypost.errors import ConnectionLost, OutcomeUnknown, ServiceNotAvailable, TransactionSequence
 
 if TYPE_CHECKING:
     from waypost.client.calls import Calls
@@ -110,7 +110,7 @@ class Transaction(aio_manager.Transaction):
         except TransactionSequence:
             self._outcome = self._outcome or "aborted"
             raise
-        except ConnectionLost:
+        except (ConnectionLost, OutcomeUnknown):
             self._outcome = IN_DOUBT
             raise
         self._outcome = "committed"
