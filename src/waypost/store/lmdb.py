@@ -156,6 +156,8 @@ class LmdbStore(LmdbReader, Store):
                 self._snapshot.abort()
                 self._read_from(self._next_snapshot)
                 self._next_snapshot = None
+                if self._next_room.is_low:
+                    self._changed.notify_all()
             self.trouble = self._next_trouble
             self.room = self._next_room
             tokens, self._tokens = self._tokens, []
@@ -269,6 +271,11 @@ class LmdbStore(LmdbReader, Store):
                 if snapshot is not None:
                     self._show(snapshot)
 
+    def _wait_for_poll(self) -> None:
+        """Let the owner have the last snapshot, for a while: what it reads from keeps pages from being used again."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._next_snapshot is None or self._closing, _LOOK_SECONDS)
+
     def _turn_over(self) -> "lmdb.Transaction[bytes] | None":
         """Have a transaction that changes nothing: what the last one freed can be used again after the next poll."""
         with suppress(lmdb.Error):
@@ -286,6 +293,8 @@ class LmdbStore(LmdbReader, Store):
 
     def _write(self, group: list[tuple[Batch, int]]) -> None:
         """Make the group durable, however long it takes."""
+        if self._space.room.is_low:
+            self._wait_for_poll()
         while True:
             try:
                 with self._writing:

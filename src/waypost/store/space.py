@@ -33,6 +33,10 @@ _PART_OF_USED: Final = 4
 # When so much of the reserve is left beside it, nothing new is stored, and when so much is, something is again.
 _PART_THAT_BEGINS: Final = 8
 _PART_THAT_ENDS: Final = 2
+# To measure takes as long as a hundredth of a small transaction: where there is room for many reserves, it is done ten
+# times a second, or when a part of one was written.
+_MUCH: Final = 16
+_MEASURE_SECONDS: Final = 0.1
 # The list of free pages is read for one part of the time at most, unless little of what it showed is left.
 _PATIENCE: Final = 20
 # Pages that a removal may touch: its table, the totals of its queue, the tables' root, the list of free pages.
@@ -64,6 +68,9 @@ class Space:
         self._runs: Mapping[int, int] = {}
         self._written = 0
         self._look_at = 0.0
+        # How much was written since anything was measured, and until when that is not needed.
+        self._unmeasured = 0
+        self._measure_at = 0.0
         # Pages that were freed, and that readers still see.
         self._seen = 0
         self._file: Final = os.open(folder / DATA, os.O_RDWR | getattr(os, "O_BINARY", 0))
@@ -84,7 +91,15 @@ class Space:
         return self._seen > 2 * _PAGES_OF_REMOVAL
 
     def measure(self, written: int = 0) -> Room:
-        """What there is now, after values of so many bytes were written."""
+        """What there is now, after values of so many bytes were written. On a disk with much room, what there was."""
+        self._written += written
+        self._unmeasured += written
+        room, now = self.room, time.monotonic()
+        has_much = room.free > _MUCH * room.reserve and self._unmeasured * _MUCH < room.reserve
+        if has_much and now < self._measure_at:
+            return room
+        self._unmeasured = 0
+        self._measure_at = now + _MEASURE_SECONDS
         info = self._env.info()
         used = (info["last_pgno"] + 1) * self._page
         total, free = self._disk()
@@ -95,7 +110,6 @@ class Space:
             free = self._disk()[1] if is_given or free < reserve else 0
         most = self._max_size - used
         behind = max(min(max(self._end - used, 0) + free, most), 0)
-        self._written += written
         runs = self._free_runs(info["last_txnid"], reserve) if behind < 2 * reserve else {}
         left = behind + self._page * sum(length * count for length, count in runs.items()) - reserve
         if runs:
