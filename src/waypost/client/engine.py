@@ -21,7 +21,14 @@ from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.client.sequence_calls import SequenceCalls
 from waypost.clock import Now
-from waypost.errors import InvalidHandle, ServiceNotAvailable, StoreDamaged, StoreError, WaypostError
+from waypost.errors import (
+    InvalidHandle,
+    OutcomeUnknown,
+    ServiceNotAvailable,
+    StoreDamaged,
+    StoreError,
+    WaypostError,
+)
 from waypost.limits import MAX_STORE_SIZE
 from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
@@ -39,8 +46,8 @@ _LEAVE_SECONDS: Final = 0.01
 _LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
-    "; what was asked for is kept in memory and stored when there is room, unless the process ends before, "
-    "so do not ask again"
+    "; what was asked for is kept in memory and stored when the disk works again, unless the process ends before, "
+    "so look whether it was done before you ask again"
 )
 
 R = TypeVar("R")
@@ -117,6 +124,7 @@ class Engine:
         notify: Callable[[], None],
         *,
         max_size: int | None,
+        reserve: int | None = None,
         outside: Outside | None = None,
         is_alone: bool = False,
         on_walk: Progress = unheard,
@@ -128,11 +136,12 @@ class Engine:
         hears of it; a store of an older format is upgraded, and `on_upgrade` hears of it.
         """
         size = MAX_STORE_SIZE if max_size is None else max_size
-        store = LmdbStore(path, notify, max_size=size, on_walk=on_walk, on_upgrade=on_upgrade)
+        store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
             restored = begin_again(store, _now())
             engine = cls(store, _started(store, settings, path), outside, is_alone=is_alone)
             engine.restored = restored
+            engine.node.room = store.room
             engine.settle()
             while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
                 store.wait()
@@ -234,6 +243,7 @@ class Engine:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         if durable:
+            self.node.room = self._store.room
             self._persisted(durable)
             self._report_troubles()
         if self.node.failure is not None:
@@ -260,7 +270,9 @@ class Engine:
         if self.is_broken:
             return
         try:
-            self._persisted(self._store.poll())
+            tokens = self._store.poll()
+            self.node.room = self._store.room
+            self._persisted(tokens)
         except StoreError as error:
             self._break(error)
             return
@@ -388,7 +400,7 @@ class Engine:
         peeks = (self.application.peek, self.application.peek_next, self.application.peek_by_lookup_id)
         for answer in tuple(self._answers.values()):
             if answer.handle is None:
-                self._end(answer.request, type(trouble)(f"{trouble}{_OPEN_OUTCOME}"))
+                self._end(answer.request, OutcomeUnknown(f"{trouble}{_OPEN_OUTCOME}"))
                 self._abandon(answer)
             elif answer.operation in peeks:
                 self.cancel(answer)

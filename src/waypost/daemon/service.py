@@ -40,16 +40,18 @@ from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
+from waypost.store.room import LOW, LOW_HINT
 
 if sys.platform != "win32":
     import uvloop
 
+_MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
 # How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
 _UPGRADE_SECONDS: Final = 5.0
 _PATIENCE_USEC: Final = 120_000_000
-# How late a line of the log may be that was held back.
-_LATE_LINES_SECONDS: Final = 1.0
+# How often the daemon looks at the room on the disk, and how late a line of the log may be that was held back.
+_LOOK_SECONDS: Final = 1.0
 # A remote reader may wait for ever, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
@@ -104,6 +106,7 @@ class Daemon:
                 self._config.folder,
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
+                reserve=_reserve(self._config),
                 outside=world,
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
@@ -168,7 +171,7 @@ class Daemon:
         servers: list[asyncio.Server] = []
         shell.engine.watch_store(self._tell_trouble)
         forget_collections = watch.watch_collections()
-        late_lines = loop.create_task(self._write_late())
+        looking = loop.create_task(self._look_around(shell))
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -190,7 +193,7 @@ class Daemon:
             systemd.notify("STOPPING=1")
         finally:
             forget_collections()
-            late_lines.cancel()
+            looking.cancel()
             for server in servers:
                 server.close()
             names.close()
@@ -237,11 +240,18 @@ class Daemon:
         message = f"The store gets its present format: {done:,} of {total:,} records are copied."
         self._log.info("store upgrade", message=message, data=self._config.folder)
 
-    async def _write_late(self) -> None:
-        """Write the lines of the log that were held back, when their time comes."""
+    async def _look_around(self, shell: Looping) -> None:
+        """Tell when the disk becomes nearly full, and when it has room again. Write lines that were held back."""
+        is_low = False
         while True:
-            await asyncio.sleep(_LATE_LINES_SECONDS)
+            room = shell.engine.node.room
+            was_low, is_low = is_low, room.is_low
+            if is_low and not was_low:
+                self._log.error("disk nearly full", message=LOW, reason=room.sentence, hint=LOW_HINT)
+            elif was_low and not is_low:
+                self._log.info("disk has room again", message="New messages are taken again.")
             self._log.write_late()
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -329,6 +339,11 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
         _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
         _kept(undo, stream_sockets(address, rpc.epm_port)) if rpc.epm else [],
     )
+
+
+def _reserve(config: Config) -> int | None:
+    megabytes = config.store.reserve_mb
+    return int(megabytes * _MEGABYTE) if megabytes else None
 
 
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:

@@ -17,6 +17,7 @@ from waypost.errors import InvalidParameter
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
 from waypost.http.routing import get
+from waypost.node.shortages import shortages
 from waypost.wire.identifiers import MessageIdentifier
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class TurnObject(Struct):
 
 
 class FullStatus(Status, kw_only=True):
-    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can.
+    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can; `shortage` is why new
+    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them.
 
     Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is that of the loop
     lately, in which everybody else waited: null if all were shorter than 10 ms.
@@ -69,6 +71,8 @@ class FullStatus(Status, kw_only=True):
     rpc_connections: int
     rpc_open_calls: int
     trouble: str
+    shortage: str
+    room_bytes: int
     longest_turn: TurnObject | None
     slow_turns: int
     listeners: list[ListenerObject]
@@ -110,6 +114,8 @@ async def status(service: Served, turns_s: FromQuery[float] = 60.0) -> FullStatu
         rpc_connections=0 if remote is None else remote.statistics.connections,
         rpc_open_calls=0 if remote is None else remote.statistics.open_calls,
         trouble=str(service.node.trouble or ""),
+        shortage="; ".join(shortages(service.node)),
+        room_bytes=max(service.node.room.free, 0),
         longest_turn=None if longest is None else _turn(longest),
         slow_turns=0 if watch is None else watch.slow.total(),
         listeners=[ListenerObject(each.name, each.address, each.port) for each in settings.listeners],
