@@ -206,8 +206,8 @@ def damage(folder: Path, text: bytes) -> None:
 
 def test_a_backup_of_a_damaged_store_is_restored_and_says_so(tmp_path: Path, data: Path) -> None:
     damage(data, "42 bolts".encode("utf-16-le"))
-    with waypost.open(data) as manager:
-        manager.backup(tmp_path / "backup")
+    # Before a start sets it aside.
+    backup_of_folder(data, tmp_path / "backup")
     made = waypost.restore(tmp_path / "backup", tmp_path / "copy", same_identity=True)
     assert made.damaged == 1
     assert orders(tmp_path / "copy") == ["7 nuts"]
