@@ -7,6 +7,7 @@ import pytest
 
 from tests.node.bulk_rig import BulkRig
 from tests.node.rig import IN_TX, TX, Rig, direct, letter, path
+from waypost.core.damaged_message import DamagedMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import Queue
 from waypost.core.reading import MessageSeekAction
@@ -16,7 +17,6 @@ from waypost.errors import MessageAlreadyReceived, MessageNotFound, RecordDamage
 from waypost.node import damaged
 from waypost.node.application import ReadOptions
 from waypost.node.bulk import BulkReading, Range, Removal, Rows, Target
-from waypost.node.damaged import DamagedMessage
 from waypost.node.effects import Notice
 from waypost.node.explain import explain_message, explain_queue
 from waypost.store import keys
