@@ -17,6 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_PLACES
+from waypost.node.explain_damage import damaged_message, damaged_sentences
 from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
@@ -93,7 +94,9 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
             "started cannot be searched yet: ask again in some seconds."
         )
     is_known = add_journey(explanation.sentences, explanation.facts, node, identifier)
-    if not (places or unknown or is_known):
+    damaged = [] if places else damaged_message(node, identifier)
+    explanation.sentences.extend(damaged)
+    if not (places or unknown or is_known or damaged):
         explanation.sentences.extend(not_known(node, identifier))
     if node.index.unreadable and not places:
         explanation.sentences.append(
@@ -293,11 +296,7 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
     facts["damaged"] = damaged = node.damaged.count_of(queue)
-    if damaged:
-        explanation.sentences.append(
-            f"{counted(damaged, 'message')} of it {'was' if damaged == 1 else 'were'} damaged on disk and set aside: "
-            "`waypost store damaged` shows what is known."
-        )
+    explanation.sentences.extend(damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
