@@ -141,6 +141,13 @@ def test_a_newer_format_is_not_verified(folder: Path) -> None:
         waypost.verify(folder)
 
 
+def test_a_format_that_cannot_be_is_damage(folder: Path) -> None:
+    with lmdb.open(str(folder), 1 << 28, max_dbs=20) as env, env.begin(write=True) as transaction:
+        transaction.put(b"format", bytes(4), db=env.open_db(b"store", transaction))
+    assert "format 0" in only(waypost.verify(folder))
+    assert waypost.salvage(folder, folder.with_name("new")).missing == 0
+
+
 def test_a_queue_manager_verifies_what_it_uses_while_it_goes_on(tmp_path: Path) -> None:
     make_folder(tmp_path / "data", 60)
     with waypost.open(tmp_path / "data", name="here") as manager:

@@ -117,7 +117,9 @@ class _Writer:
 
 def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> SalvageReport:
     moment = last_moment(file, progress)
-    version = _guess_format(file, progress) if moment.meta is None else format_of(file, moment.meta)
+    version = 0 if moment.meta is None else format_of(file, moment.meta)
+    # There is no format 0: what says so is damaged.
+    version = version or _guess_format(file, progress)
     search = Search(file, moment, version, progress)
     with LmdbStore(place, finishes=True) as store:
         writer = _Writer(store)

@@ -130,6 +130,9 @@ class _Verification:
     def _walk(self, meta: Meta) -> Walked:
         """All trees. The format decides how records are read, so its table is walked first and alone."""
         self._format = format_of(self._file, meta)
+        if not self._format:
+            self._format = FORMAT_VERSION
+            self._found(StoreDamage(STORE_TABLE, "the store says that it has format 0, which no Waypost has written"))
         walked = Walker(self._file, meta, visit=self._visit, progress=self._progress).walk()
         if STORE_TABLE not in walked.tables and MAIN not in walked.holes:
             raise NotAStore(f"{self._folder} holds an LMDB database that is not a store of Waypost")
