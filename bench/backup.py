@@ -66,7 +66,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="backups to make")
     parser.add_argument("--set", action="append", default=[], help="a setting of the daemon, such as store.x=1")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    # On the disk of the checkout, where nothing is taken for a part of it.
+    with tempfile.TemporaryDirectory(dir=build, prefix="backup-") as place:
         measure(Path(place), options)
 
 
