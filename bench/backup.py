@@ -66,7 +66,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="backups to make")
     parser.add_argument("--set", action="append", default=[], help="a setting of the daemon, such as store.x=1")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    # On the disk of the checkout, where nothing is taken for a part of it.
+    with tempfile.TemporaryDirectory(dir=build, prefix="backup-") as place:
         measure(Path(place), options)
 
 
@@ -143,7 +146,7 @@ def check(place: Path, backup: Path, moment: Moment, waiting: int) -> None:
     print(f"the backup has {kept} of {waiting} that lie, and {len(numbers)} under way; missing: {len(missing)}")
     assert kept == waiting
     assert not missing
-    # What was received before it began is not there, but for an answer that was under way.
+    # Messages that were received before it began are not there, but for an answer that was under way.
     assert not [number for number in numbers if number < moment.taken - BATCH]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
 
