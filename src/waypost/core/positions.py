@@ -381,7 +381,7 @@ class _Band:
 
     def restore(self, ids: "array[int]") -> None:
         self._ids = ids
-        self._tags = array("q", bytes(len(ids) * _TAG.size))
+        self._tags = array("q", (UNTAGGED,)) * len(ids)
         self.count = len(ids)
 
     def insert(self, sequential_id: int, tag: int) -> None:
