@@ -19,6 +19,8 @@ from waypost.limits import LONG_TURN_SECONDS, MAX_WATCHED_SECONDS
 BOUNDS: Final = (0.01, 0.025, 0.05, LONG_TURN_SECONDS, 0.25, 0.5, 1.0, 2.5)
 # Work that took so long has a name that may be told.
 _NAMED_SECONDS: Final = 0.005
+# How exactly work is told apart from waiting.
+_LOOK_SECONDS: Final = 0.002
 _OTHERS: Final = "other work"
 # Names that are counted one by one; there are fewer, unless somebody makes them up.
 _MAX_NAMES: Final = 100
@@ -52,6 +54,7 @@ class LoopWatch:
         "_is_marked",
         "_longest",
         "_since",
+        "_unlooked",
         "_work_clock",
         "_worked",
         "count",
@@ -71,9 +74,11 @@ class LoopWatch:
         self._work_clock: Final = work_clock
         self._is_marked = False
         self._has_worked = False
-        # When the turn began, on both clocks.
+        # When the turn began.
         self._since = 0.0
-        self._worked = 0.0
+        # The other clock, which takes as long to read as all else here, and how long turns took since it was read.
+        self._worked = work_clock()
+        self._unlooked = 0.0
         # What took long in this turn, the innermost first.
         self._found: list[tuple[float, str]] = []
         # The longest turn of each second.
@@ -90,7 +95,6 @@ class LoopWatch:
         if not self._is_marked:
             self._is_marked = True
             self._since = now
-            self._worked = self._work_clock()
             self._call_soon(self._mark)
         return now
 
@@ -125,12 +129,15 @@ class LoopWatch:
         self.seconds += seconds
         if seconds > BOUNDS[0]:
             self._note(seconds)
+        self._unlooked += seconds
+        if self._unlooked > _LOOK_SECONDS:
+            self._unlooked = 0.0
+            self._worked = self._work_clock()
         if self._found:
             self._found.clear()
         if self._has_worked:
             self._has_worked = False
             self._since = now
-            self._worked = self._work_clock()
             self._call_soon(self._mark)
         else:
             self._is_marked = False

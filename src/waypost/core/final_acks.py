@@ -6,7 +6,8 @@ table or leaves it: nothing follows but the copy that is kept here.
 
 A FinalAck names its message by MessageIdentifier. The places of all messages that wait for one, in outgoing queues and
 in the table, are known by the ordinals of those. They are not taken out when a message leaves: whoever looks finds that
-it is gone, and the others are cleared away whenever there are twice as many as were there the last time.
+it is gone, and the others are cleared away, a few with each that is noted, whenever there are twice as many as were
+there the last time.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import PathName, QueueKind
 
 _FEW: Final = 64
+# Places that are looked at for messages that are gone, when another one is noted.
+_AT_ONCE: Final = 64
 
 # The number of a queue, and a LookupIdentifier in it.
 _Place = tuple[int, int]
@@ -46,7 +49,7 @@ def wants_final_ack(message: Message) -> bool:
 class FinalAcks:
     """The messages of one queue manager that wait for a FinalAck."""
 
-    __slots__ = ("_bound", "_counts", "_journal", "_path", "_places", "_positions", "_queues")
+    __slots__ = ("_bound", "_clearing", "_counts", "_journal", "_path", "_places", "_positions", "_queues")
 
     def __init__(self, queues: QueueCollection, positions: PositionEvents, writing: Writing) -> None:
         self._queues: Final = queues
@@ -56,6 +59,8 @@ class FinalAcks:
         # One message to several queues has one identifier, so there may be several places.
         self._places: dict[int, tuple[_Place, ...]] = {}
         self._bound = _FEW
+        # The ordinals that are still to be looked at for places whose messages are gone.
+        self._clearing: list[int] = []
         self._counts: dict[FormatName | None, int] = {}
 
     def expect(self, queue: OutgoingQueue, message: Message) -> None:
@@ -151,10 +156,18 @@ class FinalAcks:
         place = queue.number, message.lookup_identifier
         others = [other for other in self._places.get(ordinal, ()) if other != place and self._is_there(other)]
         self._places[ordinal] = (*others, place)
-        if len(self._places) > self._bound:
-            self._places = {
-                ordinal: places for ordinal, places in self._places.items() if any(map(self._is_there, places))
-            }
+        if self._clearing:
+            self._clear_some()
+        elif len(self._places) > self._bound:
+            self._clearing = list(self._places)
+
+    def _clear_some(self) -> None:
+        """Drop some of the places whose messages are gone."""
+        for _ in range(min(_AT_ONCE, len(self._clearing))):
+            ordinal = self._clearing.pop()
+            if not any(map(self._is_there, self._places.get(ordinal, ()))):
+                self._places.pop(ordinal, None)
+        if not self._clearing:
             self._bound = max(2 * len(self._places), _FEW)
 
     def _is_there(self, place: _Place) -> bool:

@@ -25,7 +25,7 @@ from waypost.errors import (
 )
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.limits import MOVE_PART
+from waypost.limits import MOVE_PART, PURGE_PART
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, enqueue, messages_like, new_message, prepare_message, queue_of
@@ -82,11 +82,21 @@ class Application:
             self._node.reply(call.request, queue)
 
     def delete_queue(self, call: Call, queue: Queue) -> None:
-        """Its messages go first, while others work, and the queue at last."""
+        """Its messages go first, while others work, and the queue at last, with the few that came meanwhile."""
         node = self._node
         node.check_store()
 
+        def purge() -> None:
+            for part in (*queue.subqueues.values(), queue.journal, queue):
+                if part is not None:
+                    begun = node.manager.writing.begin_purge(part)
+                    begun.reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+                    node.purge(begun, delete if part is queue else _nothing)
+
         def delete() -> None:
+            if not queue.is_deleted and _free_messages(queue) > PURGE_PART:
+                purge()
+                return
             try:
                 if not queue.is_deleted:
                     node.manager.delete_queue(queue)
@@ -97,11 +107,7 @@ class Application:
 
         with node.operation(call.now):
             node.manager.check_deletable(queue)
-            for part in (*queue.subqueues.values(), queue.journal, queue):
-                if part is not None:
-                    purge = node.manager.writing.begin_purge(part)
-                    purge.reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
-                    node.purge(purge, delete if part is queue else _nothing)
+            purge()
 
     def admit_address(self, call: Call, guid: bytes, address: str) -> None:
         """Believe what the queue manager with this GUID acknowledges from this address (ADR 22).
@@ -428,6 +434,12 @@ class Application:
 
 def _nothing() -> None:
     """When a part of a queue is empty."""
+
+
+def _free_messages(queue: Queue) -> int:
+    """How many messages of a queue, its journal and its subqueues are held by nobody."""
+    parts = (*queue.subqueues.values(), queue.journal, queue)
+    return sum(len(part.positions) - len(part.positions.held) for part in parts if part is not None)
 
 
 def _cursor(descriptor: OpenQueueDescriptor, number: int) -> Cursor:

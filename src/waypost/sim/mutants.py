@@ -91,9 +91,31 @@ def _lost_timer(start: Any) -> Callable[[Timers, float, int], None]:
     return lossy
 
 
+def _one_part(take_late: Any) -> Callable[[PositionEvents, int], None]:
+    def forgetful(positions: PositionEvents, count: int) -> None:
+        take_late(positions, count)
+        positions._late.clear()
+
+    return forgetful
+
+
+def _expired_seen(expire_all: Any) -> Callable[[PositionList, Any], tuple[list[int], list[int]]]:
+    def open_handed(positions: PositionList, lookup_ids: Any) -> tuple[list[int], list[int]]:
+        late, held = expire_all(positions, lookup_ids)
+        # Nothing but the last of them is kept from others.
+        for band in positions._bands:
+            for number in sorted(band.late)[:-1]:
+                band.late.discard(number)
+        return late, held
+
+    return open_handed
+
+
 def _lost_expiry(start: Any) -> Callable[[Expiries, int, int, Iterable[int]], None]:
     def lossy(expiries: Expiries, deadline: int, queue: int, lookup_ids: Iterable[int]) -> None:
-        start(expiries, deadline, queue, [each for each in lookup_ids if each % 5])
+        left = [each for each in lookup_ids if each % 5]
+        if left:
+            start(expiries, deadline, queue, left)
 
     return lossy
 
@@ -248,7 +270,7 @@ MUTANTS: Final = (
     Mutant(
         "abort-does-not-unlock",
         "leaves messages locked when their transaction aborts",
-        instead(Transactions, "_release", nothing),
+        (*instead(Transactions, "_release", nothing), *instead(Transactions, "_give_back", nothing)),
     ),
     Mutant(
         "unlock-without-wake-up",
@@ -257,6 +279,16 @@ MUTANTS: Final = (
     ),
     Mutant("lost-timer", "loses some timers", instead(Timers, "start", _lost_timer)),
     Mutant("lost-expiry", "lets some messages never expire", instead(Expiries, "start", _lost_expiry)),
+    Mutant(
+        "expires-one-part",
+        "forgets expired messages that one tick could not take away",
+        instead(PositionEvents, "take_late", _one_part),
+    ),
+    Mutant(
+        "gives-out-expired",
+        "lets others have expired messages until they are taken away",
+        instead(PositionList, "expire_all", _expired_seen),
+    ),
     Mutant("never-expires", "lets no message expire", instead(PositionEvents, "expire", nothing)),
     Mutant(
         "timers-not-restored",

@@ -159,15 +159,27 @@ class Oracle:
         self._check_store()
         box = self.books.boxes[existing.key]
 
+        def purge() -> None:
+            for part in self.books.parts(box):
+                self.books.purge(part, DELETED, _nothing)
+            self.books.purge(box, DELETED, delete)
+
         def delete() -> None:
+            free = [
+                letter
+                for part in (*self.books.parts(box), box)
+                for letter in part.letters.values()
+                if letter.state in (State.AVAILABLE, State.LATE)
+            ]
+            if not box.is_deleted and len(free) > self.books.purge_part:
+                purge()
+                return
             if not box.is_deleted:
                 for part in (*self.books.parts(box), box):
                     self._clear_away(part)
             self._done(call)
 
-        for part in self.books.parts(box):
-            self.books.purge(part, DELETED, _nothing)
-        self.books.purge(box, DELETED, delete)
+        purge()
 
     def _clear_away(self, box: Box) -> None:
         if any(letter.state is not State.AVAILABLE for letter in box.present()):
