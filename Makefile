@@ -18,7 +18,7 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger bench million crash power fuzz clean
+.PHONY: help run test lint java ledger bench million crash damage power fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,9 @@ crash: java ## kill loaded queue managers and their readers ROUNDS (200) times a
 
 power: $(INSTALLED) ## cut the power of recorded queue managers, open STATES (2000) of their disks and check what they kept
 	@$(BIN)/python -m tests.power.campaign --states $(STATES)
+
+damage: $(INSTALLED) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
+	@$(BIN)/python -m tests.damage.campaign
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py

@@ -2,18 +2,23 @@
 
     .venv/bin/python bench/backup.py --waiting 1000000 --count 1000000
 
-One process sends numbered messages in batches and one receives them, until COUNT are through. Meanwhile WAITING
-messages of 1 KiB lie in another queue. The rate of the sender is taken without a backup, then while one is made, then
-without again, so that noise shows. In the end the backup is restored, and has to hold everything that was acknowledged
-before it began and not received by then.
+One process sends numbered messages in batches and one receives them, until COUNT are through and every round is done.
+Meanwhile WAITING messages of 1 KiB lie in another queue. A round is the rate of the sender without a backup, while one
+is made, and without again; its ratio is the middle one to the mean of the other two, so that noise shows in the spread.
+In the end the last backup is restored, and has to hold everything that was acknowledged before it began and not
+received by then.
 """
 
 import argparse
 import multiprocessing
+import shutil
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -30,18 +35,19 @@ BODY: Final = b"x" * 1014
 SECONDS: Final = 600
 
 
-def send(url: str, count: int, sent: "Synchronized[int]") -> None:
+def send(url: str, count: int, sent: "Synchronized[int]", is_over: "Synchronized[int]") -> None:
     with waypost.connect(url, timeout=SECONDS) as manager:
         queue = manager.queue("work")
-        for first in range(0, count, BATCH):
+        while sent.value < count or not is_over.value:
+            first = sent.value
             queue.send_many([b"%010d%b" % (number, BODY) for number in range(first, first + BATCH)])
             sent.value = first + BATCH
 
 
-def receive(url: str, count: int, received: "Synchronized[int]") -> None:
+def receive(url: str, received: "Synchronized[int]") -> None:
     with waypost.connect(url, timeout=SECONDS) as manager:
         queue = manager.queue("work")
-        while received.value < count:
+        while True:
             found = queue.receive_many(BATCH, timeout=SECONDS)
             received.value += len(found)
 
@@ -57,14 +63,28 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, default=1_000_000, help="messages that lie in a queue")
     parser.add_argument("--count", type=int, default=1_000_000, help="messages that are sent and received")
     parser.add_argument("--seconds", type=float, default=10, help="how long a rate is taken without a backup")
+    parser.add_argument("--rounds", type=int, default=3, help="backups to make")
     parser.add_argument("--set", action="append", default=[], help="a setting of the daemon, such as store.x=1")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         measure(Path(place), options)
 
 
+@dataclass(slots=True)
+class Moment:
+    """When a backup began: what was acknowledged to the sender by then, and what was received."""
+
+    acknowledged: int
+    taken: int
+    taken_at_first_byte: int = -1
+
+
 def measure(place: Path, options: Any) -> None:
     settings = ["quotas.machine_kb=16000000", *options.set]
+    sent: Synchronized[int] = multiprocessing.Value("q", 0)
+    received: Synchronized[int] = multiprocessing.Value("q", 0)
+    is_over: Synchronized[int] = multiprocessing.Value("q", 0)
+    ratios = []
     with Daemon(place, "bench", loopback(41), *settings) as daemon:
         daemon.start()
         with waypost.connect(daemon.url, timeout=SECONDS) as manager:
@@ -72,52 +92,59 @@ def measure(place: Path, options: Any) -> None:
             manager.create_queue("work")
             for _ in range(options.waiting // 1000):
                 waiting.send_many([BODY] * 1000)
-            sent: Synchronized[int] = multiprocessing.Value("q", 0)
-            received: Synchronized[int] = multiprocessing.Value("q", 0)
-            workers = [
-                multiprocessing.Process(target=work, args=(daemon.url, options.count, progress), daemon=True)
-                for work, progress in ((send, sent), (receive, received))
-            ]
-            for worker in workers:
+            sender = multiprocessing.Process(target=send, args=(daemon.url, options.count, sent, is_over), daemon=True)
+            receiver = multiprocessing.Process(target=receive, args=(daemon.url, received), daemon=True)
+            for worker in (sender, receiver):
                 worker.start()
-            time.sleep(2)
+            time.sleep(3)
             before = rate(sent, options.seconds)
-            acknowledged, taken = sent.value, received.value
-            moments: list[int] = []
+            for number in range(options.rounds):
+                folder = place / f"backup{number}"
+                moment = Moment(sent.value, received.value)
+                begun = time.monotonic()
+                manager.backup(folder, progress=partial(note, moment, received))
+                took = time.monotonic() - begun
+                beside = (sent.value - moment.acknowledged) / took
+                after = rate(sent, options.seconds)
+                size = (folder / "waypost.backup").stat().st_size / 1e6
+                ratios.append(beside / ((before + after) / 2))
+                print(
+                    f"backup of {size:.0f} MB in {took:.1f} s, {size / took:.0f} MB/s; sender: {before:.0f}/s before, "
+                    f"{beside:.0f}/s beside it, {after:.0f}/s after: ratio {ratios[-1]:.2f}",
+                    flush=True,
+                )
+                before = after
+                if number < options.rounds - 1:
+                    shutil.rmtree(folder)
+            is_over.value = 1
+            sender.join()
+            while received.value < sent.value:
+                time.sleep(0.1)
+            receiver.terminate()
+        size = (daemon.folder / "data.mdb").stat().st_size / 1e6
+        print(f"{sent.value} sent and received; daemon: {daemon.memory / 1e6:.0f} MB in memory, {size:.0f} MB on disk")
+    print(f"the sender keeps {median(ratios):.2f} of its rate (from {min(ratios):.2f} to {max(ratios):.2f})")
+    check(place, folder, moment, options.waiting)
 
-            def begun(_come: int, _about: int) -> None:
-                if not moments:
-                    moments.append(received.value)
 
-            start = time.monotonic()
-            first = sent.value
-            info = manager.backup(place / "backup", progress=begun)
-            took = time.monotonic() - start
-            beside = (sent.value - first) / took
-            is_busy = workers[0].is_alive()
-            after = rate(sent, options.seconds)
-            for worker in workers:
-                worker.join()
-        print(f"backup: {info.bytes / 1e6:.0f} MB in {took:.1f} s, {info.bytes / 1e6 / took:.0f} MB/s")
-        print(f"sender: {before:.0f}/s before, {beside:.0f}/s beside the backup, {after:.0f}/s after")
-        if not is_busy:
-            print("the sender was done before the backup: use a greater --count")
-        mean = (before + after) / 2
-        print(f"ratio to the rate before: {beside / before:.2f}, to the mean of both: {beside / mean:.2f}")
-        size = (daemon.folder / "data.mdb").stat().st_size
-        print(f"daemon: {daemon.memory / 1e6:.0f} MB in memory, {size / 1e6:.0f} MB on disk")
+def note(moment: Moment, received: "Synchronized[int]", _come: int, _about: int) -> None:
+    if moment.taken_at_first_byte < 0:
+        moment.taken_at_first_byte = received.value
+
+
+def check(place: Path, backup: Path, moment: Moment, waiting: int) -> None:
     start = time.monotonic()
-    waypost.restore(place / "backup", place / "copy", new_identity=True)
-    print(f"restore: {time.monotonic() - start:.1f} s")
+    waypost.restore(backup, place / "copy", new_identity=True)
+    print(f"restored in {time.monotonic() - start:.1f} s")
     with waypost.open(place / "copy") as copy:
         kept = copy.queue("waiting").info().message_count
         numbers = [int(message.body[:10]) for message in copy.queue("work").browse()]
-    missing = set(range(moments[0], acknowledged)).difference(numbers)
-    too_old = [number for number in numbers if number < taken - BATCH]
-    print(f"in the backup: {kept} of {options.waiting} that lie, {len(numbers)} under way; missing {len(missing)}")
-    assert kept == options.waiting
+    missing = set(range(moment.taken_at_first_byte, moment.acknowledged)).difference(numbers)
+    print(f"the backup has {kept} of {waiting} that lie, and {len(numbers)} under way; missing: {len(missing)}")
+    assert kept == waiting
     assert not missing
-    assert not too_old
+    # What was received before it began is not there, but for an answer that was under way.
+    assert not [number for number in numbers if number < moment.taken - BATCH]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
 
 

@@ -30,17 +30,27 @@ if TYPE_CHECKING:
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
     from waypost.client.sequence_info import SequenceInfo, SequenceReset
+    from waypost.client.storage.damaged import DamagedInfo
+    from waypost.client.storage.report import StoreDamage, StoreReport
+    from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
+    from waypost.client.storage.salvaging import salvage
+    from waypost.client.storage.verifying import verify
 
 __all__ = [
     "BackupInfo",
     "Cursor",
+    "DamagedInfo",
     "Manager",
     "Message",
     "Queue",
     "QueueInfo",
     "RestoreInfo",
+    "SalvageReport",
+    "SalvagedQueue",
     "SequenceInfo",
     "SequenceReset",
+    "StoreDamage",
+    "StoreReport",
     "Transaction",
     "__version__",
     "aio",
@@ -49,6 +59,8 @@ __all__ = [
     "msmq",
     "open",
     "restore",
+    "salvage",
+    "verify",
     "xml_body",
 ]
 
@@ -56,18 +68,25 @@ __all__ = [
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
+    "DamagedInfo": "waypost.client.storage.damaged",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.client.queue_info",
     "RestoreInfo": "waypost.client.backups.restoring",
+    "SalvageReport": "waypost.client.storage.salvage_report",
+    "SalvagedQueue": "waypost.client.storage.salvage_report",
     "SequenceInfo": "waypost.client.sequence_info",
     "SequenceReset": "waypost.client.sequence_info",
+    "StoreDamage": "waypost.client.storage.report",
+    "StoreReport": "waypost.client.storage.report",
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
     "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.opening",
     "restore": "waypost.client.backups.restoring",
+    "salvage": "waypost.client.storage.salvaging",
+    "verify": "waypost.client.storage.verifying",
     "xml_body": "waypost.client.bodies",
 }
 

@@ -12,5 +12,6 @@ from waypost.client.aio_queue import Cursor, Queue
 from waypost.client.backups.aio_restoring import restore
 from waypost.client.msmq.aio import msmq
 from waypost.client.remote.aio import connect
+from waypost.client.storage.aio import salvage, verify
 
-__all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open", "restore"]
+__all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open", "restore", "salvage", "verify"]

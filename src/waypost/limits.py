@@ -333,6 +333,9 @@ MAX_REFUSED_SEQUENCES: Final = 256
 # number, time, reason) is kept of all.
 MAX_DAMAGED_KEPT: Final = 1000
 
+# Damaged messages that one request shows. Nobody loses anything: the next request goes on.
+MAX_DAMAGED_PAGE: Final = 1000
+
 # Incoming sequences that are shown, looked at for a check or reset before others have their turn: some ten
 # milliseconds. Nobody loses anything: the next request goes on.
 MAX_SEQUENCE_PAGE: Final = 1000

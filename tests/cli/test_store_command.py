@@ -1,11 +1,16 @@
 """`waypost store backup` and `waypost store restore`."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 import waypost
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
+from waypost.cli import store_backup
 
 desk = _desk.desk
 
@@ -30,6 +35,25 @@ def test_json_says_what_the_backup_is(desk: Desk, tmp_path: Path) -> None:
     header = (tmp_path / "backup/waypost.backup").read_bytes()[:4096].decode().splitlines()
     assert header[0] == "Waypost backup"
     assert json.loads(header[1])["guid"] == desk.manager.guid
+
+
+def test_somebody_who_watches_sees_how_far_it_is(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.manager.create_queue("orders").send_many([b"x" * 4000] * 1000)
+    drawn: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def progress(verb: str, total: int) -> Iterator[Callable[[int], None]]:
+        advanced: list[int] = []
+        yield advanced.append
+        drawn.append((verb, total, sum(advanced)))
+
+    monkeypatch.setattr(store_backup, "progress", progress)
+    desk.do("store", "backup", str(tmp_path / "backup"))
+    desk.do("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"), "--same-identity")
+    assert [verb for verb, _, _ in drawn] == ["backing up (MB)", "restoring (MB)"]
+    for _, total, advanced in drawn:
+        assert total >= 4
+        assert abs(advanced - total) <= 1
 
 
 def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:

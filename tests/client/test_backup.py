@@ -5,11 +5,13 @@ import inspect
 import io
 from pathlib import Path
 
+import lmdb
 import pytest
 
 import waypost
 from waypost import aio
 from waypost.client.backups import restoring, source
+from waypost.client.backups.making import backup_of_folder
 from waypost.client.backups.source import BackupLimits, BackupSource
 from waypost.errors import BackupDamaged, BackupError, InvalidParameter, NotAStore, StoreFull
 from waypost.store.lmdb import LmdbStore
@@ -137,6 +139,19 @@ def test_a_source_that_is_closed_gives_nothing_more(large: Path) -> None:
     backup.close()
 
 
+def test_a_copier_that_is_killed_holds_nothing_any_more(large: Path) -> None:
+    with LmdbStore(large) as store, BackupSource(large) as backup:
+        assert backup.read()
+        assert len(store._env.readers().splitlines()) == 3
+        backup._process.kill()
+        backup._process.wait(60)
+        store.forget_lost_readers()
+        # The heading, and the store's own.
+        assert len(store._env.readers().splitlines()) == 2
+        with pytest.raises(BackupError, match="the process that makes the backup has ended"):
+            list(backup)
+
+
 def test_a_restore_that_fails_at_any_step_leaves_nothing(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,3 +192,41 @@ def test_the_mark_stays_until_the_first_start(tmp_path: Path, data: Path) -> Non
         assert sent.id.endswith(f"\\{last}")
     with LmdbStore(tmp_path / "copy") as store:
         assert read_mark(store) is None
+
+
+def damage(folder: Path, text: bytes) -> None:
+    """Change a byte of the message that has this text."""
+    with (
+        lmdb.open(str(folder), max_dbs=20) as environment,
+        environment.begin(write=True, db=environment.open_db(b"messages")) as transaction,
+    ):
+        (key, value) = next((key, value) for key, value in transaction.cursor() if text in value)
+        transaction.put(key, value.replace(text, text[:-1] + b"?"))
+
+
+def test_a_backup_of_a_damaged_store_is_restored_and_says_so(tmp_path: Path, data: Path) -> None:
+    damage(data, "42 bolts".encode("utf-16-le"))
+    with waypost.open(data) as manager:
+        manager.backup(tmp_path / "backup")
+    made = waypost.restore(tmp_path / "backup", tmp_path / "copy", same_identity=True)
+    assert made.damaged == 1
+    assert orders(tmp_path / "copy") == ["7 nuts"]
+
+
+def test_a_damaged_message_does_not_stop_a_restore(tmp_path: Path) -> None:
+    """In outgoing queues, which the first start renumbers, or a new identity empties."""
+    far = "DIRECT=TCP:192.0.2.1\\private$\\ledger"
+    with waypost.open(tmp_path / "data") as manager:
+        for body in ORDERS:
+            with manager.transaction() as transaction:
+                manager.send(far, body, transaction=transaction)
+    damage(tmp_path / "data", "42 bolts".encode("utf-16-le"))
+    # Before a start sets it aside.
+    backup_of_folder(tmp_path / "data", tmp_path / "backup")
+    for is_new in (False, True):
+        folder = tmp_path / f"is_new={is_new}"
+        made = waypost.restore(tmp_path / "backup", folder, same_identity=not is_new, new_identity=is_new)
+        assert (made.damaged, made.set_aside) == (1, int(is_new))
+        with waypost.open(folder) as manager:
+            found = [manager.queue("system$;deadxact"), *manager.outgoing_queues()]
+            assert [message.text for queue in found for message in queue.browse()] == ["7 nuts"]

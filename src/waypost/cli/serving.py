@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TextIO
+from typing import ClassVar, Final, TextIO
 
-from waypost.cli.program import Failure, Output
+from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.client.aio_manager import Manager
 from waypost.client.backups.source import BackupLimits
 from waypost.client.msmq.aio import msmq
@@ -30,6 +30,16 @@ from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
 
 _MEGABYTE: Final = 1_000_000
+_DAMAGE_HINT: Final = (
+    "`waypost store verify --data FOLDER` shows all of it, and `waypost store salvage FOLDER NEW` brings what is whole "
+    "into the new folder NEW."
+)
+
+
+class Damaged(Failure):
+    """The store is damaged. The exit code keeps systemd from starting it again and again."""
+
+    exit_code: ClassVar = DAMAGED
 
 
 def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
@@ -46,6 +56,8 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
+    except StoreDamaged as error:
+        raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except WaypostError as error:
         # What it begins with may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None

@@ -28,7 +28,7 @@ from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
-from waypost.store.upgrade import Progress, unheard
+from waypost.store.progress import Progress, unheard
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
@@ -116,20 +116,22 @@ class Engine:
         max_size: int | None,
         outside: Outside | None = None,
         is_alone: bool = False,
+        on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
     ) -> "Engine":
         """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it.
 
-        A store of an older format is upgraded first, which takes a while if it is large; `on_upgrade` hears of it.
+        Two things take a while if the store is large. After an unclean end its pages are looked at first, and `on_walk`
+        hears of it; a store of an older format is upgraded, and `on_upgrade` hears of it.
         """
         size = MAX_STORE_SIZE if max_size is None else max_size
-        store = LmdbStore(path, notify, max_size=size, on_upgrade=on_upgrade)
+        store = LmdbStore(path, notify, max_size=size, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
             restored = begin_again(store, _now())
             engine = cls(store, _started(store, settings, path), outside, is_alone=is_alone)
             engine.restored = restored
             engine.settle()
-            while engine.unwritten and engine.node.trouble is None:
+            while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
                 store.wait()
                 engine.poll()
             engine.check()

@@ -16,7 +16,7 @@ from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.node.application import Operation
 from waypost.node.recovery import Settings
-from waypost.store.upgrade import Progress, unheard
+from waypost.store.progress import Progress, unheard
 
 R = TypeVar("R")
 
@@ -33,6 +33,7 @@ class Looping:
         *,
         max_size: int | None,
         outside: Outside | None = None,
+        on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
@@ -51,6 +52,7 @@ class Looping:
             max_size=max_size,
             outside=outside,
             is_alone=True,
+            on_walk=on_walk,
             on_upgrade=on_upgrade,
         )
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
     from waypost.client.blocking import Blocking
+    from waypost.client.storage.damaged import DamagedInfo
+    from waypost.client.storage.report import StoreReport
 
 
 class Manager:
@@ -200,6 +202,34 @@ class Manager:
         while reset.next:
             reset = reset.joined(self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
+
+    def damaged_messages(self, *, with_bytes: bool = False) -> "list[DamagedInfo]":
+        """The messages that were damaged on disk and set aside; `with_bytes` with what was found in their place.
+
+        They are in no queue any more. `forget_damaged_messages` lets them go.
+        """
+        found: list[DamagedInfo] = []
+        start: bytes | None = b""
+        while start is not None:
+            page, start = self._shell.do(self._calls.application.damaged, start, with_bytes)
+            found += map(import_module("waypost.client.storage.damaged").info_of, page)
+        return found
+
+    def forget_damaged_messages(self) -> int:
+        """Let go what is kept of damaged messages. Returns how many there were."""
+        count: int = self._shell.do(self._calls.application.forget_damaged)
+        return count
+
+    def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+        """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
+
+        Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
+        at, and how many there are. `is_whole` of the report says whether nothing is wrong, and `damage` what is.
+        `waypost.verify` does the same with a folder that no queue manager uses.
+        """
+        self._shell.look(lambda: None)
+        report: StoreReport = import_module("waypost.client.storage.process").verify_beside(self.path, progress)
+        return report
 
     def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
         """Copy everything that is durable, as of one moment, while the queue manager works on.

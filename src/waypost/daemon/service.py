@@ -33,6 +33,7 @@ from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepp
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
+from waypost.daemon.walking import Walking
 from waypost.daemon.web import App, Web
 from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
@@ -96,6 +97,7 @@ class Daemon:
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
                 outside=world,
+                on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
             )
             try:

@@ -5,25 +5,25 @@ the same batch. It stays there until an operator has it forgotten. The log names
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import Queue
-from waypost.errors import DecodeError, RecordDamaged, StoreError
-from waypost.limits import MAX_DAMAGED_KEPT
+from waypost.errors import DecodeError, RecordDamaged, StoreDamaged, StoreError
+from waypost.limits import MAX_DAMAGED_KEPT, MAX_DAMAGED_PAGE, MAX_SCAN_BYTES
 from waypost.node import scans
 from waypost.node.effects import Notice
 from waypost.node.message_records import message_of
 from waypost.store import keys
 from waypost.store.checksums import CHECKSUM_SIZE
 from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
-from waypost.store.port import Batch, Reader, Table
+from waypost.store.port import Batch, Reader, Table, after
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedMessage:
-    """One of them. `has_bytes` if the bytes that were found in its place are kept."""
+    """One of them. `has_bytes` if the bytes that were found in its place are kept; `data` has them, if asked for."""
 
     queue_number: int
     queue: str
@@ -32,12 +32,13 @@ class DamagedMessage:
     reason: str
     message_id: str
     has_bytes: bool
+    data: bytes | None = None
 
 
 class DamagedMessages:
     """Those of one queue manager. `now` gives the time of the operation, and `tell` gets a line for the log."""
 
-    __slots__ = ("_kept", "_now", "_queues", "_reader", "_tell", "inexact", "since_start")
+    __slots__ = ("_fresh", "_kept", "_now", "_queues", "_reader", "_tell", "inexact", "since_start")
 
     def __init__(self, reader: Reader, now: Callable[[], Now], tell: Callable[[Notice], None]) -> None:
         self._reader: Final = reader
@@ -50,6 +51,8 @@ class DamagedMessages:
         # The queues that have lost messages whose sizes may not be known.
         self.inexact: Final[set[int]] = set()
         self._kept = 0
+        # Those that are not durable yet.
+        self._fresh: dict[bytes, DamagedMessage] = {}
         for message in self.all():
             self._count(message)
 
@@ -65,21 +68,47 @@ class DamagedMessages:
         return self._queues.get(queue.number, ("", 0))[1]
 
     def all(self) -> Iterator[DamagedMessage]:
-        """Those that are durable, in the order of their queues."""
-        for key in scans.keys(self._reader, Table.DAMAGED):
-            if not keys.is_damaged_bytes(key):
-                value = self._reader.get(Table.DAMAGED, key)
-                if value is not None:
-                    record = DamagedRecord.decode(value)
-                    yield DamagedMessage(
-                        keys.queue_id_of(key),
-                        record.queue,
-                        keys.lookup_id_of(key),
-                        record.time,
-                        record.reason,
-                        record.message_id,
-                        bool(record.flags & HAS_BYTES),
-                    )
+        """All of them, in the order of their queues, without the bytes that are kept."""
+        start: bytes | None = b""
+        while start is not None:
+            page, start = self.page(start, with_bytes=False)
+            yield from page
+
+    def page(self, start: bytes, *, with_bytes: bool) -> tuple[list[DamagedMessage], bytes | None]:
+        """Those from a place of the store on, and where to go on; None at the end."""
+        self._forget_durable()
+        found: list[DamagedMessage] = []
+        size = 0
+        fresh = [key for key in self._fresh if key >= start]
+        stored = sorted({*self._reader.keys(Table.DAMAGED, start, None, MAX_DAMAGED_PAGE), *fresh})[:MAX_DAMAGED_PAGE]
+        for key in stored:
+            if keys.is_damaged_bytes(key):
+                continue
+            if size >= MAX_SCAN_BYTES:
+                return found, key
+            message = self._read(key, with_bytes=with_bytes)
+            found.append(message)
+            size += len(message.data or b"")
+        return found, after(stored[-1]) if len(stored) == MAX_DAMAGED_PAGE else None
+
+    def _read(self, key: bytes, *, with_bytes: bool) -> DamagedMessage:
+        number, lookup_id = keys.queue_id_of(key), keys.lookup_id_of(key)
+        fresh = self._fresh.get(key)
+        if fresh is not None:
+            return fresh if with_bytes else replace(fresh, data=None)
+        try:
+            value = self._reader.get(Table.DAMAGED, key)
+            record = None if value is None else DamagedRecord.decode(value)
+            data = self._reader.get(Table.DAMAGED, keys.damaged_bytes_key(key)) if with_bytes else None
+        except StoreDamaged as error:
+            # The disk goes on to fail: that there was something is still known.
+            return DamagedMessage(number, "", lookup_id, 0, str(error), "", has_bytes=False)
+        if record is None:
+            return DamagedMessage(number, "", lookup_id, 0, "nothing more is known", "", has_bytes=False)
+        has_bytes = bool(record.flags & HAS_BYTES)
+        return DamagedMessage(
+            number, record.queue, lookup_id, record.time, record.reason, record.message_id, has_bytes, data
+        )  # fmt: skip
 
     def keep(self, batch: Batch, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
         """What is left of a message goes into the batch in which it leaves its queue."""
@@ -92,9 +121,19 @@ class DamagedMessages:
         if is_kept and damage.value is not None:
             batch.put(Table.DAMAGED, keys.damaged_bytes_key(key), damage.value)
         self.since_start += 1
-        self._count(
-            DamagedMessage(queue.number, record.queue, lookup_id, moment, record.reason, identifier, is_kept)
-        )  # fmt: skip
+        message = DamagedMessage(
+            queue.number,
+            record.queue,
+            lookup_id,
+            moment,
+            record.reason,
+            identifier,
+            is_kept,
+            damage.value if is_kept else None,
+        )
+        self._count(message)
+        self._forget_durable()
+        self._fresh[key] = message
         kept = "kept" if is_kept else "not there" if damage.value is None else "dropped, because many others are kept"
         facts = {"queue": str(queue), "lookup_id": lookup_id, "reason": str(damage), "bytes": kept}
         self._tell(Notice("message damaged", facts | ({"message_id": identifier} if identifier else {})))
@@ -104,9 +143,18 @@ class DamagedMessages:
         count = len(self)
         for key in scans.keys(self._reader, Table.DAMAGED):
             batch.delete(Table.DAMAGED, key)
+        for key in self._fresh:
+            batch.delete(Table.DAMAGED, key)
+            batch.delete(Table.DAMAGED, keys.damaged_bytes_key(key))
+        self._fresh.clear()
         self._queues.clear()
         self._kept = 0
         return count
+
+    def _forget_durable(self) -> None:
+        """What the store has need not be in memory."""
+        for key in [key for key in self._fresh if self._reader.keys(Table.DAMAGED, key, after(key), 1)]:
+            del self._fresh[key]
 
     def _count(self, message: DamagedMessage) -> None:
         _, count = self._queues.get(message.queue_number, ("", 0))

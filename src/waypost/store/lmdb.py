@@ -24,15 +24,16 @@ from threading import Condition, Thread
 from typing import Final, Self
 
 import lmdb
-from lmdb.verify import VerifyError, verify
 
-from waypost.errors import StoreDamaged, StoreError, StoreFull
+from waypost.errors import StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
 from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Store, Table
-from waypost.store.upgrade import Progress, needs_upgrade, remove_leftovers, unheard, upgrade
+from waypost.store.progress import Progress, unheard
+from waypost.store.start_check import check_before_opening, leave_clean
+from waypost.store.upgrade import needs_upgrade, remove_leftovers, upgrade
 
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
@@ -51,6 +52,7 @@ class LmdbStore(LmdbReader, Store):
         notify: Callable[[], None] = lambda: None,
         *,
         max_size: int = MAX_STORE_SIZE,
+        on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
         finishes: bool = False,
     ) -> None:
@@ -60,6 +62,8 @@ class LmdbStore(LmdbReader, Store):
 
         The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
         only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes.
+
+        After an unclean end the pages of the file are looked at first. `on_walk` hears how many, and of how many.
         """
         self._folder = Path(folder)
         self._notify = notify
@@ -70,6 +74,7 @@ class LmdbStore(LmdbReader, Store):
                 self._lock = lock_folder(self._folder, finishes=finishes)
                 undo.callback(os.close, self._lock)
                 write_holder(self._lock)
+                check_before_opening(self._folder, self._lock, on_walk)
                 _make_data(self._folder, max_size)
                 self._env = _open_upgraded(self._folder, max_size, on_upgrade)
                 undo.callback(self._env.close)
@@ -181,6 +186,8 @@ class LmdbStore(LmdbReader, Store):
             return []
         self._env.close()
         self.is_closed = True
+        if self._failure is None:
+            leave_clean(self._folder, self._lock)
         os.close(self._lock)
         failure, self._failure = self._failure, StoreError(f"{self._folder} is closed")
         tokens, self._tokens = self._tokens, []
@@ -351,18 +358,7 @@ def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
         readers.touch(mode=0o600)
         readers.write_bytes(bytes(_READERS_SIZE))
     map_size = min(max(2 * size, _FIRST_MAP), max_size)
-    env = lmdb.open(str(folder), map_size, mode=0o600, max_dbs=len(Table) + 1, max_spare_txns=4)
-    if size and size < (env.info()["last_pgno"] + 1) * env.stat()["psize"]:
-        # To read a mapped page behind the end of the file kills the process. Only pages that are free may be missing
-        # there, and only a walk through the file can tell.
-        try:
-            problems = verify(str(folder))  # type: ignore[no-untyped-call]
-        except VerifyError as error:
-            problems = [error]
-        if problems:
-            env.close()
-            raise StoreDamaged(f"{data} is damaged: {problems[0]}")
-    return env
+    return lmdb.open(str(folder), map_size, mode=0o600, max_dbs=len(Table) + 1, max_spare_txns=4)
 
 
 def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":

@@ -32,6 +32,8 @@ FORMAT: Final = _FORMAT.pack(FORMAT_VERSION)
 # Two meta pages, and the one of the mark.
 _META_PAGES: Final = 3
 
+_SPARE: Final = 1 << 28
+
 # A disk with less room than this counts as full.
 _LITTLE: Final = 1 << 20
 
@@ -95,7 +97,9 @@ class StoreSnapshot(LmdbReader):
         if not (self._folder / DATA).is_file():
             raise NotAStore(f"{folder} holds no store")
         try:
-            self._env = lmdb.open(str(folder), readonly=True, create=False, max_dbs=len(Table) + 1)
+            # The store may grow before the snapshot is taken, and a map that is too small could not show it then.
+            room = 4 * (self._folder / DATA).stat().st_size + _SPARE
+            self._env = lmdb.open(str(folder), room, readonly=True, create=False, max_dbs=len(Table) + 1)
         except (OSError, lmdb.Error) as error:
             raise store_error(error, self._folder) from error
         try:
@@ -126,8 +130,11 @@ class StoreSnapshot(LmdbReader):
         return (pages + _META_PAGES) * int(stats[0]["psize"])
 
     def copy(self, file: int) -> None:
-        """Write a whole store, as it is now, into an open file. Reads of other threads go on meanwhile."""
-        self._read(self._env.copyfd, file, compact=True)
+        """Write a whole store with what the snapshot shows into an open file. Other threads go on meanwhile.
+
+        Without the transaction LMDB would begin another one, which fails if the store has outgrown its map since.
+        """
+        self._read(self._env.copyfd, file, compact=True, txn=self._snapshot)
 
     def _open_tables(self) -> "list[lmdb._Database]":
         try:

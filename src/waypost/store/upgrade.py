@@ -7,7 +7,7 @@ removed before the next.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shutil import disk_usage
 from typing import TYPE_CHECKING, Final
@@ -19,12 +19,10 @@ from waypost.store.checksums import CHECKSUM_SIZE, seal_all
 from waypost.store.folder import DATA, READERS, flush_folder
 from waypost.store.lmdb_reading import FORMAT, FORMAT_VERSION, MARK, format_of, name_of
 from waypost.store.port import Item, Table
+from waypost.store.progress import Progress
 
 if TYPE_CHECKING:
     from lmdb import _Database
-
-# Gets how many records are copied, and of how many.
-Progress = Callable[[int, int], None]
 
 _COPY: Final = "data.mdb.upgrade"
 # What is copied in one transaction: up to so many records, and the one that brings it to so many bytes.
@@ -32,10 +30,6 @@ _PART: Final = 16_384
 _PART_BYTES: Final = 1 << 24
 # Room for the pages that a file has besides its records.
 _SPARE: Final = 1 << 20
-
-
-def unheard(_done: int, _total: int) -> None:
-    """For those who do not want to hear of it."""
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -13,7 +13,7 @@ from waypost.client.remote import manager
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.remote.looping import RemoteLooping
-from waypost.client.remote.manager import IN_DOUBT, transaction_limit
+from waypost.client.remote.manager import IN_DOUBT, LOOK_SECONDS, VERIFICATION, report_of, transaction_limit
 from waypost.client.twins import documented_by
 from waypost.errors import ConnectionLost, ServiceNotAvailable, TransactionSequence
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from waypost.client.backups.target import Progress, Target
     from waypost.client.calls import Calls
     from waypost.client.looping import Looping
+    from waypost.client.storage.report import StoreReport
 
 
 def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> "Connecting":
@@ -84,6 +85,15 @@ class Manager(aio_manager.Manager):
         identifier = new_guid()
         self._shell.start(self._calls.begin, identifier, transaction_limit(timeout))
         return Transaction(self._shell, self._calls, identifier)
+
+    async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+        state = await self.request("POST", VERIFICATION)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            await asyncio.sleep(LOOK_SECONDS)
+            state = await self.request("GET", VERIFICATION)
+        return report_of(state)
 
     async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
         shell: Any = self._shell
