@@ -143,7 +143,7 @@ def check(place: Path, backup: Path, moment: Moment, waiting: int) -> None:
     print(f"the backup has {kept} of {waiting} that lie, and {len(numbers)} under way; missing: {len(missing)}")
     assert kept == waiting
     assert not missing
-    # What was received before it began is not there, but for an answer that was under way.
+    # Messages that were received before it began are not there, but for an answer that was under way.
     assert not [number for number in numbers if number < moment.taken - BATCH]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
 

@@ -156,7 +156,7 @@ def _standard_input() -> BinaryIO:
 
 @contextmanager
 def _errors(hint: str) -> Iterator[None]:
-    """What is wrong with folders here, without a daemon."""
+    """Errors of folders here, without a daemon, with this hint."""
     try:
         yield
     except BackupDamaged as error:

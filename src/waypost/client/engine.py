@@ -127,8 +127,8 @@ class Engine:
         size = MAX_STORE_SIZE if max_size is None else max_size
         store = LmdbStore(path, notify, max_size=size, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
-            restored = begin_again(store, _now())
-            engine = cls(store, _started(store, settings, path), outside, is_alone=is_alone)
+            node, restored = _started(store, settings, path)
+            engine = cls(store, node, outside, is_alone=is_alone)
             engine.restored = restored
             engine.settle()
             while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
@@ -433,10 +433,11 @@ class Engine:
         self._outside.broken(error)
 
 
-def _started(store: LmdbStore, settings: Settings, path: str | Path) -> Node:
+def _started(store: LmdbStore, settings: Settings, path: str | Path) -> tuple[Node, Restored | None]:
     """Half a queue manager would do harm: what it is made of is whole, or it does not start."""
     try:
-        return Node(store, settings, new_guid, _now())
+        restored = begin_again(store, _now())
+        return Node(store, settings, new_guid, _now()), restored
     except StoreDamaged as error:
         raise StoreDamaged(
             f"{path} cannot be opened: {error}; `waypost store salvage` brings what is whole into a new folder"

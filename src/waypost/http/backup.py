@@ -34,7 +34,7 @@ async def backup(service: Served) -> ASGIApp:
     """
     loop = asyncio.get_running_loop()
     source = await loop.run_in_executor(None, BackupSource, service.manager.path, service.settings.backup)
-    # What speaks against it is said before anything is sent.
+    # A refusal is said before anything is sent.
     try:
         first = await loop.run_in_executor(None, source.read)
     except BaseException:

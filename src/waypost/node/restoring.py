@@ -48,7 +48,7 @@ _QUEUES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What the start has done: sequences that begin now, and messages with new numbers in them."""
+    """The work of such a start: sequences that begin now, and messages with new numbers in them."""
 
     sequences: int = 0
     renumbered: int = 0

@@ -1,6 +1,6 @@
 """The mark of a store that is older than its queue manager: made of a backup, or salvaged (ADR 32).
 
-What the queue manager did after that moment is not in the store, and others know of it. So its next start begins new
+The queue manager went on after that moment, and others know of it. So its next start begins new
 transactional sequences for everything that goes out, and goes on with numbers far above those of the store
 (waypost.node.restoring). Incoming sequences go on wherever their sources are.
 """
@@ -20,7 +20,7 @@ _RESTORED: Final = Struct("<BIIQQI")
 
 @dataclass(slots=True)
 class RestoredRecord:
-    """How far the start has come that follows a restore.
+    """The progress of the start that follows a restore.
 
     `time_stamp` is that of the first new sequence, 0 before the start has begun, and `begun` how many it has begun.
     The messages of outgoing queues are renumbered up to `lookup_id` in the queue `queue_id`, where the next one gets

@@ -12,7 +12,7 @@ _PAGE: Final = 1000
 def whole_pages(
     reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = _PAGE
 ) -> Iterator[Sequence[Item]]:
-    """Pages with one record at least. Whoever takes them may change the store between two."""
+    """Pages with one record at least. A caller may change the store between two."""
     while True:
         try:
             page = reader.scan(table, start, stop, limit)
@@ -26,6 +26,6 @@ def whole_pages(
 
 
 def damaged_records(reader: Reader) -> int:
-    """How many records of a store are not what was written. Reads all of it."""
+    """Count the records of a store that are not what was written. Reads all of it."""
     whole = sum(len(page) for table in Table for page in whole_pages(reader, table))
     return sum(map(reader.count, Table)) - whole

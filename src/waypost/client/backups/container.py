@@ -6,7 +6,7 @@
 | any   | an LMDB file, as `data.mdb` of a data folder is                                                       |
 | 64    | a line that says that this is the end, the length of the LMDB file u64, XXH3 with 128 bits of all before |
 
-What ends without the trailer, or with a wrong one, is not a backup: nobody takes a part for the whole.
+A stream that ends without the trailer, or with a wrong one, is not a backup: nobody takes a part for the whole.
 """
 
 import json
@@ -31,7 +31,7 @@ TRAILER_SIZE: Final = _TRAILER.size
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """What a backup says of itself. `bytes` is the size of the store in it, `about_bytes` what was expected of it.
+    """The description of a backup. `bytes` is the size of the store in it, `about_bytes` what was expected of it.
 
     `time` is when it began, in ISO 8601; everything that was acknowledged before that is in it.
     """

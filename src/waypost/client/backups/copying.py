@@ -1,12 +1,12 @@
 """A program that writes a backup of the store in a folder to standard output, while a queue manager uses the folder.
 
-It is a process of its own (`python -m waypost.client.backups.copying FOLDER ...`) for three reasons: a queue manager
+It is a separate process (`python -m waypost.client.backups.copying FOLDER ...`) for three reasons: a queue manager
 grows the map of its store only while nobody reads in its process; a damaged page that LMDB cannot read ends this
 process and not the queue manager; and the copy runs at a lower priority.
 
-It reads the newest transaction that was committed before it began. What was acknowledged before is durable, so it is in
-the copy. As long as it reads, the queue manager cannot use the room again that messages leave, so it ends when nobody
-takes what it writes for `stall_seconds`, or after `most_seconds` in all.
+It reads the newest transaction that was committed before it began. Everything that was acknowledged before is durable,
+so it is in the copy. As long as it reads, the queue manager cannot use the room again that messages leave, so it ends
+when nobody takes what it writes for `stall_seconds`, or after `most_seconds` in all.
 """
 
 import json

@@ -32,7 +32,7 @@ Backup = str | os.PathLike[str] | BinaryIO
 
 @dataclass(frozen=True, slots=True)
 class RestoreInfo:
-    """What was made. `guid` is that of the queue manager that the folder holds, `backup_guid` that of the backup.
+    """The folder that was made. `guid` is that of its queue manager, `backup_guid` that of the one in the backup.
 
     With a new identity, `set_aside` messages of outgoing queues are dead-letter messages now, and `dropped` messages,
     which were delivered or acknowledgments, are gone. `damaged` records were so in the store before it was backed up.
@@ -65,9 +65,9 @@ def restore(
 
     Say which queue manager it is to be, because two with one identity lose and double each other's messages:
 
-    same_identity  The one that was backed up, which is gone and never starts again. What waits to be sent is sent.
-    new_identity   Another one beside it, with a new GUID: it has the queues and the messages in them. What the original
-                   was about to send goes to the dead-letter queues of the new one, because the original sends it.
+    same_identity  The one that was backed up, which is gone and never starts again. It sends what waits.
+    new_identity   Another one beside it, with a new GUID: it has the queues and the messages in them. Messages that
+                   the original is about to send go to the dead-letter queues of the new one.
 
     The whole backup is read and checked before anything is made of it. Nothing is overwritten: `path` may be an empty
     folder at most. `progress` is called with the bytes that were read so far, and about how many there are.

@@ -20,7 +20,7 @@ _PART: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class BackupLimits:
-    """How long a backup may take in all, and how many bytes of it are made in a second; 0 for as many as possible."""
+    """The seconds that a backup may take, and the bytes of it that are made in a second; 0 for as many as possible."""
 
     seconds: float = 6 * 3600.0
     bytes_per_second: int = 0

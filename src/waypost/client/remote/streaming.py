@@ -1,4 +1,4 @@
-"""The answer to one request as a stream, on a connection of its own: for what is too large for memory."""
+"""The answer to one request as a stream, on a separate connection: for what is too large for memory."""
 
 import http.client
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _PART: Final = 1 << 18
 
 
 def stream(address: Address, target: str) -> Iterator[bytes]:
-    """What the daemon answers to a GET, in parts. Raises what it refuses, and ConnectionLost if the answer breaks off.
+    """The answer of the daemon to a GET, in parts. Raises what it refuses, and ConnectionLost if the answer breaks off.
 
     `address.timeout` is how long each part may take.
     """
