@@ -17,7 +17,7 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger bench million crash fuzz clean
+.PHONY: help run test lint java ledger bench million crash damage fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,9 @@ crash: java ## kill loaded queue managers and their readers ROUNDS (200) times a
 	@$(BIN)/python -m tests.crash.transfer_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.remote_campaign --rounds $(ROUNDS)
 	@$(BIN)/python -m tests.crash.spark_campaign
+
+damage: $(INSTALLED) ## damage data folders in 600 ways and check that nothing is silent and that salvage brings back what is whole
+	@$(BIN)/python -m tests.damage.campaign
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py

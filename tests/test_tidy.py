@@ -18,14 +18,17 @@ OUR_FILES = [
 
 PURE = {"wire", "core", "transfer", "routing", "rpc", "remote", "directory", "store", "node", "security"}
 WORDS = {"errors.py", "hresult.py", "limits.py", "guid.py", "clock.py"}
-ENGINE = ("store/lmdb.py", "store/lmdb_reading.py", "store/folder.py", "store/space.py")
+ENGINE = (
+    *("store/lmdb.py", "store/lmdb_reading.py", "store/folder.py", "store/upgrade.py"),
+    *("store/page_file.py", "store/space.py", "store/start_check.py"),
+)
 
 # What a pure layer may import besides its own package.
 HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
     *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "functools", "hashlib", "heapq", "hmac"),
     *("ipaddress", "itertools", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata"),
-    *("urllib.parse", "waypost", "weakref", "zlib"),
+    *("urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
 }
 
 # What it uses instead of the rest.

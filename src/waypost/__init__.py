@@ -8,8 +8,8 @@
         print(orders.receive().text)
 
 `waypost.open` is where to start; `waypost.connect` is the same on a running daemon, and `waypost.msmq` writes to and
-reads from any MSMQ host. `waypost.aio` has all three for asyncio, and `waypost.errors` what can go wrong. The packets,
-names and values of the protocol are in waypost.wire.
+reads from any MSMQ host. `waypost.restore` makes a data folder of a backup. `waypost.aio` has all of them for asyncio,
+and `waypost.errors` what can go wrong. The packets, names and values of the protocol are in waypost.wire.
 """
 
 from importlib import import_module
@@ -19,6 +19,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from waypost import aio, errors
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
     from waypost.client.manager import Manager, Transaction
     from waypost.client.message import Message
@@ -28,15 +30,27 @@ if TYPE_CHECKING:
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
     from waypost.client.sequence_info import SequenceInfo, SequenceReset
+    from waypost.client.storage.damaged import DamagedInfo
+    from waypost.client.storage.report import StoreDamage, StoreReport
+    from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
+    from waypost.client.storage.salvaging import salvage
+    from waypost.client.storage.verifying import verify
 
 __all__ = [
+    "BackupInfo",
     "Cursor",
+    "DamagedInfo",
     "Manager",
     "Message",
     "Queue",
     "QueueInfo",
+    "RestoreInfo",
+    "SalvageReport",
+    "SalvagedQueue",
     "SequenceInfo",
     "SequenceReset",
+    "StoreDamage",
+    "StoreReport",
     "Transaction",
     "__version__",
     "aio",
@@ -44,22 +58,35 @@ __all__ = [
     "errors",
     "msmq",
     "open",
+    "restore",
+    "salvage",
+    "verify",
     "xml_body",
 ]
 
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
+    "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
+    "DamagedInfo": "waypost.client.storage.damaged",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.client.queue_info",
+    "RestoreInfo": "waypost.client.backups.restoring",
+    "SalvageReport": "waypost.client.storage.salvage_report",
+    "SalvagedQueue": "waypost.client.storage.salvage_report",
     "SequenceInfo": "waypost.client.sequence_info",
     "SequenceReset": "waypost.client.sequence_info",
+    "StoreDamage": "waypost.client.storage.report",
+    "StoreReport": "waypost.client.storage.report",
     "Transaction": "waypost.client.manager",
     "connect": "waypost.client.remote.manager",
     "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.opening",
+    "restore": "waypost.client.backups.restoring",
+    "salvage": "waypost.client.storage.salvaging",
+    "verify": "waypost.client.storage.verifying",
     "xml_body": "waypost.client.bodies",
 }
 

@@ -356,12 +356,42 @@ class StoreDamaged(StoreError):
     """The store holds bytes that Waypost has not written."""
 
 
+class RecordDamaged(StoreDamaged):
+    """A record of the store is not what was written under its key, or is gone.
+
+    `table` is the number of a waypost.store.port.Table. `value` has the bytes that are there in its place with what was
+    their checksum, and is None if nothing is there or it cannot be read. A program that is told of it has the sentence.
+    """
+
+    def __init__(self, reason: str, table: int = 0, key: bytes = b"", value: bytes | None = None) -> None:
+        super().__init__(reason)
+        self.table = table
+        self.key = key
+        self.value = value
+
+
+class StoreTooOld(StoreError):
+    """An older Waypost has written the store, and whoever only reads it does not change it."""
+
+
 class StoreTooNew(StoreError):
     """A newer Waypost has written the store."""
 
 
 class NotAStore(StoreError):
     """The folder holds something else."""
+
+
+class BackupError(StoreError):
+    """A backup cannot be made, or nothing can be made of it."""
+
+
+class BackupUnderWay(BackupError):
+    """One backup of a store is made at a time."""
+
+
+class BackupDamaged(BackupError):
+    """The backup is not whole."""
 
 
 class DirectoryError(WaypostError):

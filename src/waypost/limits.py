@@ -336,7 +336,19 @@ MAX_ENDED_SEQUENCES: Final = 16
 # which are remembered for `doctor` and `explain`: the oldest is forgotten, and the log and the counters have had it.
 MAX_REFUSED_SEQUENCES: Final = 256
 
+# Messages that were set aside because their records are damaged, of which the store keeps the bytes that were found.
+# Nobody is refused for it: of further ones only these bytes are dropped, and the log says so; what they were (queue,
+# number, time, reason) is kept of all.
+MAX_DAMAGED_KEPT: Final = 1000
+
+# Damaged messages that one request shows. Nobody loses anything: the next request goes on.
+MAX_DAMAGED_PAGE: Final = 1000
+
 # Incoming sequences that are shown, looked at for a check or reset before others have their turn: some ten
 # milliseconds. Nobody loses anything: the next request goes on.
 MAX_SEQUENCE_PAGE: Final = 1000
 MAX_SEQUENCES_LOOKED_AT: Final = 10_000
+
+# Seconds that nobody takes the next bytes of a backup: then it is ended. As long as a backup is being made, the room
+# that messages leave in the store is not used again. The caller reads that the backup broke off, and begins another.
+BACKUP_STALL_SECONDS: Final = 60.0

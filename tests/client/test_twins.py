@@ -38,8 +38,11 @@ def test_both_sides_take_the_same_arguments(name: str) -> None:
             assert str(inspect.signature(twin)).split(" -> ")[0] == str(ours).split(" -> ")[0], member
 
 
-def test_both_sides_open_with_the_same_arguments() -> None:
-    assert inspect.signature(waypost.open).parameters == inspect.signature(aio.open).parameters
+@pytest.mark.parametrize("name", ["open", "restore", "salvage", "verify"])
+def test_both_sides_have_functions_with_the_same_arguments(name: str) -> None:
+    ours, theirs = getattr(waypost, name), getattr(aio, name)
+    assert inspect.signature(ours).parameters == inspect.signature(theirs).parameters
+    assert inspect.getdoc(theirs)
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -16,6 +16,7 @@ from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAtt
 from waypost.core.reading import MessageSeekAction, Read, Waiting
 from waypost.core.serialization import size_in_bytes
 from waypost.core.writing import EnqueueStatus
+from waypost.errors import RecordDamaged
 from waypost.hresult import HResult
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
@@ -66,6 +67,9 @@ class Messages:
     def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
         for lookup_id in lookup_ids:
             self.publish(queue, lookup_id)
+
+    def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
+        raise damage
 
     def delete(self, queue: int, message: Message) -> None:
         del self.held[queue, message.lookup_identifier]

@@ -9,8 +9,9 @@ from tests.core.messages import plain
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import Identity, QueueManager
-from waypost.core.queues import QueueAttributes
+from waypost.core.queues import Queue, QueueAttributes
 from waypost.core.serialization import deserialize_message_from_buffer, serialize_message_to_buffer
+from waypost.errors import RecordDamaged
 from waypost.wire import PathName, UserMessage
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.queue_names import PrivateQueueFormatNameId
@@ -44,6 +45,9 @@ class Nowhere:
         return [self.get(queue, lookup_id) for lookup_id in lookup_ids]
 
     def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None: ...
+
+    def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
+        raise damage
 
     def delete(self, queue: int, message: Message) -> None: ...
 

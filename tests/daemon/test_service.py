@@ -252,7 +252,6 @@ def test_what_should_never_happen_is_written_down_and_ends_the_daemon(
 def test_a_full_disk_does_not_stop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         one, two = loopback(2), loopback(3)
-        monkeypatch.setattr("waypost.daemon.service._LOOK_AT_STORE_SECONDS", 0.01)
         async with running(tmp_path / "alpha", one) as alpha, running(tmp_path / "beta", two) as beta:
             orders = await beta.manager.create_queue("orders")
             apply = LmdbStore._apply

@@ -12,6 +12,8 @@ from waypost.cli.program import Failure
 from waypost.client.names import format_name
 from waypost.errors import (
     AccessDenied,
+    BackupError,
+    BackupUnderWay,
     CannotConnect,
     ConnectionLost,
     EncodeError,
@@ -96,6 +98,8 @@ _HINTS: Final[Hints] = (
     ),
     (LimitReached, "end or delete what is not needed any more, or wait until it expires."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
+    (BackupUnderWay, "wait until it is made."),
+    (BackupError, "name a new folder, or begin the backup again."),
     (StoreError, "`waypost doctor` looks at the store."),
     (Timeout, "wait longer with --timeout."),
     (LabelTooLong, _GIVEN),

@@ -10,6 +10,8 @@ from typer.core import TyperGroup
 
 # What shells say of a program that SIGINT has ended.
 INTERRUPTED: Final = 130
+# What it says of a store that is damaged (EX_DATAERR of sysexits.h): to start it again would not help.
+DAMAGED: Final = 65
 # Options that stand before the verb, and that people put behind it.
 _OF_THE_PROGRAM: Final = ("--url", "--token")
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import ClassVar, Final, TextIO
 
-from waypost.cli.program import Failure, Output
+from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.client.aio_manager import Manager
+from waypost.client.backups.source import BackupLimits
 from waypost.client.msmq.aio import msmq
 from waypost.daemon.config import Config
 from waypost.daemon.config_page import FLAGS
@@ -22,11 +23,23 @@ from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreError, StoreInUse, WaypostError
+from waypost.errors import StoreDamaged, StoreError, StoreInUse, WaypostError
 from waypost.http.app import Application, create_app
 from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
+
+_MEGABYTE: Final = 1_000_000
+_DAMAGE_HINT: Final = (
+    "`waypost store verify --data FOLDER` shows all of it, and `waypost store salvage FOLDER NEW` brings what is whole "
+    "into the new folder NEW."
+)
+
+
+class Damaged(Failure):
+    """The store is damaged. The exit code keeps systemd from starting it again and again."""
+
+    exit_code: ClassVar = DAMAGED
 
 
 def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str]) -> int:
@@ -43,6 +56,8 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         )
     except ConfigError as error:
         raise Failure(error.sentence, error.hint) from None
+    except StoreDamaged as error:
+        raise Damaged(f"{error}.", _DAMAGE_HINT) from None
     except WaypostError as error:
         # What it begins with may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None
@@ -60,6 +75,7 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
+        backup=BackupLimits(config.store.backup_limit_s, int(config.store.backup_mb_per_s * _MEGABYTE)),
         rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file, config.rpc.kerberos),
     )
     return create_app(manager, settings, _connecting(config, manager))
@@ -120,6 +136,8 @@ def _hint(error: WaypostError) -> str:
             return "choose another --bind or port; port 0 takes a free one."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
+        case StoreDamaged():
+            return "`waypost store verify` names all that is damaged; or name another folder with --data."
         case StoreError():
             return "name another folder with --data."
         case _:

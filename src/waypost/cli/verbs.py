@@ -40,6 +40,7 @@ VERBS: Final = {
     "peek": Verb("waypost.cli.receive:peek", "Look at messages, and leave them in their queue."),
     "message": Verb("waypost.cli.message:app", "Move, export, import, resend and delete single messages."),
     "sequence": Verb("waypost.cli.sequence:app", "Look at transactional sequences, and begin them again."),
+    "store": Verb("waypost.cli.store:app", "Verify, back up, restore and salvage the store."),
     "status": Verb("waypost.cli.status:status", "Show the queue manager."),
     "explain": Verb("waypost.cli.status:explain", "Say why a message does not move."),
     "doctor": Verb("waypost.cli.status:doctor", "Look for what is wrong."),

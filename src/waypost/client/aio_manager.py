@@ -1,6 +1,8 @@
 """Manager, Transaction and open for asyncio: waypost.client.manager with coroutines, which documents them."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -30,6 +32,11 @@ from waypost.node.recovery import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.damaged import DamagedInfo
+    from waypost.client.storage.report import StoreReport
 
 
 def open(  # noqa: A001, as in waypost.client.manager
@@ -182,6 +189,29 @@ class Manager:
         while reset.next:
             reset = reset.joined(await self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
+
+    async def damaged_messages(self, *, with_bytes: bool = False) -> "list[DamagedInfo]":
+        found: list[DamagedInfo] = []
+        start: bytes | None = b""
+        while start is not None:
+            page, start = await self._shell.do(self._calls.application.damaged, start, with_bytes)
+            found += map(import_module("waypost.client.storage.damaged").info_of, page)
+        return found
+
+    async def forget_damaged_messages(self) -> int:
+        count: int = await self._shell.do(self._calls.application.forget_damaged)
+        return count
+
+    async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+        self._shell.look(lambda: None)
+        verify_beside = import_module("waypost.client.storage.process").verify_beside
+        report: StoreReport = await asyncio.to_thread(verify_beside, self.path, progress)
+        return report
+
+    async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        self._shell.look(lambda: None)
+        info: BackupInfo = await asyncio.to_thread(manager.making().backup_of_folder, self.path, target, progress)
+        return info
 
     def transaction(self) -> "Transaction":
         identifier = new_guid()

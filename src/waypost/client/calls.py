@@ -108,7 +108,8 @@ class Calls:
 
     def info(self, name: FormatName) -> QueueInfo:
         queue = self._queue(name)
-        return queue_info(queue, name, self._manager.identity.identifier)
+        damaged = self._engine.node.damaged.count_of(queue)
+        return queue_info(queue, name, self._manager.identity.identifier, damaged_count=damaged)
 
     def queues(self) -> list[FormatName]:
         """Those that applications have created, by their paths."""

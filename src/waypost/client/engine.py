@@ -20,13 +20,23 @@ from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.client.sequence_calls import SequenceCalls
 from waypost.clock import Now
-from waypost.errors import InvalidHandle, OutcomeUnknown, ServiceNotAvailable, StoreError, WaypostError
+from waypost.errors import (
+    InvalidHandle,
+    OutcomeUnknown,
+    ServiceNotAvailable,
+    StoreDamaged,
+    StoreError,
+    WaypostError,
+)
 from waypost.limits import MAX_STORE_SIZE
 from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
+from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
+from waypost.store.progress import Progress, unheard
+from waypost.store.room import Room
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
@@ -54,13 +64,17 @@ class Engine:
         "_last_request",
         "_leave_until",
         "_next_tick",
+        "_on_room",
+        "_on_trouble",
         "_outside",
         "_store",
         "_submitted",
+        "_told_trouble",
         "application",
         "is_broken",
         "node",
         "on_durable",
+        "restored",
         "sequences",
         "transactions",
         "unwritten",
@@ -79,6 +93,8 @@ class Engine:
         self.sequences: Final = SequenceCalls(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
+        # What the start did because the store is of a backup; None if it is not.
+        self.restored: Restored | None = None
         # How many batches are not durable yet, and the bytes in them.
         self.unwritten = 0
         self.unwritten_bytes = 0
@@ -86,6 +102,9 @@ class Engine:
         self._submitted: deque[tuple[int, float]] = deque()
         # Gets the seconds that each batch took to become durable.
         self.on_durable: Callable[[float], None] | None = None
+        self._on_trouble: Callable[[StoreError | None], None] | None = None
+        self._on_room: Callable[[Room], None] | None = None
+        self._told_trouble = ""
         self._answers: dict[int, Answer] = {}
         # Of queues and cursors being opened for nobody: they are closed when they are open.
         self._abandoned: dict[int, Answer] = {}
@@ -108,14 +127,23 @@ class Engine:
         reserve: int | None = None,
         outside: Outside | None = None,
         is_alone: bool = False,
+        on_walk: Progress = unheard,
+        on_upgrade: Progress = unheard,
     ) -> "Engine":
-        """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it."""
-        store = LmdbStore(path, notify, max_size=MAX_STORE_SIZE if max_size is None else max_size, reserve=reserve)
+        """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it.
+
+        Two things take a while if the store is large. After an unclean end its pages are looked at first, and `on_walk`
+        hears of it; a store of an older format is upgraded, and `on_upgrade` hears of it.
+        """
+        size = MAX_STORE_SIZE if max_size is None else max_size
+        store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
-            engine = cls(store, Node(store, settings, new_guid, _now()), outside, is_alone=is_alone)
+            restored = begin_again(store, _now())
+            engine = cls(store, _started(store, settings, path), outside, is_alone=is_alone)
+            engine.restored = restored
             engine.node.room = store.room
             engine.settle()
-            while engine.unwritten and engine.node.trouble is None:
+            while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
                 store.wait()
                 engine.poll()
             engine.check()
@@ -123,6 +151,11 @@ class Engine:
             store.close()
             raise
         return engine
+
+    def backup_ended(self) -> None:
+        """A process that read the store has ended, or was killed. Any thread can call it."""
+        if not self._store.is_closed:
+            self._store.forget_lost_readers()
 
     def check(self) -> None:
         """Raise why nothing can be asked for any more, if that is so."""
@@ -209,8 +242,9 @@ class Engine:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         if durable:
-            self.node.room = self._store.room
+            self._take_room()
             self._persisted(durable)
+            self._report_troubles()
         if self.node.failure is not None:
             # What the others wait for will not be written.
             self._break(self.node.failure)
@@ -236,15 +270,44 @@ class Engine:
             return
         try:
             tokens = self._store.poll()
-            self.node.room = self._store.room
+            self._take_room()
             self._persisted(tokens)
         except StoreError as error:
             self._break(error)
             return
         self.node.trouble = trouble = self._store.trouble
+        self._report_troubles()
         self.settle()
         if trouble is not None:
             self._tell_trouble(trouble)
+
+    def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
+        """`tell` gets what keeps the store from writing, once when it comes up, and None when it writes again.
+
+        `tell_room` gets the room when nothing new is stored any more, and when something is again.
+        """
+        self._on_trouble = tell
+        self._on_room = tell_room
+        self._report_troubles()
+        if self.node.room.is_low:
+            tell_room(self.node.room)
+
+    def _take_room(self) -> None:
+        was_low, self.node.room = self.node.room.is_low, self._store.room
+        if self._on_room is not None and self.node.room.is_low is not was_low:
+            self._on_room(self.node.room)
+
+    def _report_troubles(self) -> None:
+        """Tell of every change, however short it was."""
+        if self._on_trouble is None:
+            return
+        for trouble in self._store.take_troubles():
+            if str(trouble) != self._told_trouble:
+                self._told_trouble = str(trouble)
+                self._on_trouble(trouble)
+        if self._told_trouble and self._store.trouble is None:
+            self._told_trouble = ""
+            self._on_trouble(None)
 
     def tick(self) -> float | None:
         """Fire the timers that are due. The time of the monotonic clock at which the next one is."""
@@ -394,6 +457,16 @@ class Engine:
         for request in tuple(self._answers):
             self._end(request, _again(error))
         self._outside.broken(error)
+
+
+def _started(store: LmdbStore, settings: Settings, path: str | Path) -> Node:
+    """Half a queue manager would do harm: what it is made of is whole, or it does not start."""
+    try:
+        return Node(store, settings, new_guid, _now())
+    except StoreDamaged as error:
+        raise StoreDamaged(
+            f"{path} cannot be opened: {error}; `waypost store salvage` brings what is whole into a new folder"
+        ) from error
 
 
 def _now() -> Now:

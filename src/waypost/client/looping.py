@@ -16,6 +16,7 @@ from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.node.application import Operation
 from waypost.node.recovery import Settings
+from waypost.store.progress import Progress, unheard
 
 R = TypeVar("R")
 
@@ -33,6 +34,8 @@ class Looping:
         max_size: int | None,
         reserve: int | None = None,
         outside: Outside | None = None,
+        on_walk: Progress = unheard,
+        on_upgrade: Progress = unheard,
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
@@ -44,7 +47,15 @@ class Looping:
         # Called when something has become durable.
         self.on_written: Callable[[], None] = lambda: None
         self.engine: Final = Engine.open(
-            path, settings, self._notify, max_size=max_size, reserve=reserve, outside=outside, is_alone=True
+            path,
+            settings,
+            self._notify,
+            max_size=max_size,
+            reserve=reserve,
+            outside=outside,
+            is_alone=True,
+            on_walk=on_walk,
+            on_upgrade=on_upgrade,
         )
 
     async def do(self, operation: Operation, *args: Any) -> Any:

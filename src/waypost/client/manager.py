@@ -1,7 +1,8 @@
 """Manager and Transaction, for programs that wait in threads. waypost.aio has the same as coroutines."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.client.admitting import admitted_address
 from waypost.client.bases import BaseTransaction
@@ -25,7 +26,11 @@ from waypost.client.sequence_info import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.blocking import Blocking
+    from waypost.client.storage.damaged import DamagedInfo
+    from waypost.client.storage.report import StoreReport
 
 
 class Manager:
@@ -198,6 +203,50 @@ class Manager:
             reset = reset.joined(self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
         return reset
 
+    def damaged_messages(self, *, with_bytes: bool = False) -> "list[DamagedInfo]":
+        """The messages that were damaged on disk and set aside; `with_bytes` with what was found in their place.
+
+        They are in no queue any more. `forget_damaged_messages` lets them go.
+        """
+        found: list[DamagedInfo] = []
+        start: bytes | None = b""
+        while start is not None:
+            page, start = self._shell.do(self._calls.application.damaged, start, with_bytes)
+            found += map(import_module("waypost.client.storage.damaged").info_of, page)
+        return found
+
+    def forget_damaged_messages(self) -> int:
+        """Let go what is kept of damaged messages. Returns how many there were."""
+        count: int = self._shell.do(self._calls.application.forget_damaged)
+        return count
+
+    def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+        """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
+
+        Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
+        at, and how many there are. `is_whole` of the report says whether nothing is wrong, and `damage` what is.
+        `waypost.verify` does the same with a folder that no queue manager uses.
+        """
+        self._shell.look(lambda: None)
+        report: StoreReport = import_module("waypost.client.storage.process").verify_beside(self.path, progress)
+        return report
+
+    def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        """Copy everything that is durable, as of one moment, while the queue manager works on.
+
+            manager.backup("/backups/2026-11-17")
+
+        `target` is a folder, which is made, or an open binary file, which gets the stream. Everything that was
+        acknowledged before is in the backup; express messages are not. `progress` is called with the bytes that were
+        written so far, and about how many there will be. `waypost.restore` makes a data folder of a backup.
+
+        Raises BackupUnderWay if another backup is being made, and BackupError if this one broke off: then nothing of
+        it is in the folder.
+        """
+        self._shell.look(lambda: None)
+        info: BackupInfo = making().backup_of_folder(self.path, target, progress)
+        return info
+
     def transaction(self) -> "Transaction":
         """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
 
@@ -258,3 +307,8 @@ class Transaction(BaseTransaction):
     def abort(self) -> None:
         """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
         self._shell.start(self._abort, self.identifier_for(self._owner))
+
+
+def making() -> Any:
+    """waypost.client.backups.making, which only a program that makes a backup waits for."""
+    return import_module("waypost.client.backups.making")

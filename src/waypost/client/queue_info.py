@@ -65,7 +65,7 @@ class QueueInfo:
     What follows `modified` is None but for an outgoing queue: its `state`, such as inactive or connected; `next_hops`,
     the addresses it is sent to; how many transactional messages were sent and are `unacknowledged`, and how many
     arrived and are `unread`; why the last attempt to connect failed, "" if it did not, as `last_error`; and the last
-    `connections`, the youngest at the end.
+    `connections`, the youngest at the end. `damaged_count` is how many messages were damaged on disk and set aside.
     """
 
     path: str
@@ -95,6 +95,7 @@ class QueueInfo:
     unread: int | None = None
     last_error: str | None = None
     connections: tuple[ConnectionInfo, ...] | None = None
+    damaged_count: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Ready for json. Only an outgoing queue has a state and what follows it."""
@@ -112,7 +113,7 @@ class QueueInfo:
         return values
 
 
-def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInfo:
+def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_count: int = 0) -> QueueInfo:
     attributes, journal = queue.attributes, queue.journal
     number = queue.private_queue_number
     return QueueInfo(
@@ -138,6 +139,7 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes) -> QueueInf
         created=datetime.fromtimestamp(queue.create_time, UTC),
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
+        damaged_count=damaged_count,
     )
 
 

@@ -75,6 +75,8 @@ class FinalAcks:
     def await_final_ack(self, queue: OutgoingQueue, lookup_id: int) -> None:
         """MS-MQQB 3.1.5.6: a message of this queue was delivered, and waits in the table for what becomes of it."""
         message = self._positions.remove(queue, lookup_id)
+        if message is None:
+            return
         self._positions.place(self._table, message, PositionState.AVAILABLE)
         self._note(self._table, message)
         self._count(message.destination_queue_format_name, 1)
@@ -121,9 +123,12 @@ class FinalAcks:
             return None
         for place in self._places.get(identifier.ordinal, ()):
             if self._is_there(place):
-                message = self._positions.messages.get(*place)
+                queue = self._queues.by_number[place[0]]
+                message = self._positions.find(queue, place[1])
+                if message is None:
+                    continue
                 if sequence is None or sequence_of(packet_of(message))[:2] == sequence:
-                    return self._queues.by_number[place[0]], message
+                    return queue, message
         return None
 
     def count(self, queue: OutgoingQueue) -> int:

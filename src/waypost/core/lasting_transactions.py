@@ -47,9 +47,9 @@ class LastingTransactions:
         return runs
 
     def claim(self, identifier: bytes, queue: Queue, lookup_ids: Sequence[int]) -> tuple[Run, list[Message]]:
-        """Keep Available messages of a queue from others. Returns them too."""
+        """Keep Available messages of a queue from others. Returns those that can be read, too."""
         messages = self._positions.lock_all(queue, lookup_ids)
-        run = Run(OperationType.DEQUEUE, queue, spans_of(lookup_ids))
+        run = Run(OperationType.DEQUEUE, queue, spans_of([message.lookup_identifier for message in messages]))
         self.collection[identifier] = [run]
         return run, messages
 
@@ -58,7 +58,7 @@ class LastingTransactions:
         for run in runs:
             there = [lookup_id for lookup_id in run.lookup_ids() if lookup_id in run.queue.positions]
             if run.operation_type is OperationType.DEQUEUE:
-                self._positions.lock_all(run.queue, there)
+                there = [message.lookup_identifier for message in self._positions.lock_all(run.queue, there)]
             else:
                 run.queue.positions.lock_all(there)
             if len(there) < len(run):
@@ -80,20 +80,21 @@ class LastingTransactions:
         assert not any(run.queue.is_deleted for run in runs), "a commit into a queue that is deleted"
         for run in runs:
             if isinstance(run.queue, OutgoingQueue):
-                run.spans = spans_of(self._transactions.send_out(run.queue, run.lookup_ids(), is_kept=True))
+                messages = self._positions.find_all(run.queue, run.lookup_ids())
+                run.spans = spans_of(self._transactions.send_out(run.queue, messages, is_kept=True))
         self._positions.expire(wall)
         for run in runs:
             if run.operation_type is OperationType.ENQUEUE:
                 self._arrived(run)
             else:
-                messages = self._positions.messages.get_all(run.queue.number, run.lookup_ids())
+                messages = self._positions.find_all(run.queue, run.lookup_ids())
                 self._positions.received_all(run.queue, messages)
 
     def drop(self, identifier: bytes) -> None:
         """Abort one that has sent: nothing of it was ever there."""
         for run in self.collection.pop(identifier):
             if not run.queue.is_deleted:
-                messages = self._positions.messages.get_all(run.queue.number, run.lookup_ids())
+                messages = self._positions.find_all(run.queue, run.lookup_ids())
                 self._positions.remove_all(run.queue, messages)
 
     def give_back(self, identifier: bytes, max_aborts: int, poison_queue: PoisonQueue, wall: float) -> int:
@@ -124,7 +125,7 @@ class LastingTransactions:
         readings MQDMPR 3.Z, MQRR 3.28.
         """
         poison = set()
-        for message in map(copied, self._positions.messages.get_all(queue.number, lookup_ids)):
+        for message in map(copied, self._positions.find_all(queue, lookup_ids)):
             message.abort_count += 1
             self._positions.messages.update(queue.number, message)
             if 0 < max_aborts <= message.abort_count:
@@ -139,7 +140,7 @@ class LastingTransactions:
         if run.is_quiet:
             self._positions.arrived_unheard(queue, lookup_ids)
             return
-        for message in self._positions.messages.get_all(queue.number, lookup_ids):
+        for message in self._positions.find_all(queue, lookup_ids):
             self._positions.arrived(queue, message)
 
 

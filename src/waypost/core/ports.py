@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from waypost.core.message import Message
 from waypost.core.queues import Queue
 from waypost.core.transaction_records import Transaction
+from waypost.errors import RecordDamaged
 from waypost.hresult import HResult
 from waypost.wire.format_names import DistributionListFormatName, FormatName
 from waypost.wire.message_class import MessageClass
@@ -39,9 +40,13 @@ class MessageTable(Protocol):
     def update(self, queue: int, message: Message) -> None:
         """Another state of a message that was put. Its packet has the same size."""
 
-    def get(self, queue: int, lookup_id: int) -> Message: ...
+    def get(self, queue: int, lookup_id: int) -> Message:
+        """Raises RecordDamaged. PositionEvents.find is for those who can go on without the message."""
 
     def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]: ...
+
+    def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
+        """A message cannot be read: it is in its queue no more, and what is left of it is kept. Returns its size."""
 
     def delete(self, queue: int, message: Message) -> None: ...
 
@@ -114,6 +119,14 @@ class MessagePositionDeleted(NamedTuple):
     reason: MessageClass
 
 
+@dataclass(frozen=True, slots=True)
+class MessageSetAside:
+    """The record of a message is damaged: the message left its queue, and nobody can say more about it."""
+
+    queue: Queue
+    lookup_id: int
+
+
 class MessagePositionAvailable(NamedTuple):
     """MS-MQDMPR 3.1.7.2.2, for those who transfer. A tuple, because there is one for each message."""
 
@@ -180,6 +193,7 @@ Event = (
     ReadEnded
     | MessageArrived
     | MessagePositionDeleted
+    | MessageSetAside
     | MessagePositionAvailable
     | PurgePendingChanged
     | QueueChanged

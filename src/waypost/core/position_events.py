@@ -2,6 +2,9 @@
 
 A message counts from the moment it is in a queue until it leaves it, locked or not (readings MQDMPR 3.G). A position
 that becomes Available is offered to the readers that wait in the same moment, before anybody else can see it.
+
+A message whose record is damaged is set aside by the first who wants it: its position is gone, and it counts no more.
+Whoever asked goes on without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,11 +14,19 @@ from typing import Final
 
 from waypost.core.expiries import Expiries
 from waypost.core.message import Message
-from waypost.core.ports import Event, MessageArrived, MessagePositionAvailable, MessagePositionDeleted, MessageTable
+from waypost.core.ports import (
+    Event,
+    MessageArrived,
+    MessagePositionAvailable,
+    MessagePositionDeleted,
+    MessageSetAside,
+    MessageTable,
+)
 from waypost.core.positions import SEQUENCE_MASK, PositionState, lookup_identifier
 from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.core.serialization import size_in_bytes
 from waypost.core.sources import Sources
+from waypost.errors import RecordDamaged
 from waypost.limits import FREE_OVERHEAD_BYTES, MESSAGE_OVERHEAD_BYTES, POSITION_BYTES, SOURCE_RUN_BYTES
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
@@ -40,6 +51,7 @@ class PositionEvents:
         "_refused_size",
         "count",
         "events",
+        "inexact",
         "messages",
         "offer",
         "quota",
@@ -61,6 +73,8 @@ class PositionEvents:
         # Of the smallest message that the quota has refused, until it would have room for it.
         self._refused_size = inf
         self.sources: Final = Sources()
+        # The queues whose bytes may be too many, because the size of a damaged message is not known.
+        self.inexact: Final[set[int]] = set()
         self._expiries: Final = Expiries(self)
         self._queues: dict[int, Queue] = {}
         # Queue and LookupIdentifier of what expired while it was locked.
@@ -197,18 +211,52 @@ class PositionEvents:
                 if message.lookup_identifier in queue.positions:
                     self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
 
-    def lock(self, queue: Queue, lookup_id: int) -> Message:
-        """Keep an Available position for one reader until the outcome of its transaction or two-phase read."""
-        message = self.messages.get(queue.number, lookup_id)
+    def find(self, queue: Queue, lookup_id: int) -> Message | None:
+        """The message at a position; None if there is none, or it is damaged and therefore none any more."""
+        try:
+            return self.messages.get(queue.number, lookup_id)
+        except RecordDamaged as damage:
+            self.set_aside(queue, lookup_id, damage)
+            return None
+
+    def find_all(self, queue: Queue, lookup_ids: Sequence[int]) -> list[Message]:
+        """The same for several positions: the messages that can be read."""
+        try:
+            return self.messages.get_all(queue.number, lookup_ids)
+        except RecordDamaged:
+            found = [self.find(queue, lookup_id) for lookup_id in lookup_ids]
+            return [message for message in found if message is not None]
+
+    def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
+        """Let the queue go on without a message that cannot be read, whatever the state of its position."""
+        if lookup_id not in queue.positions:
+            return
+        queue.positions.remove(lookup_id)
+        size = self.messages.set_aside(queue, lookup_id, damage)
+        self.inexact.add(queue.number)
+        self._count(queue, -1, -min(size, queue.total_bytes))
+        if self.sources.runs:
+            self.sources.removed(lookup_id & SEQUENCE_MASK, size)
+        self._expired.discard((queue.number, lookup_id))
+        self.events.append(MessageSetAside(queue, lookup_id))
+
+    def lock(self, queue: Queue, lookup_id: int) -> Message | None:
+        """Keep an Available position for one reader until the outcome of its transaction or two-phase read.
+
+        None if the message is damaged.
+        """
+        message = self.find(queue, lookup_id)
+        if message is None:
+            return None
         queue.positions.set_state(lookup_id, PositionState.LOCKED)
         if message.allow_peek_when_locked:
             queue.positions.show_to_peeks(lookup_id)
         return message
 
     def lock_all(self, queue: Queue, lookup_ids: Sequence[int]) -> list[Message]:
-        """The same for several positions."""
-        messages = self.messages.get_all(queue.number, lookup_ids)
-        queue.positions.lock_all(lookup_ids)
+        """The same for several positions. Returns the messages that can be read."""
+        messages = self.find_all(queue, lookup_ids)
+        queue.positions.lock_all([message.lookup_identifier for message in messages])
         for message in messages:
             if message.allow_peek_when_locked:
                 queue.positions.show_to_peeks(message.lookup_identifier)
@@ -216,8 +264,9 @@ class PositionEvents:
 
     def attempt_failed(self, queue: Queue, lookup_id: int) -> None:
         """Note with a Locked message that its reading or moving came to nothing (readings MQDMPR 3.Z, MQRR 3.28)."""
-        message = self.messages.get(queue.number, lookup_id)
-        self.messages.update(queue.number, replace(message, abort_count=message.abort_count + 1))
+        message = self.find(queue, lookup_id)
+        if message is not None:
+            self.messages.update(queue.number, replace(message, abort_count=message.abort_count + 1))
 
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message that was sent is Available for the first time."""
@@ -257,10 +306,13 @@ class PositionEvents:
         self.events.append(MessagePositionAvailable(queue, lookup_id))
         self.offer(queue, lookup_id)
 
-    def received(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message:
-        """The message goes to an application: it leaves its queue, and the journal gets a copy."""
+    def received(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message | None:
+        """The message goes to an application: it leaves its queue, and the journal gets a copy.
+
+        None if it is damaged.
+        """
         message = self.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_ACK_RECEIVE, message)
-        if queue.attributes.journaling and queue.journal is not None:
+        if message is not None and queue.attributes.journaling and queue.journal is not None:
             self._copy_to_journal(queue.journal, message)
         return message
 
@@ -295,19 +347,22 @@ class PositionEvents:
 
     def deleted(
         self, queue: Queue, lookup_id: int, reason: MessageClass, message: Message | None = None
-    ) -> Message:  # fmt: skip
+    ) -> Message | None:  # fmt: skip
         """MS-MQDMPR 3.1.7.2.1."""
         message = self.remove(queue, lookup_id, message)
-        self.events.append(MessagePositionDeleted(queue, message, reason))
+        if message is not None:
+            self.events.append(MessagePositionDeleted(queue, message, reason))
         return message
 
-    def remove(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message:
+    def remove(self, queue: Queue, lookup_id: int, message: Message | None = None) -> Message | None:
         """Take a position and its message away without a word, as the abort of a send does.
 
-        Who has the message in hand saves a look for it.
+        Who has the message in hand saves a look for it. None if it is damaged: then it was set aside.
         """
         if message is None:
-            message = self.messages.get(queue.number, lookup_id)
+            message = self.find(queue, lookup_id)
+            if message is None:
+                return None
         size = size_in_bytes(message)
         queue.positions.remove(lookup_id)
         self._count(queue, -1, -size)
@@ -322,6 +377,11 @@ class PositionEvents:
         self.count += count
         queue.total_bytes += size
         self.total_bytes += size
+        if self.inexact and queue.number in self.inexact and not len(queue.positions):
+            # Nobody knows the size of a message that is missing, but nothing has none.
+            self.total_bytes -= queue.total_bytes
+            queue.total_bytes = 0
+            self.inexact.remove(queue.number)
 
     def forget_queue(self, queue: Queue) -> None:
         """The queue is empty and will stay so."""

@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.cursors import Cursor, Found
+from waypost.core.cursors import Cursor, CursorState, Found
 from waypost.core.message import Message
 from waypost.core.ports import ReadEnded
 from waypost.core.position_events import PositionEvents
@@ -85,16 +85,28 @@ class Reading:
         if _may_come_back(queue, request):
             return Read(HResult.MQ_ERROR_TRANSACTION_USAGE)
         if request.cursor is not None:
-            found = request.cursor.get_next_message_for_dequeue(no_wait=request.timeout_ms == 0)
-            if found is Found.SUCCEEDED:
-                return self._took(descriptor, queue, request.cursor.position, request)
-            if found is not Found.WAITING:
-                return Read(_CURSOR_STATUS[found])
-        else:
-            # readings MQDMPR 3.B: from Start; behind Head the first message would be passed over.
-            position = queue.positions.next_available(START)
-            if position != END:
-                return self._took(descriptor, queue, position, request)
+            return self._dequeue_at_cursor(descriptor, request, request.cursor, now)
+        # readings MQDMPR 3.B: from Start; behind Head the first message would be passed over.
+        while (position := queue.positions.next_available(START)) != END:
+            message = self._take(descriptor, queue, position, request)
+            if message is not None:
+                return Read(HResult.MQ_OK, message)
+        return self._wait(descriptor, request, now, destructive_read=True)
+
+    def _dequeue_at_cursor(
+        self, descriptor: OpenQueueDescriptor, request: ReadRequest, cursor: Cursor, now: Now
+    ) -> Read | Waiting:
+        """A cursor that shows a message takes that one or none; another goes on behind a message that is damaged."""
+        assert descriptor.queue is not None
+        shows_one = cursor.state is CursorState.READ
+        while (found := cursor.get_next_message_for_dequeue(no_wait=request.timeout_ms == 0)) is Found.SUCCEEDED:
+            message = self._take(descriptor, descriptor.queue, cursor.position, request)
+            if message is not None:
+                return Read(HResult.MQ_OK, message)
+            if shows_one:
+                return Read(_CURSOR_STATUS[Found.ALREADY_RECEIVED])
+        if found is not Found.WAITING:
+            return Read(_CURSOR_STATUS[found])
         return self._wait(descriptor, request, now, destructive_read=True)
 
     def dequeue_messages(self, descriptor: OpenQueueDescriptor, count: int, request: ReadRequest) -> list[Message]:
@@ -107,12 +119,13 @@ class Reading:
             return []
         if _may_come_back(queue, request):
             return []
-        lookup_ids = queue.positions.first_available(count)
+        read = self._positions.find_all if request.transaction is None else self._positions.lock_all
+        messages: list[Message] = []
+        while not messages and (lookup_ids := queue.positions.first_available(count)):
+            messages = read(queue, lookup_ids)
         if request.transaction is None:
-            messages = self._positions.messages.get_all(queue.number, lookup_ids)
             self._positions.received_all(queue, messages)
             return messages
-        messages = self._positions.lock_all(queue, lookup_ids)
         for message in messages:
             lookup_id = message.lookup_identifier
             operation = TransactionalOperation(OperationType.DEQUEUE, queue, lookup_id, message=message)
@@ -139,7 +152,7 @@ class Reading:
             self._positions.deleted(queue, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_PURGED)
         elif delete_message:
             self._positions.received(queue, lookup_id)
-        else:
+        elif lookup_id in queue.positions:
             self._positions.available(queue, lookup_id)
         return HResult.MQ_OK
 
@@ -151,10 +164,16 @@ class Reading:
         if not descriptor.access_type.can_peek:
             return Read(HResult.MQ_ERROR_ACCESS_DENIED)
         if request.cursor is not None:
-            return self._peeked(descriptor, request, request.cursor.get_message_for_peek(), now)
-        position = queue.positions.next_peekable(START)
-        if position != END:
-            return self._show(queue, position)
+            shows_one = request.cursor.state is CursorState.READ
+            found = request.cursor.get_message_for_peek()
+            if shows_one and found is Found.SUCCEEDED:
+                message = self._positions.find(queue, request.cursor.position)
+                return Read(_CURSOR_STATUS[Found.ALREADY_RECEIVED]) if message is None else Read(HResult.MQ_OK, message)
+            return self._peeked(descriptor, request, found, now)
+        while (position := queue.positions.next_peekable(START)) != END:
+            message = self._positions.find(queue, position)
+            if message is not None:
+                return Read(HResult.MQ_OK, message)
         return self._wait(descriptor, request, now, destructive_read=False)
 
     def peek_next_message(self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now) -> Read | Waiting:
@@ -180,10 +199,16 @@ class Reading:
             return Read(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         if request is not None and _may_come_back(queue, request):
             return Read(HResult.MQ_ERROR_TRANSACTION_USAGE)
-        status, found = _seek(descriptor, queue, lookup_id, action, is_peek=request is None)
-        if status is not HResult.MQ_OK:
-            return Read(status)
-        return self._show(queue, found) if request is None else self._took(descriptor, queue, found, request)
+        while True:
+            status, found = _seek(descriptor, queue, lookup_id, action, is_peek=request is None)
+            if status is not HResult.MQ_OK:
+                return Read(status)
+            if request is None:
+                message = self._positions.find(queue, found)
+            else:
+                message = self._take(descriptor, queue, found, request)
+            if message is not None:
+                return Read(HResult.MQ_OK, message)
 
     def cancel_waiting_message_read_request(
         self, descriptor: OpenQueueDescriptor, tag: int, status: HResult
@@ -226,35 +251,36 @@ class Reading:
             if not self._is_possible(wait.request):
                 self._end(wait, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                 continue
+            message = self._positions.find(queue, lookup_id)
+            if message is None:
+                return
             self._forget(wait)
             if wait.request.cursor is not None:
                 wait.request.cursor.message_available(lookup_id)
             if wait.destructive_read:
-                read = self._took(descriptor, queue, lookup_id, wait.request)
-            else:
-                read = self._show(queue, lookup_id)
-            self._positions.events.append(ReadEnded(wait.wait_id, read.status, read.message))
+                message = self._take(descriptor, queue, lookup_id, wait.request)
+            self._positions.events.append(ReadEnded(wait.wait_id, HResult.MQ_OK, message))
             if wait.destructive_read:
                 return
 
-    def _took(self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest) -> Read:
-        return Read(HResult.MQ_OK, self._take(descriptor, queue, lookup_id, request))
+    def _take(
+        self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest
+    ) -> Message | None:
+        """A transaction locks the message until its outcome, a two-phase read until its end; else it is gone.
 
-    def _take(self, descriptor: OpenQueueDescriptor, queue: Queue, lookup_id: int, request: ReadRequest) -> Message:
-        """A transaction locks the message until its outcome, a two-phase read until its end; else it is gone."""
+        None if the message is damaged, and gone therefore.
+        """
+        if request.transaction is None and not request.two_phase_read:
+            return self._positions.received(queue, lookup_id)
+        message = self._positions.lock(queue, lookup_id)
+        if message is None:
+            return None
         if request.transaction is not None:
-            message = self._positions.lock(queue, lookup_id)
             operation = TransactionalOperation(OperationType.DEQUEUE, queue, lookup_id, message=message)
             self._transactions.record(request.transaction, operation)
-        elif request.two_phase_read:
-            message = self._positions.lock(queue, lookup_id)
-            descriptor.two_phase_reads.add(lookup_id)
         else:
-            message = self._positions.received(queue, lookup_id)
+            descriptor.two_phase_reads.add(lookup_id)
         return message
-
-    def _show(self, queue: Queue, lookup_id: int) -> Read:
-        return Read(HResult.MQ_OK, self._positions.messages.get(queue.number, lookup_id))
 
     def _end_transactional(
         self, queue: Queue, lookup_id: int, transaction: bytes, *, delete_message: bool
@@ -270,13 +296,16 @@ class Reading:
         return HResult.MQ_OK
 
     def _peeked(self, descriptor: OpenQueueDescriptor, request: ReadRequest, found: Found, now: Now) -> Read | Waiting:
-        if found is Found.WAITING:
-            return self._wait(descriptor, request, now, destructive_read=False)
-        if found is not Found.SUCCEEDED:
-            return Read(_CURSOR_STATUS[found])
         assert request.cursor is not None
         assert descriptor.queue is not None
-        return self._show(descriptor.queue, request.cursor.position)
+        while found is Found.SUCCEEDED:
+            message = self._positions.find(descriptor.queue, request.cursor.position)
+            if message is not None:
+                return Read(HResult.MQ_OK, message)
+            found = request.cursor.get_next_message_for_peek()
+        if found is Found.WAITING:
+            return self._wait(descriptor, request, now, destructive_read=False)
+        return Read(_CURSOR_STATUS[found])
 
     def _wait(
         self, descriptor: OpenQueueDescriptor, request: ReadRequest, now: Now, *, destructive_read: bool

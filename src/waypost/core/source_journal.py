@@ -35,7 +35,7 @@ class SourceJournal:
 
     def keep_dead_letter(self, message: Message, message_class: int, now: Now) -> None:
         """The message was not delivered, for the reason that the class tells."""
-        dead_letter = _lasting_copy(message, message_class)
+        dead_letter = lasting_copy(message, message_class)
         self._writing.enqueue_message(self._dead_letter_queue(message), dead_letter, None, now)
 
     def _dead_letter_queue(self, message: Message) -> Queue:
@@ -60,7 +60,7 @@ def is_of_the_system(queue: Queue) -> bool:
     return queue.is_journal or queue.queue_type is QueueKind.SYSTEM
 
 
-def _lasting_copy(message: Message, message_class: int) -> Message:
+def lasting_copy(message: Message, message_class: int) -> Message:
     """The message with another class and without an end to its time. Its packet is otherwise as it came."""
     packet = UserMessage.decode(packet_of(message))
     packet.properties.message_class = message_class

@@ -159,8 +159,10 @@ class Transactions:
         self._forget(transaction)
         for queue, operations in sends.items():
             if isinstance(queue, OutgoingQueue):
-                lookup_ids = self.send_out(queue, [operation.lookup_id for operation in operations], is_kept=kept)
-                for operation, lookup_id in zip(operations, lookup_ids, strict=True):
+                messages = self._positions.find_all(queue, [operation.lookup_id for operation in operations])
+                whole = {message.lookup_identifier for message in messages}
+                readable = [operation for operation in operations if operation.lookup_id in whole]
+                for operation, lookup_id in zip(readable, self.send_out(queue, messages, is_kept=kept), strict=True):
                     operation.lookup_id = lookup_id
         self._positions.expire(wall)
         for (number, operation_type), run in groupby(transaction.operations.values(), _simple_type):
@@ -201,13 +203,15 @@ class Transactions:
         if transaction.is_kept:
             self._positions.events.append(TransactionEnded(transaction.identifier))
 
-    def send_out(self, queue: OutgoingQueue, lookup_ids: Sequence[int], *, is_kept: bool) -> Sequence[int]:
+    def send_out(self, queue: OutgoingQueue, messages: Sequence[Message], *, is_kept: bool) -> Sequence[int]:
         """Put what is sent to another computer behind all that was committed before, and have it numbered.
 
         Returns the LookupIdentifiers that the messages have from then on.
         """
+        if not messages:
+            return ()
         positions = self._positions
-        messages = positions.messages.get_all(queue.number, lookup_ids)
+        lookup_ids = [message.lookup_identifier for message in messages]
         is_overtaken = lookup_ids[0] < queue.last_committed
         if is_kept or is_overtaken:
             # Others may have seen what a prepared transaction has stored.
@@ -242,12 +246,13 @@ class Transactions:
         queue, lookup_id = operation.queue, operation.lookup_id
         match operation.operation_type:
             case OperationType.ENQUEUE:
-                messages = self._positions.messages
-                keep = messages.get if is_kept else messages.publish
+                message = self._positions.find(queue, lookup_id) if is_kept else None
+                if is_kept and message is None:
+                    return
                 if queue.positions.state(lookup_id) is PositionState.PURGE_PENDING:
                     # It was not in the queue yet when that was purged.
                     self._positions.events.append(PurgePendingChanged(queue, lookup_id))
-                self._positions.arrived(queue, keep(queue.number, lookup_id))
+                self._positions.arrived(queue, message or self._positions.messages.publish(queue.number, lookup_id))
             case OperationType.DEQUEUE if operation.dequeue_reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE:
                 self._positions.received(queue, lookup_id, operation.message)
             case OperationType.DEQUEUE:
@@ -272,7 +277,7 @@ class Transactions:
         queue, lookup_id = operation.queue, operation.lookup_id
         if queue.positions.state(lookup_id) is PositionState.PURGE_PENDING:
             self._positions.deleted(queue, lookup_id, reason_if_purged)
-        else:
+        elif queue.positions.is_held(lookup_id):
             self._positions.available(queue, lookup_id)
 
 
@@ -301,18 +306,23 @@ def _simple_type(operation: TransactionalOperation) -> tuple[int, OperationType 
     return operation.queue.number, None
 
 
-def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue, wall: float) -> None:
-    """MS-MQDMPR 3.1.7.1.16 and 3.1.4.4: the same message at its ordered place in another queue."""
+def move(positions: PositionEvents, source: Queue, lookup_id: int, target: Queue, wall: float) -> bool:
+    """MS-MQDMPR 3.1.7.1.16 and 3.1.4.4: the same message at its ordered place in another queue.
+
+    False if it cannot be read.
+    """
     if target.is_deleted:
         # readings MQDMPR 3.S: it was to go there, and goes with the queue.
-        positions.deleted(source, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
-        return
+        return positions.deleted(source, lookup_id, MessageClass.MQMSG_CLASS_NACK_Q_DELETED) is not None
     message = positions.remove(source, lookup_id)
+    if message is None:
+        return False
     message = replace(message, move_count=message.move_count + 1, last_move_time=int(wall), abort_count=0)
     if not positions.place_for_all(target, message, wall):
-        return
+        return True
     if target.queue_type is QueueKind.SYSTEM:
         # readings MQDMPR 3.Z: there is no event, but who waits is served.
         positions.offer(target, lookup_id)
     else:
         positions.available(target, lookup_id)
+    return True

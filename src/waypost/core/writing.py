@@ -151,14 +151,15 @@ class Writing:
         if source.positions.state(lookup_id) is not PositionState.AVAILABLE:
             return HResult.MQ_ERROR_MESSAGE_NOT_FOUND
         if transaction is None:
-            move(self._positions, source, lookup_id, target, now.wall)
-            return HResult.MQ_OK
+            is_moved = move(self._positions, source, lookup_id, target, now.wall)
+            return HResult.MQ_OK if is_moved else HResult.MQ_ERROR_MESSAGE_NOT_FOUND
         if target.queue_type is QueueKind.SYSTEM or isinstance(source, OutgoingQueue):
             # A message that comes back to an outgoing queue would be behind what was sent meanwhile.
             return HResult.MQ_ERROR_TRANSACTION_USAGE
         if not self._transactions.is_open(transaction):
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        self._positions.lock(source, lookup_id)
+        if self._positions.lock(source, lookup_id) is None:
+            return HResult.MQ_ERROR_MESSAGE_NOT_FOUND
         operation = TransactionalOperation(OperationType.MOVE, source, lookup_id, target_queue=target)
         self._transactions.record(transaction, operation)
         return HResult.MQ_OK

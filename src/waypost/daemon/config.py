@@ -67,6 +67,22 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
             "holds, from 1 to 64, and at most an eighth of the disk.",
         ),
     ] = 0.0
+    backup_limit_s: Annotated[
+        _Seconds,
+        Meta(
+            description="How long a backup may take. While one is made, the room that messages leave in the file of "
+            "the store is not used again, so the file grows. A backup that takes longer is ended, and the log says so."
+        ),
+    ] = 21_600.0
+    backup_mb_per_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="How many megabytes of a backup are made in a second, so that it leaves the disk and the "
+            "processor to others; 0 for as many as possible.",
+        ),
+    ] = 32.0
 
 
 class Transfer(Struct, frozen=True, forbid_unknown_fields=True):

@@ -34,7 +34,18 @@ class Level(IntEnum):
 
 
 # Words at the end of an event's name that somebody should know of.
-_WARNINGS: Final = ("refused", "failed", "malformed", "error", "rejected", "lost", "violation", "conflict", "duplicate")
+_WARNINGS: Final = (
+    "refused",
+    "failed",
+    "malformed",
+    "error",
+    "rejected",
+    "lost",
+    "violation",
+    "conflict",
+    "duplicate",
+    "damaged",
+)
 
 
 class Log:

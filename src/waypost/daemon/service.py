@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -32,19 +33,22 @@ from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepp
 from waypost.daemon.sockets import allow_files, datagram_sockets, endpoint, listen, stepping_sockets, stream_sockets
 from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
+from waypost.daemon.walking import Walking
 from waypost.daemon.web import App, Web
 from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
-from waypost.store.room import LOW, LOW_HINT
+from waypost.store.room import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
     import uvloop
 
 _MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
-_LOOK_AT_STORE_SECONDS: Final = 1.0
+# How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
+_UPGRADE_SECONDS: Final = 5.0
+_PATIENCE_USEC: Final = 120_000_000
 # A remote reader may wait for ever, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
@@ -81,6 +85,7 @@ class Daemon:
         self._make_app: Final = make_app if config.http.enabled else None
         self._stop: Final = asyncio.Event()
         self._exit_code = 0
+        self._upgrade_told = 0.0
 
     async def serve(self, announce: Announce) -> int:
         loop = asyncio.get_running_loop()
@@ -95,6 +100,8 @@ class Daemon:
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
                 reserve=_reserve(self._config),
                 outside=world,
+                on_walk=Walking(self._log).tell,
+                on_upgrade=self._tell_upgrade,
             )
             try:
                 await self._serve(shell, world, sockets, addresses, announce)
@@ -113,6 +120,13 @@ class Daemon:
     ) -> None:  # fmt: skip
         config, log = self._config, self._log
         network = shell.engine.node.network
+        if (restored := shell.engine.restored) is not None:
+            log.warning(
+                "restored",
+                message="The store is of a backup: sequences of what is sent begin now, with new message ids.",
+                sequences=restored.sequences,
+                renumbered=restored.renumbered,
+            )
         assert network is not None
         limits = config.transfer
         connections = allow_files(limits.max_connections, config.http.max_connections + config.rpc.max_connections)
@@ -146,7 +160,7 @@ class Daemon:
         web = self._web(manager, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
-        watch = loop.create_task(self._watch_store(shell))
+        shell.engine.watch_store(self._tell_trouble, self._tell_room)
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -167,7 +181,6 @@ class Daemon:
             await self._stop.wait()
             systemd.notify("STOPPING=1")
         finally:
-            watch.cancel()
             for server in servers:
                 server.close()
             names.close()
@@ -197,23 +210,29 @@ class Daemon:
         bind = self._config.transfer.bind
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
 
-    async def _watch_store(self, shell: Looping) -> None:
-        """Tell when the store cannot write, or takes nothing new, and when it does again."""
-        trouble: StoreError | None = None
-        is_low = False
-        while True:
-            node = shell.engine.node
-            before, trouble = trouble, node.trouble
-            if trouble is not None and before is None:
-                self._log.error("store cannot write", reason=trouble)
-            elif trouble is None and before is not None:
-                self._log.info("store writes again")
-            was_low, is_low = is_low, node.room.is_low
-            if is_low and not was_low:
-                self._log.error("disk nearly full", message=LOW, reason=node.room.sentence, hint=LOW_HINT)
-            elif was_low and not is_low:
-                self._log.info("disk has room again", message="New messages are taken again.")
-            await asyncio.sleep(_LOOK_AT_STORE_SECONDS)
+    def _tell_room(self, room: Room) -> None:
+        """The disk is so full that nothing new is stored, or that is over."""
+        if room.is_low:
+            self._log.error("disk nearly full", message=LOW, reason=room.sentence, hint=LOW_HINT)
+        else:
+            self._log.info("disk has room again", message="New messages are taken again.")
+
+    def _tell_trouble(self, trouble: StoreError | None) -> None:
+        """The store cannot write, or it can again. Until then messages wait in memory."""
+        if trouble is None:
+            self._log.info("store writes again")
+        else:
+            self._log.error("store cannot write", reason=trouble)
+
+    def _tell_upgrade(self, done: int, total: int) -> None:
+        """A large store takes a while; whoever started the daemon shall neither wonder nor give it up."""
+        now = time.monotonic()
+        if done < total and now < self._upgrade_told + _UPGRADE_SECONDS:
+            return
+        self._upgrade_told = now
+        systemd.notify(f"EXTEND_TIMEOUT_USEC={_PATIENCE_USEC}")
+        message = f"The store gets its present format: {done:,} of {total:,} records are copied."
+        self._log.info("store upgrade", message=message, data=self._config.folder)
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 def notify(state: str) -> None:
-    """`state` is READY=1 or STOPPING=1."""
+    """`state` is READY=1, STOPPING=1, or how far a long start is: EXTEND_TIMEOUT_USEC and STATUS, a line each."""
     path = os.environ.get("NOTIFY_SOCKET")
     if not path or sys.platform == "win32":
         return

@@ -14,8 +14,10 @@ from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
     admitting,
+    backup,
     bulk,
     bulk_writing,
+    damaged,
     events,
     handles,
     health,
@@ -26,6 +28,7 @@ from waypost.http import (
     sending,
     sequences,
     status,
+    verifying,
 )
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse
@@ -52,6 +55,11 @@ _ROUTES: Final = (
     admitting.admit,
     sequences.list_sequences,
     sequences.reset_sequences,
+    damaged.list_damaged,
+    damaged.forget_damaged,
+    verifying.start_verification,
+    verifying.show_verification,
+    backup.backup,
     sending.send,
     reading.receive,
     reading.peek,
@@ -117,6 +125,7 @@ class Application:
     def stop(self) -> None:
         self._service.is_stopping = True
         self._service.remote.stop()
+        self._service.verifier.stop()
 
 
 def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq) -> Application:

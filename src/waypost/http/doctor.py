@@ -57,7 +57,14 @@ class Check(Struct):
 
 async def examine(service: Service) -> list[Check]:
     now = Now(time.monotonic(), time.time())
-    checks = [*_store(service), _permissions(service), _clock(service), *_network(service), *_rpc(service)]
+    checks = [
+        *_store(service),
+        _damaged(service),
+        _permissions(service),
+        _clock(service),
+        *_network(service),
+        *_rpc(service),
+    ]
     checks += [Check(*found) for found in examine_sequences(service.node, now)]
     if service.node.network is not None:
         checks.append(await _name(service))
@@ -83,6 +90,22 @@ def _store(service: Service) -> Iterator[Check]:
         yield Check("quota", False, shortage, "receive or purge messages, or raise quotas.machine_kb")
     else:
         yield Check("quota", True, "all queues together have room for new messages")
+
+
+def _damaged(service: Service) -> Check:
+    """Messages that are lost to their readers because the disk did not keep them."""
+    damaged = service.node.damaged
+    if not len(damaged):
+        return Check("damage", True, "no record of a message was found damaged")
+    queues = damaged.by_queue
+    shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
+    more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
+    sentence = f"damaged messages were set aside: {shown}{more}"
+    hint = (
+        "look at the disk; `waypost store verify` finds all that is damaged, `waypost store damaged` shows what is "
+        "known of these messages, and with --forget lets them go"
+    )
+    return Check("damage", False, sentence, hint)
 
 
 def _permissions(service: Service) -> Check:

@@ -117,6 +117,9 @@ class _Live(Collector):
             "waypost_quota_bytes", "Bytes that all messages may have.", inf if quota == UNLIMITED else quota * KILOBYTE
         )
         yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", engine.unwritten)
+        damaged = service.node.damaged
+        yield _gauge("waypost_damaged_messages", "Damaged messages that were set aside and are kept.", len(damaged))
+        yield _counter("waypost_messages_damaged", "Messages that were found damaged.", damaged.since_start)
 
     def _local(self, queues: list[Queue]) -> Iterator[Metric]:
         messages = _by_queue("waypost_queue_messages", "Messages in the queue.")
@@ -231,7 +234,8 @@ class _Live(Collector):
         lookup_id = oldest(queue)
         if lookup_id is None:
             return 0.0
-        return max(now - self._service.node.messages.get(queue.number, lookup_id).arrival_time, 0.0)
+        message = self._service.node.manager.positions.find(queue, lookup_id)
+        return 0.0 if message is None else max(now - message.arrival_time, 0.0)
 
 
 def _is_shown(queue: Queue) -> bool:

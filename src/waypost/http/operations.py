@@ -48,9 +48,10 @@ class Browse:
         size = 0
         position = queue.positions.next_peekable(self._after)
         while position != END and len(messages) < self._limit and size < self._max_bytes:
-            message = self._node.messages.get(queue.number, position)
-            messages.append(message)
-            size += len(message.packet)
+            message = self._node.manager.positions.find(queue, position)
+            if message is not None:
+                messages.append(message)
+                size += len(message.packet)
             position = queue.positions.next_peekable(position)
         return Page(messages, position == END)
 
@@ -84,7 +85,7 @@ class Follower:
         with self.node.operation(call.now):
             queue = find_queue(self.node, self.name)
             seen = sorted((*self._released(queue), *self._arrived(queue, limit)), key=_sequential_id)
-            self.node.reply(call.request, self.node.messages.get_all(queue.number, seen))
+            self.node.reply(call.request, self.node.manager.positions.find_all(queue, seen))
 
     def _released(self, queue: Queue) -> list[int]:
         states = {lookup_id: queue.positions.state(lookup_id) for lookup_id in self._held}

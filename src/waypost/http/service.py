@@ -20,6 +20,7 @@ from waypost.http.remote_queues import Cursor as RemoteCursor
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
+from waypost.http.verifier import Verifier
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 
@@ -48,6 +49,7 @@ class Service:
         "started",
         "streams",
         "transactions",
+        "verifier",
     )
 
     def __init__(self, manager: Manager, settings: HttpSettings, connect: Connect) -> None:
@@ -60,6 +62,7 @@ class Service:
         self.handles: Final[Leases[AnyQueue]] = Leases("handles", settings.max_handles, _close_handle)
         self.cursors: Final[Leases[OpenCursor]] = Leases("cursors", settings.max_handles, _close_cursor)
         self.shared: Final = SharedQueues()
+        self.verifier: Final = Verifier(manager.path)
         # How many follow a queue.
         self.streams = 0
         # Whether they shall end.

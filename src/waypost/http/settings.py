@@ -1,7 +1,8 @@
 """What the HTTP server is told of itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from waypost.client.backups.source import BackupLimits
 from waypost.limits import (
     MAX_HTTP_BATCH,
     MAX_HTTP_BODY,
@@ -55,3 +56,4 @@ class HttpSettings:
     handle_s: float = 60.0
     listeners: tuple[Listener, ...] = ()
     rpc: RpcAccess = RpcAccess(is_loopback_only=True)
+    backup: BackupLimits = field(default_factory=BackupLimits)

@@ -106,6 +106,18 @@ class Application:
             believed = 0 if node.network is None else node.network.judging.admitted(guid, address, call.now)
             node.reply(call.request, believed)
 
+    def damaged(self, call: Call, start: bytes, with_bytes: bool) -> None:  # noqa: FBT001
+        """The answer is a page of messages that were set aside (ADR 30), and where to go on; None at the end."""
+        with self._node.operation(call.now):
+            self._node.await_everything()
+            self._node.reply(call.request, self._node.damaged.page(start, with_bytes=with_bytes))
+
+    def forget_damaged(self, call: Call) -> None:
+        """Let go what is kept of them. The answer is how many there were."""
+        self._node.check_store()
+        with self._node.operation(call.now):
+            self._node.reply(call.request, self._node.damaged.forget(self._node.messages.batch))
+
     def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
         """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""
         with self._node.operation(call.now):

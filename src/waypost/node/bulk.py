@@ -17,7 +17,7 @@ from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import spans_of
-from waypost.errors import QueueDeleted, QueueNotFound, SharingViolation
+from waypost.errors import QueueDeleted, QueueNotFound, RecordDamaged, SharingViolation
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
 from waypost.node.application import Call
@@ -145,13 +145,15 @@ class BulkReading:
             up_to = self._up_to(queue, wanted, uncommitted)
             arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
             lookup_ids = arrivals.take(wanted.after, up_to, _expected(queue, wanted))
-            attributes, packets = rows_of(node, queue, lookup_ids, wanted.max_bytes)
-            lookup_ids = lookup_ids[: len(packets)]
-            end = lookup_ids[-1] & SEQUENCE_MASK if lookup_ids else wanted.after
+            found = rows_of(node, queue, lookup_ids, wanted.max_bytes)
+            # Behind those that are damaged, too.
+            seen = lookup_ids if found.are_all else found.lookup_ids
+            end = seen[-1] & SEQUENCE_MASK if seen else wanted.after
+            if len(found.lookup_ids) < len(lookup_ids):
+                arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
             is_last = not arrivals.count(end, up_to)
             node.await_everything()
-            rows = Rows(epoch_of(queue), up_to if is_last else end, is_last, lookup_ids, attributes, packets)
-            node.reply(call.request, rows)
+            node.reply(call.request, found.rows(queue, up_to if is_last else end, is_last=is_last))
 
     def seq_at(self, call: Call, target: Target, time: float) -> None:
         """The answer is the greatest number of those that arrived before this time of the wall clock.
@@ -167,7 +169,12 @@ class BulkReading:
                 middle = (earlier + others) // 2
                 seq = arrivals.nth(0, SEQUENCE_MASK, middle + 1)
                 (lookup_id,) = arrivals.take(seq - 1, seq, 1)
-                if node.messages.get(queue.number, lookup_id).arrival_time < time:
+                message = node.manager.positions.find(queue, lookup_id)
+                if message is None:
+                    # It is damaged, and in the queue no more.
+                    arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
+                    others -= 1
+                elif message.arrival_time < time:
                     earlier = middle + 1
                 else:
                     others = middle
@@ -185,32 +192,33 @@ class BulkReading:
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
             lookup_ids = free.take(after, up_to, min(max_messages, MAX_BULK_REMOVED))
-            if lookup_ids:
-                messages = node.messages.get_all(queue.number, lookup_ids)
+            messages = node.manager.positions.find_all(queue, lookup_ids)
+            if messages:
                 node.manager.positions.received_all(queue, messages)
             left = _seen(queue, uncommitted, skips_locked=False).count(after, up_to)
             node.await_everything()
-            node.reply(call.request, Removal(len(lookup_ids), left))
+            node.reply(call.request, Removal(len(messages), left))
 
     def _state(self, queue: Queue, now: Now) -> QueueState:
-        held = len(queue.positions.held)
         arrivals = Arrivals(queue.positions)
-        first = arrivals.first
-        oldest = 0
-        if first:
+        oldest = None
+        while oldest is None and (first := arrivals.first):
             (lookup_id,) = arrivals.take(first - 1, first, 1)
-            oldest = self._node.messages.get(queue.number, lookup_id).arrival_time
+            oldest = self._node.manager.positions.find(queue, lookup_id)
+            if oldest is None:
+                arrivals = Arrivals(queue.positions)
+        held = len(queue.positions.held)
         stable = self._end_before(queue.positions.first_held)
         uncommitted = self._uncommitted(queue)
         seen = _seen(queue, uncommitted, skips_locked=False) if held else arrivals
         return QueueState(
             queue,
             epoch_of(queue),
-            first,
+            arrivals.first,
             arrivals.last,
             stable,
             self._end_before(_first(uncommitted)),
-            oldest,
+            0 if oldest is None else oldest.arrival_time,
             held,
             self._held_for(queue, stable + 1 if held else 0, now),
             *self._held_back(queue, stable, seen, now),
@@ -281,26 +289,40 @@ def epoch_of(queue: Queue) -> bytes:
     return blake2b(b"%d,%d" % (queue.number, queue.create_time), digest_size=len(NULL_GUID)).digest()
 
 
-def rows_of(
-    node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int | None
-) -> tuple[bytes, list[bytes]]:  # fmt: skip
-    """The attributes and packets of the first of these messages: with at most so many bytes of packets, or one."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first of some messages, as rows. `are_all` if none of the others can be read."""
+
+    lookup_ids: list[int]
+    attributes: bytes
+    packets: list[bytes]
+    are_all: bool
+
+    def rows(self, queue: Queue, end: int, *, is_last: bool) -> Rows:
+        return Rows(epoch_of(queue), end, is_last, self.lookup_ids, self.attributes, self.packets)
+
+
+def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int | None) -> Found:
+    """The first of these messages: with at most so many bytes of packets, or one. What is damaged is left out."""
     max_bytes = min(max_bytes or MAX_HTTP_ANSWER, MAX_HTTP_ANSWER)
+    left = list(lookup_ids)
     heads: list[bytes] = []
     packets: list[bytes] = []
     ends = [0]
-    for records in node.messages.records(queue.number, lookup_ids):
-        head, new = split_messages(records)
+    while len(packets) < len(left) and ends[-1] < max_bytes:
+        try:
+            head, new = split_messages(node.messages.records(queue.number, left, len(packets)))
+        except RecordDamaged as damage:
+            node.manager.positions.set_aside(queue, left.pop(len(packets)), damage)
+            continue
         heads.append(head)
         packets += new
         ends += islice(accumulate(map(len, new), initial=ends[-1]), 1, None)
-        if ends[-1] >= max_bytes:
-            break
     attributes = b"".join(heads)
     if ends[-1] > max_bytes:
         count = max(bisect_right(ends, max_bytes) - 1, 1)
         attributes, packets = attributes[: count * (len(attributes) // len(packets))], packets[:count]
-    return attributes, packets
+    return Found(left[: len(packets)], attributes, packets, len(packets) == len(left))
 
 
 def _seen(queue: Queue, uncommitted: Sequence[range], *, skips_locked: bool) -> Arrivals:

@@ -24,7 +24,7 @@ class Kept:
 
 def read(reader: Reader) -> Kept:
     kept = Kept()
-    for key, value in scans.items(reader, Table.BULK):
+    for key, value in scans.whole_table(reader, Table.BULK):
         if (claim := keys.claim_of(key)) is not None:
             kept.claims[claim] = ClaimRecord.decode(value)
         elif (stage := keys.stage_of(key)) is not None:

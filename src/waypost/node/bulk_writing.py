@@ -9,7 +9,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.queues import AccessType, Queue, ShareMode
 from waypost.node.application import Call
-from waypost.node.bulk import Rows, Target, epoch_of, find_target, rows_of
+from waypost.node.bulk import Target, epoch_of, find_target, rows_of
 from waypost.node.claims import NewClaim
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group
@@ -42,11 +42,10 @@ class BulkWriting:
         with node.operation(call.now):
             queue = find_target(node, target)
             wanted = node.claims.part(queue, *part, call.now).some(places)
-            attributes, packets = rows_of(node, queue, wanted, max_bytes)
-            end, is_last = places.start + len(packets), len(packets) == len(wanted)
+            found = rows_of(node, queue, wanted, max_bytes)
+            seen = len(wanted) if found.are_all else wanted.index(found.lookup_ids[-1]) + 1
             node.await_everything()
-            rows = Rows(epoch_of(queue), end, is_last, wanted[: len(packets)], attributes, packets)
-            node.reply(call.request, rows)
+            node.reply(call.request, found.rows(queue, places.start + seen, is_last=found.are_all))
 
     def return_claim(self, call: Call, target: Target, claim: str) -> None:
         """The answer is how many messages are for others again."""

@@ -10,7 +10,7 @@ from waypost.store.port import Batch, Reader, Table
 
 
 def read(reader: Reader) -> Iterator[DirectoryRecord]:
-    for key, value in scans.items(reader, Table.DIRECTORY):
+    for key, value in scans.whole_table(reader, Table.DIRECTORY):
         try:
             object_type = ObjectType(keys.object_type_of(key))
         except ValueError:

@@ -117,8 +117,8 @@ def _places(node: Node, identifier: MessageIdentifier) -> tuple[list[_Place], bo
             looked_at += 1
             if looked_at > MAX_EXPLAINED_MESSAGES:
                 return found, False
-            message = node.messages.get(queue.number, lookup_id)
-            if message.identifier == identifier:
+            message = node.manager.positions.find(queue, lookup_id)
+            if message is not None and message.identifier == identifier:
                 found.append(_Place(queue, message, before))
                 break
     return found, True
@@ -308,6 +308,12 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
     facts["held_by_transactions"] = held
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
+    facts["damaged"] = damaged = node.damaged.count_of(queue)
+    if damaged:
+        explanation.sentences.append(
+            f"{counted(damaged, 'message')} of it {'was' if damaged == 1 else 'were'} damaged on disk and set aside: "
+            "`waypost store damaged` shows what is known."
+        )
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)

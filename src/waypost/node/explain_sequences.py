@@ -25,6 +25,7 @@ _HINTS: Final = {
     Verdict.NO_ROOM: f"if the source is at so many addresses, {_RESET}",
     Verdict.IN_THE_MIDDLE: f"the sender begins again by itself if it is a Waypost; if it does not, {_RESET}",
     Verdict.BELOW_OWN: f"the clock or the data folder of the sender may have gone back: then {_RESET}",
+    Verdict.DAMAGED: f"{_RESET}; its last messages may then come twice, so look into the queue",
     Verdict.ENDED: f"these are copies that came late; if the sender goes on with them, {_RESET}",
 }
 
@@ -76,6 +77,8 @@ def _reason(node: "Node", refused: Refused, now: Now) -> str:
             return f"the source is known at too many addresses; the last sequence is {known}"
         case Verdict.IN_THE_MIDDLE:
             return f"its sequence of {began} is not known here, and the message is not the first one of it"
+        case Verdict.DAMAGED:
+            return "the record of what was taken of this source is damaged in the store, so it may have come before"
         case Verdict.ENDED:
             return f"its sequence of {began} has ended; the last sequence is {known}"
         case _:

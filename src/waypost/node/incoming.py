@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from waypost.core.queues import Queue
+from waypost.errors import StoreDamaged
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_CACHED_SEQUENCES, MAX_SEQUENCE_PAGE
 from waypost.node import scans, transfer_store
@@ -127,14 +128,14 @@ class Incoming:
         found = []
         first, last = keys.all_incoming_sequences()
         stop = last if stop is None else stop
-        page = self._reader.scan(Table.SEQUENCES, max(start, first), stop, limit)
-        for stored, _ in page:
+        page = self._reader.keys(Table.SEQUENCES, max(start, first), stop, limit)
+        for stored in page:
             queue, source = keys.sequence_of(stored)
             assert source is not None
             sequences = self._kept.get((source, queue))
             if sequences is not None:
                 found.append(((source, queue), sequences))
-        return found, after(page[-1][0]) if len(page) == limit else None
+        return found, after(page[-1]) if len(page) == limit else None
 
     def of_source(self, queue: int, source: bytes) -> list[SequenceKey]:
         """The keys under which a source is known at a queue: one for each name that it uses."""
@@ -152,7 +153,7 @@ class Incoming:
         """The sources of all addresses that were met, and whether these are all of them."""
         found: dict[str, AddressRecord] = {}
         for count, (stored, value) in enumerate(
-            scans.items(self._reader, Table.SEQUENCES, *keys.all_sequence_addresses())
+            scans.whole_items(self._reader, Table.SEQUENCES, *keys.all_sequence_addresses())
         ):
             if count == limit:
                 return found, False
@@ -220,15 +221,22 @@ class Incoming:
 
     def _read(self, key: SequenceKey) -> IncomingSequences | None:
         source, queue = key
-        value = self._reader.get(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
-        return None if value is None else transfer_store.read_incoming(value)
+        try:
+            value = self._reader.get(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
+            return None if value is None else transfer_store.read_incoming(value)
+        except StoreDamaged:
+            # To take it for a source that was never met would be to take its messages twice.
+            return IncomingSequences(is_damaged=True)
 
     def _read_address(self, key: _AddressKey) -> AddressRecord | None:
+        """It only counts, so one that is damaged begins again."""
         queue, address = key
-        value = self._reader.get(
-            Table.SEQUENCES, keys.sequence_address_key(queue, transfer_store.address_bytes(address))
-        )
-        return None if value is None else AddressRecord.decode(value)
+        stored = keys.sequence_address_key(queue, transfer_store.address_bytes(address))
+        try:
+            value = self._reader.get(Table.SEQUENCES, stored)
+            return None if value is None else AddressRecord.decode(value)
+        except StoreDamaged:
+            return None
 
 
 def _write_address(batch: Batch, key: _AddressKey, record: AddressRecord) -> None:

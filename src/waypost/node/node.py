@@ -19,6 +19,7 @@ from waypost.core.ports import (
     MessageArrived,
     MessagePositionAvailable,
     MessagePositionDeleted,
+    MessageSetAside,
     PurgePendingChanged,
     QueueChanged,
     QueueDeleted,
@@ -36,6 +37,7 @@ from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
 from waypost.limits import PURGE_PART
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
 from waypost.node.claims import Claims
+from waypost.node.damaged import DamagedMessages
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
 from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
@@ -73,6 +75,7 @@ class Node:
         "_reserves",
         "_waits",
         "claims",
+        "damaged",
         "default_time_to_reach_queue",
         "delivery",
         "destinations",
@@ -114,7 +117,8 @@ class Node:
         self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
         self._purges: deque[tuple[Purge, Callable[[], None]]] = deque()
         self._operation: Final = _Operation(self, now)
-        self.messages: Final = StoredMessages(reader)
+        self.damaged: Final = DamagedMessages(reader, lambda: self._operation.now, self.do)
+        self.messages: Final = StoredMessages(reader, self.damaged)
         self.begin()
         self.directory: Final = NodeDirectory(reader, settings.directory, new_guid, lambda: self._operation.now)
         self._is_integrated: Final = self.directory.is_integrated
@@ -368,8 +372,13 @@ class Node:
                 # What happened since may have taken the message away.
                 state = queue.positions.state(lookup_id)
                 if state is not PositionState.DELETED:
-                    is_pending = state is PositionState.PURGE_PENDING
-                    self.messages.set_purge_pending(queue.number, lookup_id, is_pending=is_pending)
+                    found = self.manager.positions.find(queue, lookup_id)
+                    if found is not None:
+                        is_pending = state is PositionState.PURGE_PENDING
+                        self.messages.set_purge_pending(queue.number, found, is_pending=is_pending)
+            case MessageSetAside(queue, lookup_id):
+                if self.network is not None and isinstance(queue, OutgoingQueue):
+                    self.network.departures.set_aside(queue, lookup_id)
             case QueueManagerChanged():
                 manager_store.write(self.messages.batch, self.manager)
             case QueueChanged(queue):

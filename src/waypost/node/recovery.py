@@ -6,7 +6,7 @@ or two-phase read held is Available again, because nothing of that was written; 
 Express messages, handles, cursors and waits are gone. What the start itself changes is in the batch that is being made.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,9 @@ def recover(
     kept: Kept,
 ) -> QueueManager:
     """`kept` is what is claimed and staged."""
+    # All of it is small, and whatever is absent here counts as new: so nothing of it may have another key than it had.
+    for _ in scans.whole_table(reader, Table.COUNTERS):
+        pass
     record = manager_store.read(reader) or _provision(new_guid, now)
     identity = Identity(
         record.identifier,
@@ -97,11 +100,15 @@ def recover(
     manager.machine_domain_id = settings.domain
     manager_store.write(messages.batch, manager)
     _restore_queues(reader, manager)
-    for queue in manager.collection.by_number.values():
-        _restore_messages(reader, messages, manager, queue)
+    queues = manager.collection.by_number.values()
+    scans.check_count(
+        reader, Table.MESSAGES, sum([_restore_messages(reader, messages, manager, queue) for queue in queues])
+    )
+    manager.positions.inexact.update(messages.inexact)
+    purged = dict(_restore_positions(reader, messages, manager))
+    for queue in queues:
         if isinstance(queue, OutgoingQueue) or queue.is_internal:
             _restore_unfinished(reader, manager, queue)
-    purged = dict(_restore_positions(reader, messages, manager))
     unfinished = _restore_transactions(reader, manager)
     bulk_store.restore(kept, manager)
     manager.positions.sequential_id = stored_end(reader, Counter.SEQUENTIAL_ID)
@@ -136,20 +143,38 @@ def _provision(new_guid: Callable[[], bytes], now: Now) -> QueueManagerRecord:
 
 def _restore_queues(reader: Reader, manager: QueueManager) -> None:
     """In the order of their numbers: a journal and a subqueue are younger than their queue."""
-    for key, value in scans.items(reader, Table.QUEUES):
+    for key, value in scans.whole_table(reader, Table.QUEUES):
         record = QueueRecord.decode(value)
         queues = manager.collection.by_number
         manager.restore_queue(queue_store.queue_of(keys.queue_id_of(key), record, manager.identity, queues))
 
 
-def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueManager, queue: Queue) -> None:
-    lookup_ids = scans.lookup_ids(reader, queue.number)
+def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueManager, queue: Queue) -> int:
+    """Returns how many records there are in the store."""
+    lookup_ids: Sequence[int] = scans.lookup_ids(reader, queue.number)
     value = reader.get(Table.COUNTERS, keys.totals_key(queue.number))
     totals = TotalsRecord() if value is None else TotalsRecord.decode(value)
+    messages.restore(queue.number, totals)
+    count = len(lookup_ids)
+    if totals.message_count != count:
+        lookup_ids = _whole_messages(reader, messages, queue)
     if totals.message_count != len(lookup_ids):
         raise StoreDamaged(f"{queue} holds {len(lookup_ids)} messages, and {totals.message_count} were counted")
-    messages.restore(queue.number, totals)
     manager.positions.restore(queue, lookup_ids, totals.total_bytes)
+    return count
+
+
+def _whole_messages(reader: Reader, messages: StoredMessages, queue: Queue) -> list[int]:
+    """The messages of a queue that can be read, after a look at all of them. The others were never counted here.
+
+    So it is when the key of a record has changed: where the message was it is missing, and was set aside.
+    """
+    found: list[int] = []
+    for page, damage in scans.messages_and_damage(reader, queue.number):
+        found += [keys.lookup_id_of(key) for key, _ in page]
+        if damage is not None:
+            messages.set_stray_aside(queue, keys.lookup_id_of(damage.key), damage)
+    return found
 
 
 def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> None:
@@ -158,11 +183,13 @@ def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> 
     A record of every deadline would be one more write for each message.
     """
     try:
-        for page in scans.messages(reader, queue.number):
+        for page, damage in scans.messages_and_damage(reader, queue.number):
             restored = [message_of(value, keys.lookup_id_of(key)) for key, value in page]
             manager.final_acks.restore(queue, restored)
             if isinstance(queue, OutgoingQueue):
                 manager.positions.restore_timers(queue, restored)
+            if damage is not None:
+                manager.positions.set_aside(queue, keys.lookup_id_of(damage.key), damage)
     except DecodeError as error:
         raise StoreDamaged(f"a message of {queue} cannot be read: {error}") from error
 
@@ -171,7 +198,7 @@ def _restore_positions(
     reader: Reader, messages: StoredMessages, manager: QueueManager
 ) -> Iterator[tuple[tuple[int, int], Queue]]:
     """Timers start again. The positions that were purged and could not go are returned."""
-    for key, value in scans.items(reader, Table.POSITIONS):
+    for key, value in scans.whole_table(reader, Table.POSITIONS):
         record = PositionRecord.decode(value)
         queue = manager.collection.by_number.get(keys.queue_id_of(key))
         lookup_id = keys.lookup_id_of(key)
@@ -187,7 +214,7 @@ def _restore_positions(
 def _restore_transactions(reader: Reader, manager: QueueManager) -> list[bytes]:
     """Returns those that nobody else will end: MS-MQDMPR 3.1.3 has them aborted."""
     unfinished = []
-    for identifier, value in scans.items(reader, Table.TRANSACTIONS):
+    for identifier, value in scans.whole_table(reader, Table.TRANSACTIONS):
         record = TransactionRecord.decode(value)
         by_number = manager.collection.by_number
         manager.transactions.restore(transaction_store.transaction_of(identifier, record, by_number))

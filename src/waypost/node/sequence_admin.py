@@ -168,8 +168,8 @@ class SequenceAdmin:
         """The messages of our transactions that have a number, in their order."""
         own = self._node.manager.identity.identifier
         for lookup_id in queue.positions:
-            message = self._node.messages.get(queue.number, lookup_id)
-            if message.identifier.queue_manager_guid != own or not is_transactional(message.packet):
+            message = self._node.manager.positions.find(queue, lookup_id)
+            if message is None or message.identifier.queue_manager_guid != own or not is_transactional(message.packet):
                 continue
             # One that is not committed has no number yet.
             if self._node.sequences.queue_of(sequence_of(message.packet)[0].value) is queue:

@@ -6,16 +6,20 @@ waiting messages cost what their positions cost. The totals of a queue are writt
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.queues import Queue
 from waypost.core.serialization import packet_of
-from waypost.errors import StoreDamaged
+from waypost.errors import RecordDamaged, StoreDamaged
 from waypost.limits import MAX_SCAN_BYTES
+from waypost.node.damaged import DamagedMessages, size_of
 from waypost.node.message_records import head_of, message_of, value_of
 from waypost.store import keys
+from waypost.store.checksums import seal
+from waypost.store.descriptions import describe
 from waypost.store.keys import message_key
 from waypost.store.port import Action, Batch, Reader, Table
 from waypost.store.queue_records import TotalsRecord
@@ -35,6 +39,7 @@ class StoredMessages:
     """See waypost.core.ports.MessageTable. `batch` gets everything that is to be durable together, under `token`."""
 
     __slots__ = (
+        "_damaged",
         "_heads",
         "_pending",
         "_positions",
@@ -52,8 +57,9 @@ class StoredMessages:
         "unwritten_bytes",
     )
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, damaged: DamagedMessages) -> None:
         self._reader: Final = reader
+        self._damaged: Final = damaged
         self.batch = Batch()
         self.token = 1
         # The latest batch of those that have to become durable before what was read can be told to anybody.
@@ -82,6 +88,11 @@ class StoredMessages:
     def admitted_bytes(self) -> int:
         """What the disk has not got yet, and will."""
         return self.held_bytes + self.unwritten_bytes + self.batch.size
+
+    @property
+    def inexact(self) -> set[int]:
+        """The queues that may count too many bytes, because the size of a damaged message is not known."""
+        return self._damaged.inexact
 
     def put(self, queue: int, message: Message) -> None:
         if message.delivery_guarantee is not _RECOVERABLE:
@@ -165,10 +176,11 @@ class StoredMessages:
         if pending is not None:
             self.read_token = max(self.read_token, pending[0])
             return pending[1]
-        value = self._reader.get(Table.MESSAGES, keys.message_key(queue, lookup_id))
+        key = keys.message_key(queue, lookup_id)
+        value = self._reader.get(Table.MESSAGES, key)
         if value is None:
-            raise StoreDamaged(f"the store lacks message {lookup_id} of queue {queue}")
-        return message_of(value, lookup_id)
+            raise _missing(key)
+        return _read(key, value, lookup_id)
 
     def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]:
         get, volatile, pending = self._reader.get, self._volatile, self._pending
@@ -178,33 +190,35 @@ class StoredMessages:
             if key in volatile or key in pending:
                 messages.append(self.get(queue, lookup_id))
                 continue
-            value = get(_MESSAGES, message_key(queue, lookup_id))
-            messages.append(self.get(queue, lookup_id) if value is None else message_of(value, lookup_id))
+            stored = message_key(queue, lookup_id)
+            value = get(_MESSAGES, stored)
+            if value is None:
+                raise _missing(stored)
+            messages.append(_read(stored, value, lookup_id))
         return messages
 
-    def records(self, queue: int, lookup_ids: Sequence[int]) -> Iterator[Sequence[bytes]]:
-        """The MessageRecords of these messages, in this order and in parts that are not large.
+    def records(self, queue: int, lookup_ids: Sequence[int], at: int) -> Sequence[bytes]:
+        """The MessageRecords of some of these messages from a place on, in this order, of one at least.
 
-        Messages that are in memory get one for the occasion.
+        They end soon after they have MAX_SCAN_BYTES, and before one that is damaged, which raises RecordDamaged if it
+        is the first. Messages that are in memory get one for the occasion.
         """
-        at = 0
-        while at < len(lookup_ids):
-            part = self._some_records(queue, lookup_ids[at : at + _PART])
-            yield part
-            at += len(part)
-
-    def _some_records(self, queue: int, lookup_ids: Sequence[int]) -> Sequence[bytes]:
-        """Those of the first of these messages, one at least; they end soon after they have MAX_SCAN_BYTES."""
+        lookup_ids = lookup_ids[at : at + _PART]
         volatile, pending = self._volatile, self._pending
         held: set[int] = set()
         if volatile or pending:
             held = {each for each in lookup_ids if (queue, each) in volatile or (queue, each) in pending}
         stored = [each for each in lookup_ids if each not in held] if held else lookup_ids
-        values = self._reader.values(_MESSAGES, keys.message_keys(queue, stored))
+        values: Sequence[bytes] = ()
+        try:
+            values = self._reader.values(_MESSAGES, keys.message_keys(queue, stored))
+        except RecordDamaged:
+            if not held or lookup_ids[0] not in held:
+                raise
         if held:
             values = self._with_held(queue, lookup_ids, held, values)
         if not values:
-            raise StoreDamaged(f"the store lacks message {lookup_ids[0]} of queue {queue}")
+            raise _missing(message_key(queue, lookup_ids[0]))
         return values
 
     def _with_held(
@@ -264,11 +278,30 @@ class StoredMessages:
         if message.delivery_guarantee is _RECOVERABLE:
             self.held_bytes -= len(message.packet)
 
-    def set_purge_pending(self, queue: int, lookup_id: int, *, is_pending: bool) -> None:
+    def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
+        """See waypost.core.ports.MessageTable. All of it is part of the batch that is being made."""
+        key = keys.message_key(queue.number, lookup_id)
+        self._damaged.keep(self.batch, queue, lookup_id, damage)
+        if damage.value is not None:
+            # What cannot even be reached cannot be removed: a salvage may still find it.
+            self.batch.delete(Table.MESSAGES, key)
+        self.batch.delete(Table.POSITIONS, key)
+        totals = self._count(queue.number)
+        totals.message_count -= 1
+        size = min(size_of(damage.value, lookup_id), totals.total_bytes)
+        totals.total_bytes -= size
+        return size
+
+    def set_stray_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
+        """The same of a record that is among the messages of a queue and was never counted as one of them."""
+        self._damaged.keep(self.batch, queue, lookup_id, damage)
+        self.batch.delete(Table.MESSAGES, damage.key)
+
+    def set_purge_pending(self, queue: int, message: Message, *, is_pending: bool) -> None:
         """Whether the message goes when its lock does, also after a restart."""
+        lookup_id = message.lookup_identifier
         if (queue, lookup_id) in self._volatile:
             return
-        message = self.get(queue, lookup_id)
         flags = 0 if message.time_to_be_received == INFINITE else EXPIRES
         if is_pending:
             flags |= PURGE_PENDING
@@ -294,7 +327,11 @@ class StoredMessages:
     def seal(self) -> tuple[Batch, int]:
         """End the batch, and start the next."""
         for queue in sorted(self._touched):
-            self.batch.put(Table.COUNTERS, keys.totals_key(queue), self._totals[queue].encode())
+            totals = self._totals[queue]
+            if not totals.message_count:
+                # The size of a message that was missing was not known.
+                totals.total_bytes = 0
+            self.batch.put(Table.COUNTERS, keys.totals_key(queue), totals.encode())
         sealed = self.batch, self.token
         if self._puts:
             self._submitted.append((self.token, self._puts))
@@ -334,6 +371,17 @@ class StoredMessages:
         if totals is None:
             totals = self._totals[queue] = TotalsRecord()
         return totals
+
+
+def _missing(key: bytes) -> RecordDamaged:
+    return RecordDamaged(f"{describe(_MESSAGES, key)} is missing in the store", _MESSAGES, key)
+
+
+def _read(key: bytes, value: bytes, lookup_id: int) -> Message:
+    try:
+        return message_of(value, lookup_id)
+    except StoreDamaged as error:
+        raise RecordDamaged(str(error), _MESSAGES, key, seal(_MESSAGES, key, value)) from error
 
 
 def _by_key(queue: int, messages: Sequence[Message]) -> dict[_Key, Message]:

@@ -154,7 +154,7 @@ def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
     An age that is not between 0 and the period says that the clock was set, or that this queue manager was down, when
     nothing could come again. Then it counts as new.
     """
-    for key, value in scans.items(reader, Table.DUPLICATES):
+    for key, value in scans.whole_table(reader, Table.DUPLICATES):
         record = DuplicatesRecord.decode(value)
         age = now.wall - record.time_stamp
         if not 0 <= age <= history.period:

@@ -1,15 +1,23 @@
-"""How the LMDB engine walks through a table and writes to it: pure functions of a cursor."""
+"""How the LMDB engine walks through a table and writes to it: pure functions of a cursor.
+
+Values are written with their checksums and read without. A read of several ends before a record that is damaged, and
+raises RecordDamaged if that is the first one.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice, takewhile
 from operator import itemgetter
 from typing import Final, Protocol
 
+from waypost.errors import RecordDamaged
 from waypost.limits import MAX_SCAN_BYTES
-from waypost.store.port import Action, Item, Operation
+from waypost.store.checksums import CHECKSUM_SIZE, seal_all, unseal
+from waypost.store.descriptions import describe
+from waypost.store.port import Action, Item, Operation, Table
 
 _key: Final = itemgetter(0)
-_value: Final = itemgetter(1)
+# Those of an operation.
+_strings: Final = itemgetter(2, 3)
 
 # How many values are read before their sizes are looked at: the largest have megabytes.
 _RUN: Final = 16
@@ -31,7 +39,7 @@ class Cursor(Protocol):
     def delete(self) -> bool: ...
 
 
-def values(cursor: Cursor, keys: Sequence[bytes]) -> list[bytes]:
+def values(cursor: Cursor, table: Table, keys: Sequence[bytes]) -> list[bytes]:
     """Reader.values.
 
     Most keys that are asked for are neighbours in the table, and to walk takes a fifth less time than to find each.
@@ -48,28 +56,30 @@ def values(cursor: Cursor, keys: Sequence[bytes]) -> list[bytes]:
             items = cursor.getmulti(wanted)
         if len(items) < len(wanted):
             pairs = zip(items, wanted, strict=False)
-            return found + [value for (key, value), _ in takewhile(lambda pair: pair[0][0] == pair[1], pairs)]
-        new = list(map(_value, items))
+            items = [item for item, _ in takewhile(lambda pair: pair[0][0] == pair[1], pairs)]
+        new = unseal(table, items)
+        if len(new) < len(items) and not found and not new:
+            raise damaged(table, *items[0])
         found += new
         size += sum(map(len, new))
-        if size >= MAX_SCAN_BYTES:
+        if len(new) < len(wanted) or size >= MAX_SCAN_BYTES:
             break
     return found
 
 
-def scan(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[Item]:
+def scan(cursor: Cursor, table: Table, start: bytes, stop: bytes | None, limit: int) -> list[Item]:
     """Reader.scan."""
     if not cursor.set_range(start):
         return []
-    return _page(cursor, cursor.next, lambda key: stop is None or key < stop, limit)
+    return _whole(table, _page(cursor, cursor.next, lambda key: stop is None or key < stop, limit))
 
 
-def scan_back(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[Item]:
+def scan_back(cursor: Cursor, table: Table, start: bytes, stop: bytes | None, limit: int) -> list[Item]:
     """Reader.scan_back."""
     stands_behind = stop is not None and cursor.set_range(stop)
     if not (cursor.prev() if stands_behind else cursor.last()):
         return []
-    return _page(cursor, cursor.prev, lambda key: key >= start, limit)
+    return _whole(table, _page(cursor, cursor.prev, lambda key: key >= start, limit))
 
 
 def keys(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[bytes]:
@@ -85,6 +95,19 @@ def keys(cursor: Cursor, start: bytes, stop: bytes | None, limit: int) -> list[b
     return found
 
 
+def damaged(table: Table, key: bytes, sealed: bytes | None) -> RecordDamaged:
+    """The error for a record whose bytes are not what was written; None if they cannot even be read."""
+    return RecordDamaged(f"{describe(table, key)} is damaged in the store", table, key, sealed)
+
+
+def _whole(table: Table, items: list[Item]) -> list[Item]:
+    """The items without their checksums, up to the first that is damaged."""
+    found = unseal(table, items)
+    if items and not found:
+        raise damaged(table, *items[0])
+    return list(zip(map(_key, items), found, strict=False))
+
+
 def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes], bool], limit: int) -> list[Item]:
     """Up to `limit` items from where the cursor stands. It neither steps nor reads a value without need."""
     found: list[Item] = []
@@ -96,7 +119,7 @@ def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes],
             break
         value = cursor.value()
         found.append((key, value))
-        size += len(value)
+        size += len(value) - CHECKSUM_SIZE
         more = len(found) < limit and size < MAX_SCAN_BYTES and step()
     return found
 
@@ -105,10 +128,10 @@ def apply(cursors: Sequence[Cursor], operations: Iterable[Operation]) -> None:
     """Write the operations in their order; `cursors` has one for each Table."""
     for (action, table), run in groupby(operations, itemgetter(0, 1)):
         cursor = cursors[table]
-        items = [(first, second) for _, _, first, second in run]
+        items = map(_strings, run)
         if action is Action.PUT:
             # One call for all of them takes half of the time that one for each takes.
-            cursor.putmulti(items)
+            cursor.putmulti(seal_all(table, items))
         elif action is Action.DELETE:
             for key, _ in items:
                 if cursor.set_key(key):

@@ -1,11 +1,18 @@
-"""The folder of a store: it belongs to one process at a time, the holder of a lock on `waypost.lock`."""
+"""The folder of a store: it belongs to one process at a time, the holder of a lock on `waypost.lock`.
+
+That file also has the mark of a clean end, behind the holder: it is written when the store was closed as it should be,
+and taken away before the file of the store is opened again.
+"""
 
 import os
 import sys
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
-from waypost.errors import NotAStore, StoreInUse
+from xxhash import xxh3_64_digest
+
+from waypost.errors import BackupUnderWay, NotAStore, StoreInUse
 
 if sys.platform == "win32":
     import msvcrt
@@ -15,22 +22,61 @@ else:
 DATA: Final = "data.mdb"
 READERS: Final = "lock.mdb"
 
-_LOCK: Final = "waypost.lock"
+# In a folder that is being made of a backup or of a damaged store. It is gone when the folder is whole.
+UNFINISHED: Final = "waypost.unfinished"
+
+LOCK: Final = "waypost.lock"
+_BACKUP_LOCK: Final = "backup.lock"
 # What may lie in a folder before the data file does; a file system of its own has a lost+found.
-_HARMLESS: Final = frozenset({_LOCK, READERS, "lost+found"})
+_HARMLESS: Final = frozenset({LOCK, READERS, UNFINISHED, "lost+found"})
 _PID_SIZE: Final = 16
+# Behind the byte that is locked where locks are on bytes.
+_MARK_AT: Final = 32
+# A word and a version, the last transaction of the store's file, and the size of the file.
+_MARK: Final = Struct("<4sIQQ")
+_MARK_WORD: Final = b"end:"
+_MARK_VERSION: Final = 1
+_MARK_SIZE: Final = _MARK.size + 8
 
 
-def lock_folder(folder: Path) -> int:
-    """Take the folder for this process, and create it if need be. Returns the file that holds the lock."""
+def lock_folder(folder: Path, *, finishes: bool = False) -> int:
+    """Take the folder for this process, and create it if need be. Returns the file that holds the lock.
+
+    A folder that is not finished is only for the program that finishes it.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         names = set(os.listdir(folder))
+        if UNFINISHED in names and not finishes:
+            raise NotAStore(
+                f"{folder} was never finished: a restore or a salvage broke off there; delete it and start that again"
+            )
         if DATA not in names and names - _HARMLESS:
             raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
     except (FileExistsError, NotADirectoryError):
         raise NotAStore(f"{folder} is not a folder") from None
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    holder = _holder_unless_free(lock)
+    if holder is not None:
+        os.close(lock)
+        advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
+        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}")
+    return lock
+
+
+def lock_backup(folder: Path) -> int:
+    """Let no other process make a backup of the store. Raises BackupUnderWay. Returns the file that holds the lock."""
+    lock = os.open(folder / _BACKUP_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    holder = _holder_unless_free(lock)
+    if holder is not None:
+        os.close(lock)
+        raise BackupUnderWay(f"a backup of {folder} is under way in process {holder or 'unknown'}")
+    write_holder(lock)
+    return lock
+
+
+def _holder_unless_free(lock: int) -> str | None:
+    """Take the lock on an open file. If it is taken, by whom."""
     try:
         if sys.platform == "win32":
             os.lseek(lock, _PID_SIZE, os.SEEK_SET)
@@ -39,17 +85,41 @@ def lock_folder(folder: Path) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         os.lseek(lock, 0, os.SEEK_SET)
-        holder = os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
-        os.close(lock)
-        advice = ", which is this one; use what opened it, or close that" if holder == str(os.getpid()) else ""
-        raise StoreInUse(f"{folder} is in use by process {holder or 'unknown'}{advice}") from None
-    return lock
+        return os.read(lock, _PID_SIZE).decode("ascii", "replace").strip()
+    return None
 
 
 def write_holder(lock: int) -> None:
     """Say who holds the lock, over the bytes of the holder before, so that a full disk has room for it."""
     os.lseek(lock, 0, os.SEEK_SET)
     os.write(lock, f"{os.getpid():<{_PID_SIZE}}".encode("ascii"))
+
+
+def leave_mark(lock: int, transaction: int, size: int) -> None:
+    """Say that the store was closed with this transaction as its last one and a file of this size."""
+    mark = _MARK.pack(_MARK_WORD, _MARK_VERSION, transaction, size)
+    _write_mark(lock, mark + xxh3_64_digest(mark))
+
+
+def take_mark(lock: int) -> tuple[int, int] | None:
+    """Transaction and size of a clean end, None without one. From here on there is none, also after a power failure."""
+    os.lseek(lock, _MARK_AT, os.SEEK_SET)
+    found = os.read(lock, _MARK_SIZE)
+    if not found.strip(b"\0"):
+        return None
+    _write_mark(lock, bytes(_MARK_SIZE))
+    mark, checksum = found[: _MARK.size], found[_MARK.size :]
+    if len(found) < _MARK_SIZE or xxh3_64_digest(mark) != checksum:
+        return None
+    word, version, transaction, size = _MARK.unpack(mark)
+    return (transaction, size) if (word, version) == (_MARK_WORD, _MARK_VERSION) else None
+
+
+def _write_mark(lock: int, mark: bytes) -> None:
+    """In one sector, over the bytes that were there: a full disk has room for it from the second time on."""
+    os.lseek(lock, _MARK_AT, os.SEEK_SET)
+    os.write(lock, mark)
+    os.fsync(lock)
 
 
 def flush_folder(folder: Path) -> None:

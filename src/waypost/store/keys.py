@@ -18,10 +18,11 @@ _MESSAGE_KEY: Final = Struct(">QQ")
 # Also of a claim: what kind of key it is, and a queue id.
 _SEQUENCE_KEY: Final = Struct(">BQ")
 _INCOMING, _OUTGOING, _ADDRESS = 0, 1, 2
-_TOTALS: Final = b"queue:"
+TOTALS_PREFIX: Final = b"queue:"
 _MET_HOST: Final = b"met_host:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
+_BYTES: Final = b"\1"
 _CLAIM, _STAGE, _BATCHES, _COMMITS = 0, 1, 2, 3
 # Bytes of the digest of a destination.
 _PLACE: Final = 16
@@ -42,6 +43,7 @@ class Counter(Enum):
 
 
 QUEUE_MANAGER_KEY: Final = b"queue_manager"
+RESTORED_KEY: Final = b"restored"
 
 
 def message_key(queue_id: int, lookup_id: int) -> bytes:
@@ -61,6 +63,16 @@ def lookup_id_of(key: bytes) -> int:
 def message_range(queue_id: int) -> tuple[bytes, bytes]:
     """Start and stop of the keys of all messages of a queue."""
     return _QUEUE_KEY.pack(queue_id), _QUEUE_KEY.pack(queue_id + 1)
+
+
+def damaged_bytes_key(message: bytes) -> bytes:
+    """Of what was found in place of the message with this key."""
+    return message + _BYTES
+
+
+def is_damaged_bytes(key: bytes) -> bool:
+    """Whether a key of DAMAGED is such a one."""
+    return len(key) > _MESSAGE_KEY.size
 
 
 def queue_key(queue_id: int) -> bytes:
@@ -130,7 +142,7 @@ def duplicates_number_of(key: bytes) -> int:
 
 
 def totals_key(queue_id: int) -> bytes:
-    return _TOTALS + _QUEUE_KEY.pack(queue_id)
+    return TOTALS_PREFIX + _QUEUE_KEY.pack(queue_id)
 
 
 def destination_key(digest: bytes) -> bytes:

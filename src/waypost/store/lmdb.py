@@ -24,15 +24,17 @@ from threading import Condition, Lock, Thread
 from typing import Final, Self
 
 import lmdb
-from lmdb.verify import VerifyError, verify
 
-from waypost.errors import OutcomeUnknown, StoreDamaged, StoreError, StoreFull
+from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
 from waypost.store.folder import DATA, READERS, flush_folder, lock_folder, write_holder
-from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, check_format, name_of, not_a_store, store_error
+from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Store, Table
+from waypost.store.progress import Progress, unheard
 from waypost.store.space import Space
+from waypost.store.start_check import check_before_opening, leave_clean
+from waypost.store.upgrade import needs_upgrade, remove_leftovers, upgrade
 
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
@@ -56,12 +58,19 @@ class LmdbStore(LmdbReader, Store):
         *,
         max_size: int = MAX_STORE_SIZE,
         reserve: int | None = None,
+        on_walk: Progress = unheard,
+        on_upgrade: Progress = unheard,
+        finishes: bool = False,
     ) -> None:
-        """Open the store in `folder`, which is created if it is missing.
+        """Open the store in `folder`, which is created if it is missing, and upgraded if it has an older format.
+
+        `finishes` if the folder is not finished yet, and this is to finish it.
 
         The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
         only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes, and
         `reserve` bytes of it are kept for removals; None for a part of the disk.
+
+        After an unclean end the pages of the file are looked at first. `on_walk` hears how many, and of how many.
         """
         self._folder = Path(folder)
         self._notify = notify
@@ -69,10 +78,11 @@ class LmdbStore(LmdbReader, Store):
         self.trouble: StoreError | None = None
         try:
             with ExitStack() as undo:
-                self._lock = lock_folder(self._folder)
+                self._lock = lock_folder(self._folder, finishes=finishes)
                 undo.callback(os.close, self._lock)
                 write_holder(self._lock)
-                self._env = _open_environment(self._folder, max_size)
+                check_before_opening(self._folder, self._lock, on_walk)
+                self._env = _open_upgraded(self._folder, max_size, on_upgrade)
                 undo.callback(self._env.close)
                 self._tables = _open_tables(self._env, self._folder)
                 self._space = Space(self._folder, self._env, max_size, reserve)
@@ -96,6 +106,7 @@ class LmdbStore(LmdbReader, Store):
         self._next_snapshot: lmdb.Transaction[bytes] | None = None
         self._next_trouble: StoreError | None = None
         self._next_room = self.room
+        self._troubles: list[StoreError] = []
         self._failure: StoreError | None = None
         self._wanted_map = 0
         self._closing = False
@@ -131,7 +142,11 @@ class LmdbStore(LmdbReader, Store):
             self._apply((batch,))
             snapshot = self._env.begin()
             room = self._space.measure(batch.size)
-        except lmdb.Error:
+        except lmdb.MapFullError:
+            return False
+        except lmdb.Error as error:
+            with self._changed:
+                self._troubles.append(store_error(error, self._folder))
             return False
         finally:
             self._writing.release()
@@ -166,12 +181,24 @@ class LmdbStore(LmdbReader, Store):
                 raise self._failure
         return tokens
 
+    def take_troubles(self) -> list[StoreError]:
+        with self._changed:
+            troubles, self._troubles = self._troubles, []
+        return troubles
+
     def commit(self, batch: Batch, token: int) -> list[int]:
         self.submit(batch, token)
         self._serve(lambda: self._next_trouble or len(self._tokens) == self._unreported)
         if self._next_trouble is not None:
             raise OutcomeUnknown(f"{self._next_trouble}; it is kept in memory, and written if there is room in time")
         return self.poll()
+
+    def forget_lost_readers(self) -> None:
+        """Let what a reader in another process held be used again, if that process was killed.
+
+        Any thread can call it.
+        """
+        self._env.reader_check()
 
     def close(self) -> list[int]:
         with self._changed:
@@ -185,6 +212,8 @@ class LmdbStore(LmdbReader, Store):
         self._space.close()
         self._env.close()
         self.is_closed = True
+        if self._failure is None:
+            leave_clean(self._folder, self._lock)
         os.close(self._lock)
         failure, self._failure = self._failure, StoreError(f"{self._folder} is closed")
         tokens, self._tokens = self._tokens, []
@@ -335,6 +364,9 @@ class LmdbStore(LmdbReader, Store):
 
     def _ask_for_map(self) -> bool:
         """Have the owner grow the map. False if it is as large as it may be."""
+        if self._env.reader_check():
+            # What a lost reader held may be room enough.
+            return True
         size = self._env.info()["map_size"]
         if size >= self._max_size:
             return False
@@ -349,6 +381,8 @@ class LmdbStore(LmdbReader, Store):
     def _wait_for_room(self, trouble: StoreError) -> None:
         """Say that the disk is full, and come back when another try is due. A store that closes has had its last."""
         with self._saying():
+            if str(trouble) != str(self._next_trouble):
+                self._troubles.append(trouble)
             self._next_trouble = trouble
             if self._closing:
                 raise trouble
@@ -367,6 +401,19 @@ class LmdbStore(LmdbReader, Store):
             self._notify()
 
 
+def _open_upgraded(folder: Path, max_size: int, on_upgrade: Progress) -> lmdb.Environment:
+    remove_leftovers(folder)
+    env = _open_environment(folder, max_size)
+    try:
+        if needs_upgrade(env, folder):
+            upgrade(env, folder, on_upgrade)
+            env = _open_environment(folder, max_size)
+    except BaseException:
+        env.close()
+        raise
+    return env
+
+
 def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
     data, readers = folder / DATA, folder / READERS
     size = data.stat().st_size if data.exists() else 0
@@ -375,18 +422,7 @@ def _open_environment(folder: Path, max_size: int) -> lmdb.Environment:
         readers.touch(mode=0o600)
         readers.write_bytes(bytes(_READERS_SIZE))
     map_size = min(max(2 * size, _FIRST_MAP), max_size)
-    env = lmdb.open(str(folder), map_size, mode=0o600, max_dbs=len(Table) + 1, max_spare_txns=4)
-    if size and size < (env.info()["last_pgno"] + 1) * env.stat()["psize"]:
-        # To read a mapped page behind the end of the file kills the process. Only pages that are free may be missing
-        # there, and only a walk through the file can tell.
-        try:
-            problems = verify(str(folder))  # type: ignore[no-untyped-call]
-        except VerifyError as error:
-            problems = [error]
-        if problems:
-            env.close()
-            raise StoreDamaged(f"{data} is damaged: {problems[0]}")
-    return env
+    return lmdb.open(str(folder), map_size, mode=0o600, max_dbs=len(Table) + 1, max_spare_txns=4)
 
 
 def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":
@@ -399,7 +435,7 @@ def _open_tables(env: lmdb.Environment, folder: Path) -> "list[lmdb._Database]":
             raise not_a_store(folder) from None
         if is_new:
             transaction.put(b"format", FORMAT, db=mark)
-        check_format(transaction.get(b"format", db=mark), folder)
+        format_of(transaction.get(b"format", db=mark), folder)
         tables = [env.open_db(name_of(table), transaction) for table in Table]
     if is_new and sys.platform != "win32":
         for each in (folder, folder.parent):

@@ -13,20 +13,26 @@ from typing import Final, ParamSpec, Self, TypeVar
 
 import lmdb
 
-from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreTooNew, StoreTooOld
 from waypost.store import cursors
+from waypost.store.checksums import CHECKSUM_SIZE, checksum
 from waypost.store.folder import DATA
 from waypost.store.port import Item, Reader, Table
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 # The database that tells a store of Waypost from others, and its one value.
 MARK: Final = b"store"
 _FORMAT: Final = Struct("<I")
 FORMAT: Final = _FORMAT.pack(FORMAT_VERSION)
+
+# Two meta pages, and the one of the mark.
+_META_PAGES: Final = 3
+
+_SPARE: Final = 1 << 28
 
 # A disk with less room than this counts as full.
 _LITTLE: Final = 1 << 20
@@ -44,19 +50,33 @@ class LmdbReader(Reader):
     _tables: "list[lmdb._Database]"
 
     def get(self, table: Table, key: bytes) -> bytes | None:
-        return self._read(self._snapshot.get, key, None, self._tables[table])
+        try:
+            sealed = self._snapshot.get(key, None, self._tables[table])
+        except _DAMAGE:
+            raise cursors.damaged(table, key, None) from None
+        except lmdb.Error as error:
+            raise store_error(error, self._folder) from error
+        if sealed is None:
+            return None
+        value = sealed[:-CHECKSUM_SIZE]
+        if sealed[-CHECKSUM_SIZE:] != checksum(table, key, value):
+            raise cursors.damaged(table, key, sealed)
+        return value
 
     def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
-        return self._read(cursors.values, self._cursors[table], keys)
+        return self._read(cursors.values, self._cursors[table], table, keys)
 
     def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(cursors.scan, self._cursors[table], start, stop, limit)
+        return self._read(cursors.scan, self._cursors[table], table, start, stop, limit)
 
     def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(cursors.scan_back, self._cursors[table], start, stop, limit)
+        return self._read(cursors.scan_back, self._cursors[table], table, start, stop, limit)
 
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
         return self._read(cursors.keys, self._cursors[table], start, stop, limit)
+
+    def count(self, table: Table) -> int:
+        return self._read(self._snapshot.stat, self._tables[table])["entries"]
 
     def _read(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -77,7 +97,9 @@ class StoreSnapshot(LmdbReader):
         if not (self._folder / DATA).is_file():
             raise NotAStore(f"{folder} holds no store")
         try:
-            self._env = lmdb.open(str(folder), readonly=True, create=False, max_dbs=len(Table) + 1)
+            # The store may grow before the snapshot is taken, and a map that is too small could not show it then.
+            room = 4 * (self._folder / DATA).stat().st_size + _SPARE
+            self._env = lmdb.open(str(folder), room, readonly=True, create=False, max_dbs=len(Table) + 1)
         except (OSError, lmdb.Error) as error:
             raise store_error(error, self._folder) from error
         try:
@@ -100,32 +122,56 @@ class StoreSnapshot(LmdbReader):
         self._snapshot.abort()
         self._env.close()
 
+    @property
+    def bytes_in_use(self) -> int:
+        """What a copy of the store takes, without the pages that are free."""
+        stats = [self._env.stat(), *(self._snapshot.stat(table) for table in self._tables)]
+        pages = sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
+        return (pages + _META_PAGES) * int(stats[0]["psize"])
+
+    def copy(self, file: int) -> None:
+        """Write a whole store with what the snapshot shows into an open file. Other threads go on meanwhile.
+
+        Without the transaction LMDB would begin another one, which fails if the store has outgrown its map since.
+        """
+        self._read(self._env.copyfd, file, compact=True, txn=self._snapshot)
+
     def _open_tables(self) -> "list[lmdb._Database]":
         try:
             mark = self._env.open_db(MARK, create=False)
         except lmdb.NotFoundError:
             raise not_a_store(self._folder) from None
         with self._env.begin() as transaction:
-            check_format(transaction.get(b"format", db=mark), self._folder)
+            version = format_of(transaction.get(b"format", db=mark), self._folder)
+        if version < FORMAT_VERSION:
+            raise too_old(self._folder)
         try:
             return [self._env.open_db(name_of(table), create=False) for table in Table]
         except lmdb.NotFoundError:
-            raise StoreError(
-                f"{self._folder} was written by an older Waypost; start its queue manager once with this release"
-            ) from None
+            raise too_old(self._folder) from None
 
 
 def name_of(table: Table) -> bytes:
     return table.name.lower().encode("ascii")
 
 
-def check_format(found: bytes | None, folder: Path) -> None:
-    """Raises a StoreError for a format that is not ours."""
+def format_of(found: bytes | None, folder: Path) -> int:
+    """The number of a format that is known. Raises a StoreError for another one.
+
+    Format 1 has no checksums and no table DAMAGED.
+    """
     if found is None or len(found) != _FORMAT.size:
         raise StoreDamaged(f"{folder} does not say which format it has")
-    (version,) = _FORMAT.unpack(found)
+    version: int = _FORMAT.unpack(found)[0]
     if version > FORMAT_VERSION:
         raise StoreTooNew(f"{folder} has format {version}, and this Waypost knows formats up to {FORMAT_VERSION}")
+    if not version:
+        raise StoreDamaged(f"{folder} has format 0, which no Waypost has written")
+    return version
+
+
+def too_old(folder: Path) -> StoreTooOld:
+    return StoreTooOld(f"{folder} was written by an older Waypost; start its queue manager once with this release")
 
 
 def not_a_store(folder: Path) -> NotAStore:

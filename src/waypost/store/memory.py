@@ -2,7 +2,8 @@
 
 It is deterministic: a batch becomes durable when the test calls `complete`, never by itself, so a slow disk is a
 late call. `crash` forgets what was not completed and keeps what was, reported or not. While `low` is set nothing new is
-to be stored, and while `full` is nothing can be completed.
+to be stored, and while `full` is nothing can be completed. `damage` is a bit that flips in a record at rest, and `lose`
+one that flips in its key.
 """
 
 from bisect import bisect_left, insort
@@ -12,6 +13,8 @@ from typing import Final
 
 from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_SCAN_BYTES
+from waypost.store.checksums import seal
+from waypost.store.cursors import damaged
 from waypost.store.port import MAX_KEY, Action, Batch, Item, Store, Table
 from waypost.store.room import PLENTY, Room
 
@@ -57,6 +60,9 @@ class MemoryStore(Store):
             tokens.append(token)
         return tokens
 
+    def take_troubles(self) -> list[StoreError]:
+        return [] if self.trouble is None else [self.trouble]
+
     def commit(self, batch: Batch, token: int) -> list[int]:
         self.submit(batch, token)
         self.complete()
@@ -77,7 +83,22 @@ class MemoryStore(Store):
             raise self.trouble
         return tokens
 
+    def damage(self, table: Table, key: bytes) -> bool:
+        """A reader of the record hears of damage, until it is written again. False if there is no such record."""
+        found = self._tables[table]
+        if key in found.values:
+            found.damaged.add(key)
+        return key in found.values
+
+    def lose(self, table: Table, key: bytes) -> bool:
+        """The record is not found any more. False if there was none."""
+        was_there = key in self._tables[table].values
+        self._tables[table].apply(Action.DELETE, key, b"")
+        return was_there
+
     def get(self, table: Table, key: bytes) -> bytes | None:
+        if key in self._tables[table].damaged:
+            raise damaged(table, key, _flipped(self._tables[table].values[key]))
         return self._tables[table].values.get(key)
 
     def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
@@ -95,11 +116,18 @@ class MemoryStore(Store):
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
         return self._tables[table].within(start, stop)[:limit]
 
+    def count(self, table: Table) -> int:
+        return len(self._tables[table].keys)
+
     def _page(self, table: Table, keys: Sequence[bytes]) -> list[Item]:
         found: list[Item] = []
         size = 0
         for key in keys:
             value = self._tables[table].values[key]
+            if key in self._tables[table].damaged:
+                if not found:
+                    raise damaged(table, key, _flipped(value))
+                break
             found.append((key, value))
             size += len(value)
             if size >= MAX_SCAN_BYTES:
@@ -107,19 +135,29 @@ class MemoryStore(Store):
         return found
 
 
+def _flipped(value: bytes) -> bytes:
+    """What a reader finds in place of a value: one bit is another, and the checksum is that of before."""
+    sealed = bytearray(seal(Table.MESSAGES, b"", value))
+    sealed[len(value) // 2] ^= 1
+    return bytes(sealed)
+
+
 class _SortedTable:
-    __slots__ = ("keys", "values")
+    __slots__ = ("damaged", "keys", "values")
 
     def __init__(self) -> None:
         self.keys: list[bytes] = []
         self.values: dict[bytes, bytes] = {}
+        self.damaged: set[bytes] = set()
 
     def apply(self, action: Action, first: bytes, second: bytes) -> None:
         if action is Action.PUT:
+            self.damaged.discard(first)
             if first not in self.values:
                 insort(self.keys, first)
             self.values[first] = second
         elif action is Action.DELETE:
+            self.damaged.discard(first)
             if self.values.pop(first, None) is not None:
                 del self.keys[bisect_left(self.keys, first)]
         else:
@@ -128,6 +166,7 @@ class _SortedTable:
             del self.keys[at : at + len(gone)]
             for key in gone:
                 del self.values[key]
+            self.damaged.difference_update(gone)
 
     def within(self, start: bytes, stop: bytes | None) -> list[bytes]:
         return self.keys[

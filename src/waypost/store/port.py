@@ -13,6 +13,8 @@ Invariants, which the contract suite holds against every implementation:
   what reads see. Keys order as bytes; a range is half-open, and None as its end is the end of the table.
 - A token that was returned is durable. A batch that was not reported when the process dies is there whole or not at
   all.
+- A record that is not what was written (RecordDamaged) is never given out: `get` raises, and a read of several ends
+  before it and raises if it is the first, so that its reader hears of it where it stands and can go on behind it.
 - While the store cannot write (`trouble`), batches stay pending and are tried again; nothing is dropped or reordered.
 - `room` says what may be stored; it is for the owner to ask before it makes a batch. The store takes every batch.
 """
@@ -42,6 +44,7 @@ class Table(IntEnum):
     POSITIONS = 6
     DIRECTORY = 7
     BULK = 8
+    DAMAGED = 9
 
 
 class Action(IntEnum):
@@ -112,7 +115,10 @@ class Reader(Protocol):
         """The same from the end of the range, descending. To go on, stop at the last key of the result."""
 
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> Sequence[bytes]:
-        """The first `limit` keys of the range, ascending, without their values."""
+        """The first `limit` keys of the range, ascending, without their values, which may be damaged."""
+
+    def count(self, table: Table) -> int:
+        """How many records the table has, by its own account, without a walk through them."""
 
 
 class Store(Reader, Protocol):
@@ -130,6 +136,9 @@ class Store(Reader, Protocol):
 
         Raises a StoreError when the store has failed for good; what is pending is then lost with the process.
         """
+
+    def take_troubles(self) -> list[StoreError]:
+        """Every trouble that has come up since the last call, also one that is over: an operator hears of all."""
 
     def commit(self, batch: Batch, token: int) -> list[int]:
         """Submit, wait until it is durable, and poll: the tokens with this one as the last.

@@ -13,6 +13,7 @@
 | DUPLICATES   | number u64, consecutive, of a block                    | DuplicatesRecord    |
 | COUNTERS     | a Counter                                              | CounterRecord       |
 |              | "queue_manager"                                        | QueueManagerRecord  |
+|              | "restored"                                             | RestoredRecord, until the next start |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
 |              | "met_host:", name or address of a host                 | CounterRecord, when it was met first |
 |              | "destination:", 16 bytes of a digest of a format name  | DestinationRecord   |
@@ -21,12 +22,15 @@
 |              | "admitted:", GUID, an address                          | AdmittedRecord      |
 | DIRECTORY    | object type u8, GUID                                   | an object of waypost.directory |
 | BULK         | see waypost.store.bulk_records                         | what is claimed and staged |
+| DAMAGED      | queue id u64, LookupIdentifier u64                     | DamagedRecord       |
+|              | the same, 1 u8                                         | the bytes that were found |
 
 waypost.store.keys makes the keys. The queue id is the store's own number for a queue of any kind (also a subqueue, a
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are
 not a part of its record. QueueRecord, TotalsRecord and QueueManagerRecord are in waypost.store.queue_records,
+RestoredRecord in waypost.store.restored,
 DestinationRecord, KeptAckRecord and AdmittedRecord in waypost.store.ack_records, IncomingRecord and AddressRecord in
-waypost.store.sequence_records.
+waypost.store.sequence_records, DamagedRecord in waypost.store.damaged_records.
 
 Every value starts with a format version. `decode(value)` gives the record, StoreTooNew if a newer Waypost wrote it, and
 StoreDamaged for all bytes that `encode()` cannot have made; what it gives encodes to the same bytes.

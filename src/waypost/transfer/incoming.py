@@ -8,6 +8,9 @@ ordinals and numbers only grow, whatever address they come from. For a TimeStamp
 - An address that was not met before begins a line above all others of the source.
 - A line that ended is refused from everywhere, as long as it is among the last that its address has left.
 
+After a reset, and in a store that is older than its queue manager (ADR 32), the next message is taken wherever its line
+is, unless it is known to be taken already.
+
 So a stranger shuts out only addresses that were never met, and nothing is taken twice.
 """
 
@@ -41,6 +44,7 @@ class Verdict(Enum):
     AHEAD = "ahead of the clock"
     TOO_MANY = "too many new sequences"
     DOUBTED = "after too many wrong TimeStamps"
+    DAMAGED = "what was taken before is not known"
 
     @property
     def is_taken(self) -> bool:
@@ -60,24 +64,29 @@ class Place:
 class IncomingSequences:
     """All lines of one source queue manager to one queue under one name, by their TimeStamps.
 
-    Every line has an address that is at it. `takes_any` after a reset: the next message is taken whatever its
-    PreviousTxSequenceNumber. `went_on` when more than one message was taken.
+    Every line has an address that is at it. `takes_any` after a reset or a restore: the next message is taken whatever
+    its PreviousTxSequenceNumber. `went_on` when more than one message was taken.
     """
 
     lines: dict[int, IncomingSequence] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     takes_any: bool = False
     went_on: bool = False
+    # Nobody knows what was taken: the record of it is damaged. Nothing is taken until it is reset.
+    is_damaged: bool = False
 
     def line_of(self, header: TransactionHeader) -> IncomingSequence | None:
         return self.lines.get(header.tx_sequence_id >> _SHIFT)
 
     def judge(self, address: str, header: TransactionHeader, wall: float) -> Verdict:
         """What the message is, without taking it."""
+        if self.is_damaged:
+            return Verdict.DAMAGED
         time_stamp = header.tx_sequence_id >> _SHIFT
         line = self.lines.get(time_stamp)
         if line is not None:
-            return Verdict.NEXT if line.is_next(header) else Verdict.BEFORE
+            is_taken = line.is_later(header) if self.takes_any else line.is_next(header)
+            return Verdict.NEXT if is_taken else Verdict.BEFORE
         if any(time_stamp in place.ended for place in self.places.values()):
             return Verdict.ENDED
         if header.previous_tx_sequence_number and not self.takes_any:

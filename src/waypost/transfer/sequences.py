@@ -176,6 +176,10 @@ class TxOutgoingSequence:
         entry = self._entries.get(number)
         return None if entry is None else entry.lookup_id
 
+    def number_of(self, lookup_id: int) -> int | None:
+        """The number of this message, if it was sent and has not left. For the rare case: it looks at all of them."""
+        return next((number for number, entry in self._entries.items() if entry.lookup_id == lookup_id), None)
+
     def session_acknowledged(self, number: int) -> SentEntry | None:
         """The next hop has the message. Returns its entry if it leaves now."""
         entry = self._entries.get(number)
@@ -296,6 +300,10 @@ class IncomingSequence:
         if header.tx_sequence_id == self.sequence_id:
             return header.previous_tx_sequence_number <= self.number < header.tx_sequence_number
         return header.tx_sequence_id > self.sequence_id and header.previous_tx_sequence_number == 0
+
+    def is_later(self, header: TransactionHeader) -> bool:
+        """Whether the message, which has the TimeStamp of this line, comes after all that were taken."""
+        return (header.tx_sequence_id, header.tx_sequence_number) > (self.sequence_id, self.number)
 
 
 def final_ack_body(header: TransactionHeader, identifier: MessageIdentifier) -> FinalAckBody:

@@ -1,9 +1,11 @@
 """`connect` for asyncio: waypost.client.remote.manager with coroutines, which documents it."""
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from waypost.client import aio_manager, aio_queue
+from waypost.client.manager import making
 from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueInfo
@@ -11,13 +13,16 @@ from waypost.client.remote import manager
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.remote.looping import RemoteLooping
-from waypost.client.remote.manager import IN_DOUBT, transaction_limit
+from waypost.client.remote.manager import IN_DOUBT, LOOK_SECONDS, VERIFICATION, report_of, transaction_limit
 from waypost.client.twins import documented_by
 from waypost.errors import ConnectionLost, OutcomeUnknown, ServiceNotAvailable, TransactionSequence
 
 if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.calls import Calls
     from waypost.client.looping import Looping
+    from waypost.client.storage.report import StoreReport
 
 
 def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> "Connecting":
@@ -80,6 +85,20 @@ class Manager(aio_manager.Manager):
         identifier = new_guid()
         self._shell.start(self._calls.begin, identifier, transaction_limit(timeout))
         return Transaction(self._shell, self._calls, identifier)
+
+    async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+        state = await self.request("POST", VERIFICATION)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            await asyncio.sleep(LOOK_SECONDS)
+            state = await self.request("GET", VERIFICATION)
+        return report_of(state)
+
+    async def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        shell: Any = self._shell
+        info: BackupInfo = await asyncio.to_thread(making().backup_of_daemon, shell.address, target, progress)
+        return info
 
     async def request(self, method: str, path: str, content: object = None) -> Any:
         calls: Any = self._calls

@@ -54,6 +54,13 @@ class RemoteBlocking:
             raise
         self.calls: Final = RemoteCalls(found, self._cancel)
 
+    @property
+    def address(self) -> Address:
+        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        return self._address
+
     def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
         """Have something done, and wait for the answer."""
         return self._carry(operation(*args))

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes
+from waypost.client.remote.damaged import DamagedCalls
 from waypost.client.remote.exchanges import (
     PURGE_SECONDS,
     Conversation,
@@ -76,7 +77,7 @@ def status() -> Conversation[Status]:
     return found
 
 
-class RemoteCalls(SequenceCalls):
+class RemoteCalls(SequenceCalls, DamagedCalls):
     """The operations on one daemon."""
 
     __slots__ = (

@@ -47,6 +47,13 @@ class RemoteLooping:
         shell.calls = RemoteCalls(found, shell._cancel)
         return shell
 
+    @property
+    def address(self) -> Address:
+        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        return self._address
+
     async def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
         return await self._carry(operation(*args))
 

@@ -1,5 +1,6 @@
 """`connect`, and what a Manager and a Transaction are when their queue manager is another process."""
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -9,11 +10,25 @@ from waypost.client.new_guid import new_guid
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.blocking import RemoteBlocking
 from waypost.client.remote.calls import TRANSACTION_SECONDS
-from waypost.errors import ConnectionLost, InvalidParameter, OutcomeUnknown, ServiceNotAvailable, TransactionSequence
+from waypost.client.storage.report import StoreReport
+from waypost.errors import (
+    ConnectionLost,
+    InvalidParameter,
+    OutcomeUnknown,
+    ServiceNotAvailable,
+    StoreError,
+    TransactionSequence,
+)
 
 if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
     from waypost.client.blocking import Blocking
     from waypost.client.calls import Calls
+
+# Where the daemon says how far a verification is, and how often it is asked.
+VERIFICATION: Final = "/api/store/verification"
+LOOK_SECONDS: Final = 0.2
 
 # How a transaction ended whose commit got no answer.
 IN_DOUBT: Final = "in doubt"
@@ -65,6 +80,22 @@ class Manager(manager.Manager):
         self._shell.start(self._calls.begin, identifier, transaction_limit(timeout))
         return Transaction(self._shell, self._calls, identifier)
 
+    def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
+        """Have the daemon look at everything that it has stored: see `waypost.Manager.verify_store`."""
+        state = self.request("POST", VERIFICATION)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            time.sleep(LOOK_SECONDS)
+            state = self.request("GET", VERIFICATION)
+        return report_of(state)
+
+    def backup(self, target: "Target", *, progress: "Progress | None" = None) -> "BackupInfo":
+        """Copy everything that is durable at the daemon to a folder or a file here: see `waypost.Manager.backup`."""
+        shell: Any = self._shell
+        info: BackupInfo = manager.making().backup_of_daemon(shell.address, target, progress)
+        return info
+
     def request(self, method: str, path: str, content: object = None) -> Any:
         """Ask the daemon for what is not in the Python API, such as GET /api/status. The answer is as in its JSON."""
         calls: Any = self._calls
@@ -76,6 +107,13 @@ class Manager(manager.Manager):
         The daemon runs on. A second time it does nothing.
         """
         self._shell.close()
+
+
+def report_of(state: Any) -> StoreReport:
+    """The report of a verification that is over. Raises StoreError if it came to no end."""
+    if state["report"] is None:
+        raise StoreError(state["error"])
+    return StoreReport.from_dict(state["report"])
 
 
 class Transaction(manager.Transaction):

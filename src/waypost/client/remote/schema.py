@@ -29,6 +29,7 @@ format name, and is possible wherever NAME is):
     POST   /api/sequences/admit      Admit       -> Admitted
     GET    /api/sequences?direction=&queue=&source=&address=&after=  -> SequencesObject, of sequence_schema
     POST   /api/sequences/reset      ResetSequences      -> SequenceResetObject
+    GET    /api/store/damaged?after=&with_bytes= -> DamagedObjects;  DELETE -> Forgotten
 
 Waits. A read waits for `timeout_s`, at most `Status.max_wait_s`, and answers 200 without messages when the time is
 over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
@@ -162,6 +163,7 @@ class QueueObject(Struct, kw_only=True):
     unread: int | UnsetType = UNSET
     last_error: str | UnsetType = UNSET
     connections: list[ConnectionObject] | UnsetType = UNSET
+    damaged_count: int = 0
     # In the answer to a request that creates or changes it: what was given and changes nothing.
     notes: list[str] | UnsetType = UNSET
 

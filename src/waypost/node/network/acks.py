@@ -111,9 +111,9 @@ class Acks:
         positions, lookup_id = link.queue.positions, START
         for _ in range(min(len(positions), _ORIGINS)):
             lookup_id = positions.next_any(lookup_id)
-            origin = self._node.messages.get(link.queue.number, lookup_id).origin
-            if origin is not None:
-                self._note_at(link, origin)
+            message = self._node.manager.positions.find(link.queue, lookup_id)
+            if message is not None and message.origin is not None:
+                self._note_at(link, message.origin)
 
     def remove(self, link: Link) -> None:
         assert link.peer is not None
@@ -127,7 +127,9 @@ class Acks:
         for queue in self._node.manager.collection.outgoing.values():
             if not len(queue.positions) or peer_of(queue.destination_format_name) is None:
                 continue
-            oldest = self._node.messages.get(queue.number, queue.positions.next_any(START))
+            oldest = self._node.manager.positions.find(queue, queue.positions.next_any(START))
+            if oldest is None:
+                continue
             seconds = int(wall - oldest.arrival_time)
             if seconds >= OVERDUE_ACK_SECONDS:
                 yield Overdue(queue, len(queue.positions), seconds)

@@ -60,7 +60,8 @@ class AdminAcks:
 
     def sent(self, queue: OutgoingQueue, lookup_id: int) -> None:
         """A message is in a queue that others made necessary: if a program here has sent it, it is now theirs."""
-        if self._node.messages.get(queue.number, lookup_id).origin is None:
+        message = self._node.manager.positions.find(queue, lookup_id)
+        if message is not None and message.origin is None:
             self.forget(queue)
 
     def forget(self, queue: OutgoingQueue) -> None:

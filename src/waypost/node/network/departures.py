@@ -92,6 +92,17 @@ class Departures:
             link.sequence.removed(sequence_of(message.packet)[1])
             self._mind(link)
 
+    def set_aside(self, queue: OutgoingQueue, lookup_id: int) -> None:
+        """The same of a message that is damaged and cannot say which number it had."""
+        link: Link | None = queue.link
+        if link is None:
+            return
+        link.outbox.removed(lookup_id)
+        number = link.sequence.number_of(lookup_id)
+        if number is not None:
+            link.sequence.removed(number)
+            self._mind(link)
+
     def attached(self, link: Link) -> None:
         """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9)."""
         self._timers.stop(link)
@@ -222,7 +233,11 @@ class Departures:
     def _send(self, link: Link, session: Session, lookup_id: int, now: Now) -> int | None:
         """MS-MQQB 3.1.7.1. The bytes that went out, or None if the message has to wait for others."""
         queue = link.queue
-        message = self._node.messages.get(queue.number, lookup_id)
+        message = self._node.manager.positions.find(queue, lookup_id)
+        if message is None:
+            # Before the next one says which is the one before it.
+            self.set_aside(queue, lookup_id)
+            return 0
         packet = message.packet
         base_flags, time_to_reach_queue, source, sent_time, flags = _HEADERS.unpack_from(packet)
         if has_expired(sent_time, time_to_reach_queue, int(now.wall)):
@@ -300,8 +315,8 @@ class Departures:
         if lookup_id is not None:
             if queue.positions.state(lookup_id) is _AVAILABLE:
                 # It was rejected, and nobody wanted to hear of that.
-                message = self._node.messages.get(queue.number, lookup_id)
-                if message.identifier != identifier:
+                message = self._node.manager.positions.find(queue, lookup_id)
+                if message is None or message.identifier != identifier:
                     return
                 self._node.manager.positions.delivered_all(queue, (message,))
             link.sequence.removed(number)
@@ -332,7 +347,10 @@ class Departures:
             link.outbox.removed(lookup_id)
             if queue.positions.state(lookup_id) is not _AVAILABLE:
                 continue
-            message = self._node.messages.get(queue.number, lookup_id)
+            message = self._node.manager.positions.find(queue, lookup_id)
+            if message is None:
+                self.set_aside(queue, lookup_id)
+                continue
             if _HEADERS.unpack_from(message.packet)[4] & _JOURNALED:
                 self._node.manager.final_acks.await_final_ack(queue, lookup_id)
             else:

@@ -68,6 +68,8 @@ class Dials:
         first = link.queue.positions.next_any(START)
         if link.is_for_acks or first == END:
             return False
-        message = self._node.messages.get(link.queue.number, first)
+        message = self._node.manager.positions.find(link.queue, first)
+        if message is None:
+            return False
         is_ours = message.identifier.queue_manager_guid == self._node.manager.identity.identifier
         return is_ours and message.message_class == MessageClass.MQMSG_CLASS_NORMAL

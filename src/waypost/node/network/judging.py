@@ -289,7 +289,8 @@ class Judging:
         lookup_id = link.sequence.lookup_id_of(ack.tx_sequence_number)
         if lookup_id is None or lookup_id not in queue.positions:
             return False
-        return self._node.messages.get(queue.number, lookup_id).identifier == self._identifier(ack)
+        message = self._node.manager.positions.find(queue, lookup_id)
+        return message is not None and message.identifier == self._identifier(ack)
 
     def _written(self, queue: OutgoingQueue, place: Place) -> Written:
         """Messages of a queue are sent in their order, so whatever is before one that was sent was sent too."""

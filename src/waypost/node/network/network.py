@@ -119,9 +119,11 @@ class Network:
         collection = self._node.manager.collection
         with self._node.operation(now):
             for queue in tuple(collection.outgoing.values()):
-                if len(queue.positions):
-                    first = queue.positions.next_any(START)
-                    self.admin_acks.restore(queue, self._node.messages.get(queue.number, first))
+                first = None
+                while first is None and len(queue.positions):
+                    first = self._node.manager.positions.find(queue, queue.positions.next_any(START))
+                if first is not None:
+                    self.admin_acks.restore(queue, first)
                     self.departures.want(queue)
                 elif queue.may_send:
                     collection.remove(queue)

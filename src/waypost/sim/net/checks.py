@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from waypost.core.queues import OutgoingQueue
 from waypost.core.serialization import size_in_bytes
+from waypost.errors import RecordDamaged
+from waypost.node.damaged import size_of
 from waypost.node.node import Node
 from waypost.node.transactional_acks import peer_of
 from waypost.sim.marks import Marks
@@ -27,7 +29,11 @@ def check_start(node: Node, host: str, ledger: "Ledger") -> None:
     extra = sorted(found - due.keys())
     if extra:
         raise Violation(f"{host} starts with the messages {extra}, which are not durable")
-    lost = [place for place, letter in due.items() if place not in found and not (letter and letter.may_expire)]
+    lost = [
+        place
+        for place, letter in due.items()
+        if place not in found and not (letter and (letter.may_expire or letter.is_damaged))
+    ]
     if lost:
         raise Violation(f"{host} starts without the messages {lost}, which are durable")
     check_counts(node, host)
@@ -37,12 +43,20 @@ def check_counts(node: Node, host: str) -> None:
     """Bytes and numbers are what the messages account for."""
     total = 0
     for number, queue in node.manager.collection.by_number.items():
-        size = sum(size_in_bytes(node.messages.get(number, lookup_id)) for lookup_id in queue.positions)
+        size = sum(_size(node, number, lookup_id) for lookup_id in queue.positions)
         if size != queue.total_bytes:
             raise Violation(f"{queue} of {host} counts {queue.total_bytes} bytes, and its messages have {size}")
         total += size
     if total != node.manager.total_bytes:
         raise Violation(f"{host} counts {node.manager.total_bytes} bytes, and its messages have {total}")
+
+
+def _size(node: Node, queue: int, lookup_id: int) -> int:
+    try:
+        return size_in_bytes(node.messages.get(queue, lookup_id))
+    except RecordDamaged as damage:
+        # Nobody has wanted it yet, and it counts as before.
+        return size_of(damage.value, lookup_id)
 
 
 def check_sessions(node: Node, host: str, eager: int = 0) -> None:

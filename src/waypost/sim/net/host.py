@@ -370,6 +370,8 @@ class Host:
             case ToCoordinator():
                 # There are no external transactions here.
                 pass
+            case Notice("message damaged"):
+                self.world.marks.sometimes("a damaged message set aside")
             case Notice(_, facts):
                 self._mark_end(str(facts.get("reason", "")))
             case HoldReading(connection, is_held):

@@ -10,6 +10,7 @@ NET_SOMETIMES: Final = (
     "a crash right after an answer",
     "a clean stop",
     "a disk full with pending batches",
+    "a damaged message set aside",
     "a wall clock that went back",
     "a window that is full",
     "a peer beyond the window",

@@ -5,6 +5,7 @@ from typing import Final
 
 from waypost.core.positions import PositionState
 from waypost.core.queues import UNLIMITED
+from waypost.errors import RecordDamaged
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
 from waypost.sim.net.host import Host
@@ -44,7 +45,11 @@ class Verdict:
             for lookup_id in queue.positions:
                 if queue.positions.state(lookup_id) is PositionState.DELETED:
                     continue
-                message = host.node.messages.get(queue.number, lookup_id)
+                try:
+                    message = host.node.messages.get(queue.number, lookup_id)
+                except RecordDamaged:
+                    # Whoever wants it sets it aside; for what was delivered, nobody may ever want it.
+                    continue
                 if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
                     # What nobody can deliver is sent for ever, and acknowledged.
                     continue
@@ -71,6 +76,25 @@ class Verdict:
         for letter in self._ledger.letters.values():
             self._check_letter(letter)
         self._check_receives()
+        self._check_damaged()
+
+    def _check_damaged(self) -> None:
+        """Each message that is nowhere any more because of damage was set aside, and is told of."""
+        kept = sum(len(host.node.damaged) for host in self._hosts)
+        lost = [
+            letter.uid
+            for letter in self._ledger.letters.values()
+            if letter.is_damaged and letter.is_accepted and not (letter.reached or letter.dead or letter.may_expire)
+            if letter.plan.is_sure and letter.fits
+        ]
+        left = sum(
+            not queue.positions.is_held(lookup_id)
+            for host in self._hosts
+            for queue in host.node.manager.collection.by_number.values()
+            for lookup_id in queue.positions
+        )
+        if len(lost) > kept + left:
+            raise Violation(f"the damaged messages {lost} are gone, and only {kept} were set aside")
 
     def _check_letter(self, letter: Letter) -> None:
         if not letter.is_sure or letter.is_aborted:

@@ -135,6 +135,8 @@ class Letter(Word):
     place: tuple[int, int, int] | None = None
     # Somebody who is believed has said that it was received or refused, before it was sent.
     is_betrayed: bool = False
+    # A record of it was damaged somewhere, so it may be set aside there.
+    is_damaged: bool = False
     # The hosts where it was durable, in this order, and how often it was in its queue and left it.
     seen_at: dict[str, None] = field(default_factory=dict)
     reached: int = 0
@@ -168,7 +170,8 @@ class Letter(Word):
     @property
     def is_sure(self) -> bool:
         """Whether nothing but a crash can keep it from its queue, and from whoever receives it."""
-        return self.plan.is_sure and self.fits and not self.may_expire and not self.is_lied_about
+        is_kept = not self.may_expire and not self.is_lied_about and not self.is_damaged
+        return self.plan.is_sure and self.fits and is_kept
 
     @property
     def wants_final_ack(self) -> bool:

@@ -12,6 +12,7 @@ from waypost.sim.marks import Marks
 from waypost.sim.net import checks, hostility, swarm
 from waypost.sim.net.changes import Changes
 from waypost.sim.net.crowd import Crowd
+from waypost.sim.net.damage import Damage
 from waypost.sim.net.host import Host
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger
@@ -65,6 +66,7 @@ class NetWorld(Stage[Machine]):
         self._by_name: Final = {host.name: host for host in self.hosts}
         self.crowd: Final = Crowd(self, chance)
         self._fixed_names: Final[dict[tuple[str, QueuePlan], str]] = {}
+        self._damage: Final = Damage(self, seed)
         self._looks = 0
 
     # What everybody in the world knows.
@@ -183,6 +185,7 @@ class NetWorld(Stage[Machine]):
         self.fabric.strike()
         self.crowd.strike()
         self.changes.strike()
+        self._damage.strike()
         host, fault = self.rng.choice(self.hosts), self.rng.random()
         if not host.is_up or fault >= drawn.crash + drawn.stop + drawn.full + drawn.jump:
             return

@@ -1,0 +1,191 @@
+"""`waypost store backup` and `waypost store restore`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+
+import typer
+
+from waypost.cli.daemon import Json, failure, session
+from waypost.cli.program import Failure, Output, printable
+from waypost.cli.progress import Advance, progress
+from waypost.cli.tables import write_json
+from waypost.errors import BackupDamaged, BackupError, BackupUnderWay, NotAStore, WaypostError
+
+if TYPE_CHECKING:
+    from waypost import BackupInfo, RestoreInfo
+
+_MEGABYTE: Final = 1_000_000
+_STANDARD: Final = "-"
+
+
+def backup(
+    context: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="A new or empty folder, or - for standard output.", show_default=False),
+    ],
+    *,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Back up this data folder on disk, with or without its daemon."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Back up a running queue manager into a folder or a stream, without stopping it.
+
+    The backup is of one moment: everything that was acknowledged before it began is in it. Express messages are not,
+    because they are in memory only. A backup that breaks off leaves nothing in the folder, and a stream that breaks off
+    is refused by `restore`. One backup is made at a time.
+
+    \b
+    waypost store backup /backups/monday
+    waypost store backup - | gzip > monday.backup.gz
+    waypost store backup /backups/monday --data /var/lib/waypost
+    """
+    if target == _STANDARD and as_json:
+        raise typer.BadParameter(
+            "the backup itself goes to standard output: --json needs a folder", param_hint="--json"
+        )
+    out = Output()
+    info: BackupInfo
+    with _bar("backing up (MB)") as report, _standard_output(target) as place:
+        if data is None:
+            with session(context) as manager:
+                info = manager.backup(place, progress=report)
+        else:
+            with _errors("name the data folder of a queue manager."):
+                info = import_module("waypost.client.backups.making").backup_of_folder(data, place, report)
+    if as_json:
+        write_json(out, info.to_dict())
+        out.flush()
+    where = "Standard output" if target == _STANDARD else target
+    typer.echo(printable(f"{where} has a backup of {info.name} as of {info.time}, {info.bytes} bytes."), err=True)
+
+
+def restore(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="BACKUP", help="The folder or the file of a backup, or - for standard input.", show_default=False
+        ),
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The data folder to make: new or empty.", show_default=False)
+    ],
+    *,
+    same_identity: Annotated[
+        bool,
+        typer.Option(
+            "--same-identity",
+            help="It is the queue manager of the backup, which is gone and never starts again.",
+        ),
+    ] = False,
+    new_identity: Annotated[
+        bool,
+        typer.Option(
+            "--new-identity",
+            help="It is another queue manager, with a new GUID, beside the one of the backup.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a data folder out of a backup. Nothing is overwritten, and no daemon may use the folder.
+
+    Two queue managers with one identity lose and double each other's messages, so say which one it is. With the same
+    identity, the first start begins new sequences for what is sent, sends what waits, and goes on with identifiers far
+    above those of the backup; what was received or sent since the backup is not known to it. With a new identity, what
+    the original was about to send is not sent: it goes to the dead-letter queues of the new one.
+
+    The whole backup is checked before anything is made of it.
+
+    \b
+    waypost store restore /backups/monday /var/lib/waypost --same-identity
+    waypost store restore /backups/monday ./copy --new-identity
+    gunzip < monday.backup.gz | waypost store restore - ./copy --new-identity
+    """
+    if same_identity is new_identity:
+        raise typer.BadParameter(
+            "say which queue manager it is: --same-identity if the one of the backup is gone, else --new-identity",
+            param_hint="OPTIONS",
+        )
+    out = Output()
+    info: RestoreInfo
+    with _bar("restoring (MB)") as report, _errors("name a new folder for DATA."):
+        info = import_module("waypost.client.backups.restoring").restore(
+            _standard_input() if source == _STANDARD else source,
+            data,
+            same_identity=same_identity,
+            new_identity=new_identity,
+            progress=report,
+        )
+    if as_json:
+        write_json(out, info.to_dict())
+        out.flush()
+    typer.echo(printable(f"{data} has the queue manager {info.guid}, as of {info.time}."), err=True)
+    if info.set_aside or info.dropped:
+        sentence = (
+            f"Messages that the original is about to send: {info.set_aside} are in the dead-letter queues here. "
+            f"Acknowledgments, and messages that were delivered: {info.dropped} are dropped."
+        )
+        typer.echo(sentence, err=True)
+    if info.damaged:
+        sentence = f"warning: {info.damaged} records were damaged in the store before it was backed up."
+        typer.echo(sentence, err=True)
+    typer.echo(printable(f"hint: start it with `waypost serve --data {data}`."), err=True)
+
+
+@contextmanager
+def _standard_output(target: str) -> Iterator["str | BinaryIO"]:
+    """The place of the backup."""
+    if target != _STANDARD:
+        yield target
+        return
+    if sys.stdout.isatty():
+        raise Failure("A backup is not for a terminal.", "name a folder, or send standard output to a file or a pipe.")
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+def _standard_input() -> BinaryIO:
+    return sys.stdin.buffer
+
+
+@contextmanager
+def _errors(hint: str) -> Iterator[None]:
+    """What is wrong with folders here, without a daemon."""
+    try:
+        yield
+    except BackupDamaged as error:
+        raise Failure(failure(error).sentence, "take another backup; nothing was made of this one.") from None
+    except BackupUnderWay as error:
+        raise failure(error) from None
+    except (BackupError, NotAStore) as error:
+        raise Failure(failure(error).sentence, hint) from None
+    except WaypostError as error:
+        raise failure(error) from None
+
+
+@contextmanager
+def _bar(verb: str) -> Iterator["_Report"]:
+    with ExitStack() as stack:
+        yield _Report(verb, stack)
+
+
+class _Report:
+    """Draws how far it is, from the moment on in which it is known how far it has to go."""
+
+    def __init__(self, verb: str, stack: ExitStack) -> None:
+        self._verb: Final = verb
+        self._stack: Final = stack
+        self._advance: Advance | None = None
+        self._shown = 0
+
+    def __call__(self, come: int, about: int) -> None:
+        if self._advance is None:
+            self._advance = self._stack.enter_context(progress(self._verb, max(about // _MEGABYTE, 1)))
+        self._advance(come // _MEGABYTE - self._shown)
+        self._shown = come // _MEGABYTE

@@ -1,0 +1,64 @@
+"""`waypost store damaged`: messages that were damaged on disk and set aside."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waypost.cli.daemon import Json, session
+from waypost.cli.program import Failure, Output
+from waypost.cli.tables import write_json, write_table
+from waypost.client.message import iso_8601
+
+if TYPE_CHECKING:
+    from waypost import DamagedInfo
+
+
+def damaged(
+    context: typer.Context,
+    *,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Save the bytes that were found into files of this folder."),
+    ] = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Let go what is kept of them, afterwards.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show messages that were damaged on disk and set aside.
+
+    They are in no queue any more. What is left of them is kept until --forget.
+
+    \b
+    waypost store damaged
+    waypost store damaged --save ./remains --forget
+    """
+    out = Output()
+    with session(context) as manager:
+        found = manager.damaged_messages(with_bytes=save is not None)
+        if save is not None:
+            _save(found, save)
+        if as_json:
+            write_json(out, {"messages": [_shown(each) for each in found], "forgotten": forget})
+        else:
+            write_table(
+                out,
+                ("QUEUE", "LOOKUP ID", "TIME", "MESSAGE", "REASON"),
+                [(each.queue, each.lookup_id, iso_8601(each.time), each.message_id, each.reason) for each in found],
+            )
+        out.flush()
+        if forget:
+            manager.forget_damaged_messages()
+
+
+def _shown(info: "DamagedInfo") -> dict[str, object]:
+    return {name: value for name, value in info.to_dict().items() if name != "data_base64"}
+
+
+def _save(found: "list[DamagedInfo]", folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, each in enumerate(found, 1):
+            if each.data is not None:
+                (folder / f"{number:04d}-{each.lookup_id}.bin").write_bytes(each.data)
+    except OSError as error:
+        raise Failure(f"{folder} cannot be written to: {error.strerror}.", "name another folder with --save.") from None

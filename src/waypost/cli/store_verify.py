@@ -1,0 +1,177 @@
+"""`waypost store verify` and `waypost store salvage`."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from waypost.cli.daemon import Json, failure, session
+from waypost.cli.program import Failure, Output, printable
+from waypost.cli.progress import Advance, progress
+from waypost.cli.tables import write_json, write_pairs, write_table
+from waypost.errors import InvalidParameter, NotAStore, StoreInUse, WaypostError
+
+if TYPE_CHECKING:
+    from waypost import SalvageReport, StoreReport
+
+_SHOWN: Final = 20
+
+
+def verify(
+    context: typer.Context,
+    *,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Verify this data folder on disk, with or without its daemon."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Verify everything that is stored: the pages of the file, the checksum of every record, and the counts.
+
+    The queue manager goes on meanwhile, and nothing is changed. The exit code is 1 if something is damaged; each damage
+    is named with its table, its queue and its message.
+
+    \b
+    waypost store verify
+    waypost store verify --data /var/lib/waypost --json
+    """
+    out = Output()
+    report: StoreReport
+    with _bar("verifying (pages)") as tell:
+        if data is None:
+            with session(context) as manager:
+                report = manager.verify_store(progress=tell)
+        else:
+            with _errors():
+                report = import_module("waypost.client.storage.verifying").verify(data, progress=tell)
+    if as_json:
+        write_json(out, report.to_dict())
+    else:
+        _show(out, report)
+    out.flush()
+    if not report.is_whole:
+        raise Failure(
+            f"{report.path} is damaged: {report.damage[0].reason}.",
+            f"stop its queue manager, then `waypost store salvage {report.path} NEW` brings what is whole into the new "
+            "folder NEW.",
+        )
+
+
+def _show(out: Output, report: "StoreReport") -> None:
+    write_pairs(
+        out,
+        [
+            ("folder", report.path),
+            ("format", report.format),
+            ("bytes", report.size),
+            ("pages", report.pages),
+            ("free pages", report.free_pages),
+        ],
+    )
+    out.write("\n")
+    write_table(out, ("TABLE", "RECORDS"), sorted(report.records.items()))
+    out.write("\n")
+    for damage in report.damage:
+        out.write(printable(damage.reason) + "\n")
+    if report.damage_count > len(report.damage):
+        out.write(f"and {report.damage_count - len(report.damage)} more\n")
+    out.write("Everything is whole.\n" if report.is_whole else f"Damage: {report.damage_count}.\n")
+
+
+def salvage(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The damaged data folder, which is only read.", show_default=False)
+    ],
+    new: Annotated[
+        Path, typer.Argument(metavar="NEW", help="The data folder to make: it must not exist.", show_default=False)
+    ],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Bring everything that is whole in a damaged data folder into a new one, and report what is not.
+
+    It reads the file page by page and trusts no page that is damaged, nor what leads to it. No daemon may use the
+    folder. The new folder is the same queue manager, with its GUID: serve one of the two from then on, never both. As
+    after a restore, its outgoing transactional sequences begin again. Where the list of free pages is lost, messages
+    that were received already may be back; the report counts them by queue.
+
+    \b
+    waypost store salvage /var/lib/waypost /var/lib/waypost-new
+    """
+    out = Output()
+    report: SalvageReport
+    with _bar("salvaging (pages)") as tell, _errors():
+        report = import_module("waypost.client.storage.salvaging").salvage(data, new, progress=tell)
+    if as_json:
+        write_json(out, report.to_dict())
+    else:
+        _show_salvage(out, report)
+    out.flush()
+    typer.echo(
+        printable(f"hint: start it with `waypost serve --data {new}`, and keep {data} until you are content."), err=True
+    )
+
+
+def _show_salvage(out: Output, report: "SalvageReport") -> None:
+    columns = ("QUEUE", "BROUGHT BACK", "COUNTED", "MISSING", "UNCERTAIN")
+    rows = [(each.queue, each.brought_back, each.counted, each.missing, each.uncertain) for each in report.queues]
+    write_table(out, columns, rows)
+    for words, count, lines in (
+        ("damaged pages", report.damage_count, report.damage),
+        ("records that are not whole", report.lost_count, report.lost),
+    ):
+        if count:
+            out.write(f"\n{words}: {count}\n")
+            for line in lines[:_SHOWN]:
+                out.write(f"  {printable(line)}\n")
+            if count > _SHOWN:
+                out.write(f"  and {count - _SHOWN} more\n")
+    out.write("\n")
+    if report.format == 1:
+        out.write("The folder has format 1, without checksums: every record that makes sense was brought back.\n")
+    if not report.knows_free_pages:
+        out.write("The list of free pages is lost: messages that were received already may be back.\n")
+    if not report.same_identity:
+        out.write("The record of the queue manager is lost: the new folder gets a new GUID at its first start.\n")
+    out.write(f"Messages brought back: {report.brought_back}. Missing: {report.missing}.\n")
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What is wrong with folders here, without a daemon."""
+    try:
+        yield
+    except StoreInUse as error:
+        raise Failure(failure(error).sentence, "stop the queue manager that uses it.") from None
+    except NotAStore as error:
+        raise Failure(failure(error).sentence, "name the data folder of a queue manager.") from None
+    except InvalidParameter as error:
+        raise Failure(failure(error).sentence, "name a new folder for NEW.") from None
+    except WaypostError as error:
+        raise failure(error) from None
+
+
+@contextmanager
+def _bar(verb: str) -> Iterator["_Bar"]:
+    with ExitStack() as stack:
+        yield _Bar(verb, stack)
+
+
+class _Bar:
+    """Draws how far it is, from the moment on in which it is known how far it has to go."""
+
+    def __init__(self, verb: str, stack: ExitStack) -> None:
+        self._verb: Final = verb
+        self._stack: Final = stack
+        self._advance: Advance | None = None
+        self._total = self._shown = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._advance is None or total > self._total:
+            self._stack.close()
+            self._advance, self._total, self._shown = self._stack.enter_context(progress(self._verb, total)), total, 0
+        self._advance(done - self._shown)
+        self._shown = done

@@ -1,0 +1,30 @@
+"""`Manager.backup`: from the folder of this process or from a daemon, to a folder or an open file."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from waypost.client.backups.container import BackupInfo
+from waypost.client.backups.source import BackupSource
+from waypost.client.backups.target import Progress, Target, check_target, store_backup
+from waypost.client.remote.address import Address
+from waypost.client.remote.streaming import stream
+from waypost.errors import BackupError, ConnectionLost
+
+
+def backup_of_folder(folder: Path, target: Target, progress: Progress | None = None) -> BackupInfo:
+    """Of the store in a folder, whether a queue manager uses it or not."""
+    check_target(target)
+    with BackupSource(folder) as source:
+        return store_backup(source, target, progress)
+
+
+def backup_of_daemon(address: Address, target: Target, progress: Progress | None = None) -> BackupInfo:
+    """Of a daemon, over HTTP."""
+    check_target(target)
+    answer: Any = stream(address, "/api/store/backup")
+    try:
+        with closing(answer):
+            return store_backup(answer, target, progress)
+    except ConnectionLost as error:
+        raise BackupError(f"the backup broke off: {error}; the log of the daemon says more") from None

@@ -1,0 +1,108 @@
+"""The place that a backup goes to: a folder, or an open file that takes the stream.
+
+A folder has one file, `waypost.backup`. It gets that name when all of it is on disk, so a backup that breaks off leaves
+nothing that looks like one.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from waypost.client.backups.container import BackupInfo, BackupReader
+from waypost.client.excerpt import excerpt
+from waypost.errors import BackupError, InvalidParameter
+from waypost.store.folder import flush_folder
+
+NAME: Final = "waypost.backup"
+_PART: Final = "waypost.backup.part"
+
+# Gets how many bytes have come, and about how many there will be.
+Progress = Callable[[int, int], None]
+Target = str | os.PathLike[str] | BinaryIO
+
+
+def check_target(target: Target) -> None:
+    """Raise what speaks against a place before a backup is asked for."""
+    if isinstance(target, str | os.PathLike):
+        _is_missing(Path(target))
+    elif not hasattr(target, "write"):
+        raise InvalidParameter(f"a backup goes to a folder or an open file, not to {excerpt(target)}")
+
+
+def store_backup(stream: Iterable[bytes], target: Target, progress: Progress | None = None) -> BackupInfo:
+    """Write what comes to its place. Raises a BackupError if it is not whole; then nothing of it is in the folder."""
+    check_target(target)
+    if isinstance(target, str | os.PathLike):
+        with _file_in(Path(target)) as file:
+            return _pass_on(stream, file, progress)
+    return _pass_on(stream, target, progress)
+
+
+def _pass_on(stream: Iterable[bytes], file: BinaryIO, progress: Progress | None) -> BackupInfo:
+    reader = BackupReader()
+    come = 0
+    for part in stream:
+        reader.feed(part)
+        _write(file, part)
+        come += len(part)
+        if progress is not None and reader.info is not None:
+            progress(come, reader.info.about_bytes)
+    return reader.end()
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    try:
+        while view:
+            # A file without a buffer may take a part.
+            view = view[file.write(view) or len(view) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BackupError(f"the backup cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def _file_in(folder: Path) -> Iterator[BinaryIO]:
+    """A new file that becomes the backup of the folder if the block ends well."""
+    is_new = _is_missing(folder)
+    part = folder / _PART
+    try:
+        if is_new:
+            folder.mkdir(mode=0o700)
+        with part.open("xb") as file:
+            part.chmod(0o600)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(folder / NAME)
+        if sys.platform != "win32":
+            for each in (folder, folder.parent):
+                flush_folder(each)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink()
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise BackupError(f"{folder} cannot be written: {error.strerror or error}") from None
+        raise
+
+
+def _is_missing(folder: Path) -> bool:
+    """Raises BackupError if there is something that would have to go."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise BackupError(f"{folder} cannot be used: {error.strerror or error}") from None
+    if _PART in names:
+        raise BackupError(f"{folder} holds a backup that is being made, or one that was broken off; delete that first")
+    if names:
+        raise BackupError(f"{folder} is not empty; name a new folder")
+    return False

@@ -1,0 +1,62 @@
+"""A verification in a process of its own (waypost.client.storage.child), and how to wait for it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import waypost
+from waypost import errors
+from waypost.client.storage.report import StoreReport
+from waypost.errors import StoreError
+from waypost.store.progress import Progress, unheard
+
+
+class Verification:
+    """One that is under way. `wait` may be called in one thread and `stop` in another."""
+
+    __slots__ = ("_process",)
+
+    def __init__(self, folder: Path) -> None:
+        """Raises StoreError if the process does not start."""
+        home = str(Path(waypost.__file__).parents[1])
+        others = os.environ.get("PYTHONPATH")
+        try:
+            # -P keeps the working folder out of the path that modules are looked for in.
+            self._process: Final = subprocess.Popen(
+                [sys.executable, "-P", "-m", "waypost.client.storage.child", str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join([home, *([others] if others else [])])},
+            )
+        except OSError as error:
+            raise StoreError(f"the process that verifies the store does not start: {error.strerror or error}") from None
+
+    def wait(self, progress: Progress) -> StoreReport:
+        """The report. Raises what the other process raised, and StoreError if it came to no end."""
+        process = self._process
+        with process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            for line in process.stdout:
+                found: dict[str, Any] = json.loads(line)
+                if "report" in found:
+                    return StoreReport.from_dict(found["report"])
+                if "error" in found:
+                    kind = getattr(errors, found["error"], StoreError)
+                    raise kind(found["message"])
+                progress(found["done"], found["total"])
+            told = process.stderr.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise StoreError("the process that verifies the store has ended" + (f": {told}" if told else ""))
+
+    def stop(self) -> None:
+        """Nobody wants the report any more: whoever waits hears that the process has ended."""
+        self._process.kill()
+
+
+def verify_beside(folder: Path, progress: Progress | None = None) -> StoreReport:
+    """Verify the store in a folder that this process uses."""
+    return Verification(folder).wait(progress or unheard)

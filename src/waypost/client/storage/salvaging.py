@@ -1,0 +1,199 @@
+"""The salvage of a damaged folder: everything that is whole in its file goes into a new folder that opens and serves.
+
+The old folder is only read. The new one comes into being beside its place and takes it when it is complete and on disk.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from waypost.client.storage.salvage_mending import Recovered
+from waypost.client.storage.salvage_moment import last_moment, leaves
+from waypost.client.storage.salvage_records import Losses, Search
+from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
+from waypost.client.storage.verifying import format_of, queue_name, verify
+from waypost.errors import InvalidParameter, NotAStore, StoreDamaged
+from waypost.store import keys
+from waypost.store.checksums import is_whole
+from waypost.store.descriptions import describe
+from waypost.store.folder import DATA, LOCK, UNFINISHED, flush_folder, lock_folder
+from waypost.store.lmdb import LmdbStore
+from waypost.store.lmdb_reading import FORMAT_VERSION, store_error
+from waypost.store.page_file import PageFile
+from waypost.store.pages import PageDamaged, loose_nodes, value_of
+from waypost.store.port import Batch, Table
+from waypost.store.progress import Progress, unheard
+from waypost.store.restored import mark_restored
+
+_MOST: Final = 1000
+_BATCH_BYTES: Final = 1 << 23
+_UNFINISHED: Final = ".salvage"
+# Of these an older record is better than none: they are few and change seldom.
+_FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
+
+
+def salvage(
+    folder: str | Path, new_folder: str | Path, *, progress: Progress = unheard
+) -> SalvageReport:  # fmt: skip
+    """Bring everything that is whole in a folder into a new one. The folder is only read, and nobody may use it.
+
+    The new folder is the same queue manager: use one of the two from then on, never both. Its outgoing sequences begin
+    again, as after a restore. `progress` hears how many pages are looked at, and of how many.
+
+    Raises StoreInUse, NotAStore, StoreFull, and InvalidParameter if the new folder exists.
+    """
+    old, new = Path(folder), Path(new_folder)
+    if new.exists():
+        raise InvalidParameter(f"{new} exists; name a folder that does not")
+    if not (old / DATA).is_file():
+        raise NotAStore(f"{old} holds no store")
+    try:
+        with _held(old), PageFile(old / DATA) as file, _coming_into_being(new) as place:
+            return _salvage(file, new, place, progress)
+    except OSError as error:
+        raise store_error(error, new.parent) from error
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Nobody else uses the folder meanwhile."""
+    if not (folder / LOCK).exists():
+        # Nobody ever had it, since it was put here: nothing is written into it for that.
+        yield
+        return
+    lock = lock_folder(folder)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _coming_into_being(new: Path) -> Iterator[Path]:
+    """Where the new folder is made. It gets its name at the end, and is removed if there is no end."""
+    place = new.with_name(f"{new.name}{_UNFINISHED}")
+    if place.exists():
+        raise InvalidParameter(f"{place} is left of a salvage that was interrupted; remove it")
+    try:
+        place.mkdir(mode=0o700, parents=True)
+        (place / UNFINISHED).touch(mode=0o600)
+        yield place
+        (place / UNFINISHED).unlink()
+        place.rename(new)
+        if sys.platform != "win32":
+            flush_folder(new.parent)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+class _Writer:
+    """Records on their way into the new store, in batches."""
+
+    def __init__(self, store: LmdbStore) -> None:
+        self._store: Final = store
+        self._batch = Batch()
+        self._token = 0
+
+    def put(self, table: Table, key: bytes, value: bytes) -> None:
+        self._batch.put(table, key, value)
+        if self._batch.size > _BATCH_BYTES:
+            self.flush()
+
+    def get(self, table: Table, key: bytes) -> bytes | None:
+        self.flush()
+        return self._store.get(table, key)
+
+    def flush(self) -> None:
+        if self._batch.operations:
+            self._token += 1
+            self._store.commit(self._batch, self._token)
+            self._batch = Batch()
+
+
+def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> SalvageReport:
+    moment = last_moment(file, progress)
+    version = _guess_format(file, progress) if moment.meta is None else format_of(file, moment.meta)
+    search = Search(file, moment, version, progress)
+    with LmdbStore(place, finishes=True) as store:
+        writer = _Writer(store)
+        recovered = Recovered(writer.put, writer.get)
+        search.reached(recovered.take)
+        search.orphans(recovered.take_orphan)
+        if search.losses.tables & _FROM_OLDER:
+            for found in search.older(_FROM_OLDER):
+                recovered.take_older(found)
+        recovered.mend(search.losses)
+        for table, records in recovered.tables.items():
+            for key, value in sorted(records.items()):
+                writer.put(table, key, value)
+        writer.flush()
+        # What was sent and received since the records that are lost is not known: the next start begins again.
+        mark_restored(store)
+    checked = verify(place, progress=progress)
+    if not checked.is_whole:
+        raise StoreDamaged(f"what was brought back is not whole: {checked.damage[0].reason}")
+    pages = [str(error) for error in file.damaged_metas] + [str(each) for each in search.losses.pages]
+    return _report(file.path.parent, new, version, recovered, search.losses, pages)
+
+
+def _guess_format(file: PageFile, progress: Progress) -> int:
+    """The present format, unless no record of the file has a checksum that is whole."""
+    for _, page in leaves(file, progress):
+        for node in loose_nodes(page):
+            try:
+                value = value_of(file, node, page)
+            except PageDamaged:
+                continue
+            if any(is_whole(table, node.key, value) for table in Table):
+                return FORMAT_VERSION
+    return 1
+
+
+def _report(
+    old: Path, new: Path, version: int, recovered: Recovered, losses: Losses, pages: list[str]
+) -> SalvageReport:  # fmt: skip
+    names = {number: queue_name(record) for number, record in recovered.queues.items()}
+    queues = []
+    for number in sorted({*recovered.lookup_ids, *recovered.counted}):
+        brought, counted = len(recovered.lookup_ids.get(number, ())), recovered.counted.get(number)
+        if not brought and not counted:
+            continue
+        queues.append(
+            SalvagedQueue(
+                names.get(number, f"queue {number}"),
+                brought,
+                counted,
+                max(0, (counted or 0) - brought),
+                recovered.uncertain[number],
+                number in recovered.made,
+            )
+        )
+    lost = [_lost(table, key, page, names) for table, key, page in losses.records]
+    records = {table.name.lower(): len(found) for table, found in recovered.tables.items()}
+    records["messages"] = sum(map(len, recovered.lookup_ids.values()))
+    return SalvageReport(
+        str(old),
+        str(new),
+        version,
+        keys.QUEUE_MANAGER_KEY in recovered.tables[Table.COUNTERS],
+        records,
+        tuple(queues),
+        tuple(pages[:_MOST]),
+        len(pages),
+        tuple(lost[:_MOST]),
+        len(lost),
+        losses.knows_free,
+    )
+
+
+def _lost(table: Table, key: bytes, page: int, names: dict[int, str]) -> str:
+    words = describe(table, key)
+    if table is Table.MESSAGES and len(key) == len(keys.message_key(0, 0)):
+        queue = keys.queue_id_of(key)
+        words = f"message {keys.lookup_id_of(key)} of {names.get(queue, f'queue {queue}')}"
+    return f"{words} on page {page} is not whole"

@@ -1,0 +1,81 @@
+"""GET /api/store/backup: everything that is durable, as of one moment, as a stream (waypost.client.backups.container).
+
+Another process reads the store (waypost.client.backups.copying), and the loop only passes on what it writes, as quickly
+as the client takes it. If that comes to nothing, the connection is closed before the answer has ended: a client that
+knows HTTP sees that, and so does everybody who looks for the end of the backup.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from litestar.types import ASGIApp
+
+from waypost.client.backups.container import MEDIA_TYPE
+from waypost.client.backups.source import BackupSource
+from waypost.errors import WaypostError
+from waypost.http.parameters import Served
+from waypost.http.routing import get
+from waypost.http.service import AsgiClient, Service
+
+_HEADERS: Final = [
+    (b"content-type", MEDIA_TYPE.encode("ascii")),
+    (b"content-disposition", b'attachment; filename="waypost.backup"'),
+]
+_log: Final = logging.getLogger("waypost.http")
+
+
+@get("/api/store/backup", media_type=MEDIA_TYPE)
+async def backup(service: Served) -> ASGIApp:
+    """A backup of everything that is durable now, as a stream, for `waypost store restore`.
+
+    One is made at a time; another one is refused with 409. A stream that breaks off lacks its end, and no data folder
+    can be made of it.
+    """
+    loop = asyncio.get_running_loop()
+    source = await loop.run_in_executor(None, BackupSource, service.manager.path, service.settings.backup)
+    # What speaks against it is said before anything is sent.
+    try:
+        first = await loop.run_in_executor(None, source.read)
+    except BaseException:
+        loop.run_in_executor(None, source.close)
+        raise
+    return _Answer(service, source, first)
+
+
+class _Answer:
+    """An ASGI application that answers one request."""
+
+    def __init__(self, service: Service, source: BackupSource, first: bytes) -> None:
+        self._service: Final = service
+        self._source: Final = source
+        self._first: Final = first
+
+    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
+        loop = asyncio.get_running_loop()
+        client = AsgiClient(receive)
+        try:
+            await client.wait(self._send(send))
+        except WaypostError as error:
+            _log.warning("a backup broke off: %s", error)
+        finally:
+            # Nobody waits for it: the process is killed, and what it held is free.
+            loop.run_in_executor(None, self._end)
+        if client.is_gone:
+            _log.info("a backup broke off: its client is gone")
+
+    async def _send(self, send: Any) -> None:
+        loop = asyncio.get_running_loop()
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        part = self._first
+        while part:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            if self._service.is_stopping:
+                _log.warning("a backup broke off: the queue manager is stopping")
+                return
+            part = await loop.run_in_executor(None, self._source.read)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _end(self) -> None:
+        self._source.close()
+        self._service.shell.engine.backup_ended()

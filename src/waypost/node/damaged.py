@@ -1,0 +1,182 @@
+"""Messages whose records are damaged, or are gone without anybody having removed them (ADR 30).
+
+Such a message leaves its queue in the batch that is being made, and what is left of it goes into the table DAMAGED in
+the same batch. It stays there until an operator has it forgotten. The log names it when it is set aside.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.queues import Queue
+from waypost.errors import DecodeError, RecordDamaged, StoreDamaged, StoreError
+from waypost.limits import MAX_DAMAGED_KEPT, MAX_DAMAGED_PAGE, MAX_SCAN_BYTES
+from waypost.node import scans
+from waypost.node.effects import Notice
+from waypost.node.message_records import message_of
+from waypost.store import keys
+from waypost.store.checksums import CHECKSUM_SIZE
+from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
+from waypost.store.port import Batch, Reader, Table, after
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedMessage:
+    """One of them. `has_bytes` if the bytes that were found in its place are kept; `data` has them, if asked for."""
+
+    queue_number: int
+    queue: str
+    lookup_id: int
+    time: int
+    reason: str
+    message_id: str
+    has_bytes: bool
+    data: bytes | None = None
+
+
+class DamagedMessages:
+    """Those of one queue manager. `now` gives the time of the operation, and `tell` gets a line for the log."""
+
+    __slots__ = ("_fresh", "_kept", "_now", "_queues", "_reader", "_tell", "inexact", "since_start")
+
+    def __init__(self, reader: Reader, now: Callable[[], Now], tell: Callable[[Notice], None]) -> None:
+        self._reader: Final = reader
+        self._now: Final = now
+        self._tell: Final = tell
+        # Those that were set aside since the start.
+        self.since_start = 0
+        # How many there are of each queue, with the name that the queue had; and how many have their bytes kept.
+        self._queues: dict[int, tuple[str, int]] = {}
+        # The queues that have lost messages whose sizes may not be known.
+        self.inexact: Final[set[int]] = set()
+        self._kept = 0
+        # Those that are not durable yet.
+        self._fresh: dict[bytes, DamagedMessage] = {}
+        for message in self.all():
+            self._count(message)
+
+    def __len__(self) -> int:
+        return sum(count for _, count in self._queues.values())
+
+    @property
+    def by_queue(self) -> list[tuple[str, int]]:
+        """The names of the queues that have lost messages, and how many."""
+        return list(self._queues.values())
+
+    def count_of(self, queue: Queue) -> int:
+        return self._queues.get(queue.number, ("", 0))[1]
+
+    def all(self) -> Iterator[DamagedMessage]:
+        """All of them, in the order of their queues, without the bytes that are kept."""
+        start: bytes | None = b""
+        while start is not None:
+            page, start = self.page(start, with_bytes=False)
+            yield from page
+
+    def page(self, start: bytes, *, with_bytes: bool) -> tuple[list[DamagedMessage], bytes | None]:
+        """Those from a place of the store on, and where to go on; None at the end."""
+        self._forget_durable()
+        found: list[DamagedMessage] = []
+        size = 0
+        fresh = [key for key in self._fresh if key >= start]
+        stored = sorted({*self._reader.keys(Table.DAMAGED, start, None, MAX_DAMAGED_PAGE), *fresh})[:MAX_DAMAGED_PAGE]
+        for key in stored:
+            if keys.is_damaged_bytes(key):
+                continue
+            if size >= MAX_SCAN_BYTES:
+                return found, key
+            message = self._read(key, with_bytes=with_bytes)
+            found.append(message)
+            size += len(message.data or b"")
+        return found, after(stored[-1]) if len(stored) == MAX_DAMAGED_PAGE else None
+
+    def _read(self, key: bytes, *, with_bytes: bool) -> DamagedMessage:
+        number, lookup_id = keys.queue_id_of(key), keys.lookup_id_of(key)
+        fresh = self._fresh.get(key)
+        if fresh is not None:
+            return fresh if with_bytes else replace(fresh, data=None)
+        try:
+            value = self._reader.get(Table.DAMAGED, key)
+            record = None if value is None else DamagedRecord.decode(value)
+            data = self._reader.get(Table.DAMAGED, keys.damaged_bytes_key(key)) if with_bytes else None
+        except StoreDamaged as error:
+            # The disk goes on to fail: that there was something is still known.
+            return DamagedMessage(number, "", lookup_id, 0, str(error), "", has_bytes=False)
+        if record is None:
+            return DamagedMessage(number, "", lookup_id, 0, "nothing more is known", "", has_bytes=False)
+        has_bytes = bool(record.flags & HAS_BYTES)
+        return DamagedMessage(
+            number, record.queue, lookup_id, record.time, record.reason, record.message_id, has_bytes, data
+        )  # fmt: skip
+
+    def keep(self, batch: Batch, queue: Queue, lookup_id: int, damage: RecordDamaged) -> None:
+        """What is left of a message goes into the batch in which it leaves its queue."""
+        key = keys.message_key(queue.number, lookup_id)
+        is_kept = damage.value is not None and self._kept < MAX_DAMAGED_KEPT
+        identifier = _identifier(damage.value, lookup_id)
+        moment = int(self._now().wall)
+        record = DamagedRecord(HAS_BYTES if is_kept else 0, moment, str(queue), str(damage), identifier)
+        batch.put(Table.DAMAGED, key, record.encode())
+        if is_kept and damage.value is not None:
+            batch.put(Table.DAMAGED, keys.damaged_bytes_key(key), damage.value)
+        self.since_start += 1
+        message = DamagedMessage(
+            queue.number,
+            record.queue,
+            lookup_id,
+            moment,
+            record.reason,
+            identifier,
+            is_kept,
+            damage.value if is_kept else None,
+        )
+        self._count(message)
+        self._forget_durable()
+        self._fresh[key] = message
+        kept = "kept" if is_kept else "not there" if damage.value is None else "dropped, because many others are kept"
+        facts = {"queue": str(queue), "lookup_id": lookup_id, "reason": str(damage), "bytes": kept}
+        self._tell(Notice("message damaged", facts | ({"message_id": identifier} if identifier else {})))
+
+    def forget(self, batch: Batch) -> int:
+        """Remove all of them from the store. Returns how many there were."""
+        count = len(self)
+        for key in scans.keys(self._reader, Table.DAMAGED):
+            batch.delete(Table.DAMAGED, key)
+        for key in self._fresh:
+            batch.delete(Table.DAMAGED, key)
+            batch.delete(Table.DAMAGED, keys.damaged_bytes_key(key))
+        self._fresh.clear()
+        self._queues.clear()
+        self._kept = 0
+        return count
+
+    def _forget_durable(self) -> None:
+        """What the store has need not be in memory."""
+        for key in [key for key in self._fresh if self._reader.keys(Table.DAMAGED, key, after(key), 1)]:
+            del self._fresh[key]
+
+    def _count(self, message: DamagedMessage) -> None:
+        _, count = self._queues.get(message.queue_number, ("", 0))
+        self._queues[message.queue_number] = message.queue, count + 1
+        self._kept += message.has_bytes
+        self.inexact.add(message.queue_number)
+
+
+def size_of(value: bytes | None, lookup_id: int) -> int:
+    """The size of the message that these bytes were, as quotas count it; 0 if they do not show it."""
+    if value is None:
+        return 0
+    try:
+        return len(message_of(value[:-CHECKSUM_SIZE], lookup_id).packet)
+    except (DecodeError, StoreError):
+        return 0
+
+
+def _identifier(value: bytes | None, lookup_id: int) -> str:
+    if value is None:
+        return ""
+    try:
+        return str(message_of(value[:-CHECKSUM_SIZE], lookup_id).identifier)
+    except (DecodeError, StoreError):
+        return ""

@@ -1,0 +1,81 @@
+"""`waypost store backup` and `waypost store restore`."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import waypost
+from tests.cli import desk as _desk
+from tests.cli.desk import Desk
+from waypost.cli import store_backup
+
+desk = _desk.desk
+
+
+def test_a_backup_and_what_is_made_of_it(desk: Desk, tmp_path: Path) -> None:
+    desk.manager.create_queue("orders").send("42 bolts")
+    made = desk.run("store", "backup", str(tmp_path / "backup"))
+    assert (made.exit_code, made.stdout) == (0, "")
+    assert f"{tmp_path}/backup has a backup of HOST as of 2" in made.stderr
+    info = desk.json("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"), "--new-identity")
+    assert info["backup_guid"] == desk.manager.guid
+    assert info["guid"] != info["backup_guid"]
+    with waypost.open(tmp_path / "copy") as manager:
+        assert manager.guid == info["guid"]
+        assert manager.queue("orders").receive(0).text == "42 bolts"
+
+
+def test_json_says_what_the_backup_is(desk: Desk, tmp_path: Path) -> None:
+    info = desk.json("store", "backup", str(tmp_path / "backup"))
+    assert info.keys() == {"name", "guid", "time", "about_bytes", "waypost", "format", "bytes"}
+    assert (info["name"], info["guid"]) == ("HOST", desk.manager.guid)
+    header = (tmp_path / "backup/waypost.backup").read_bytes()[:4096].decode().splitlines()
+    assert header[0] == "Waypost backup"
+    assert json.loads(header[1])["guid"] == desk.manager.guid
+
+
+def test_somebody_who_watches_sees_how_far_it_is(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.manager.create_queue("orders").send_many([b"x" * 4000] * 1000)
+    drawn: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def progress(verb: str, total: int) -> Iterator[Callable[[int], None]]:
+        advanced: list[int] = []
+        yield advanced.append
+        drawn.append((verb, total, sum(advanced)))
+
+    monkeypatch.setattr(store_backup, "progress", progress)
+    desk.do("store", "backup", str(tmp_path / "backup"))
+    desk.do("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"), "--same-identity")
+    assert [verb for verb, _, _ in drawn] == ["backing up (MB)", "restoring (MB)"]
+    for _, total, advanced in drawn:
+        assert total >= 4
+        assert abs(advanced - total) <= 1
+
+
+def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:
+    result = desk.run("store", "backup", "-", "--json")
+    assert result.exit_code == 2
+    assert "--json needs a folder" in result.stderr
+    result = desk.run("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"))
+    assert result.exit_code == 2
+    assert "--same-identity if the one of the backup is gone, else --new-identity" in result.stderr
+
+
+def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    for arguments, sentence in (
+        (("backup", str(tmp_path / "full")), "full is not empty; name a new folder."),
+        (("backup", str(tmp_path / "new"), "--data", str(tmp_path / "full")), "full holds no store."),
+        (("restore", str(tmp_path / "full"), str(tmp_path / "new"), "--same-identity"), "it has no file"),
+        (("restore", str(tmp_path / "full/file"), str(tmp_path / "new"), "--same-identity"), "its end is missing."),
+    ):
+        result = desk.run("store", *arguments)
+        assert result.exit_code == 1, arguments
+        assert sentence in result.stderr
+        assert "\nhint: " in result.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "full"]
