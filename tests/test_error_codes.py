@@ -58,8 +58,8 @@ CONDITIONS = {
     0xC00E0025: "AccessDenied",
     0xC00E0027: "InsufficientResources LimitReached StoreFull",
     # A message could not be stored.
-    0xC00E002A: "StoreError StoreReadOnly StoreInUse StoreDamaged RecordDamaged StoreTooOld StoreTooNew NotAStore "
-    "BackupError BackupUnderWay BackupDamaged",
+    0xC00E002A: "StoreError OutcomeUnknown StoreReadOnly StoreInUse StoreDamaged RecordDamaged StoreTooOld StoreTooNew "
+    "NotAStore BackupError BackupUnderWay BackupDamaged",
     # A cryptographic function failed.
     0xC00E0030: "DecryptionFailed",
     0xC00E0039: "IllegalPropertyId",

@@ -20,7 +20,7 @@ PURE = {"wire", "core", "transfer", "routing", "rpc", "remote", "directory", "st
 WORDS = {"errors.py", "hresult.py", "limits.py", "guid.py", "clock.py"}
 ENGINE = (
     *("store/lmdb.py", "store/lmdb_reading.py", "store/folder.py", "store/upgrade.py"),
-    *("store/page_file.py", "store/start_check.py"),
+    *("store/page_file.py", "store/space.py", "store/start_check.py"),
 )
 
 # What a pure layer may import besides its own package.

@@ -335,9 +335,13 @@ class LimitReached(InsufficientResources):
 
 
 class StoreFull(StoreError):
-    """The disk has no room, or the store has reached the size it may have. What waits is written when there is room."""
+    """The disk has no room, or the store has reached the size it may have. Nothing was stored, and nothing will be."""
 
     hresult = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
+class OutcomeUnknown(StoreError):
+    """The disk failed while something was stored. It is kept in memory, and written if the disk works again in time."""
 
 
 class StoreReadOnly(StoreError):

@@ -83,6 +83,14 @@ MAX_COMMIT_BYTES: Final = 0x0200_0000
 # Bytes of the store's file, unless the one who opens it says otherwise. It reserves addresses, neither disk nor memory.
 MAX_STORE_SIZE: Final = 1 << 40
 
+# The part of the disk that is kept for receiving messages, unless the one who opens the store says how much: a quarter
+# of what the store holds, at most an eighth of the disk, and between these bounds. When no more than it is left, all
+# who would store something new are refused in words: a program by an error, a peer by the end of its session, so that
+# its messages stay with it. Receives, removals and acknowledgments go on; log, `doctor`, metrics and the ready probe
+# say so.
+MIN_RESERVE: Final = 0x10_0000
+MAX_RESERVE: Final = 0x0400_0000
+
 # MS-MQDMPR 3.1.1.3 ConnectionHistory: the last attempts to connect that an outgoing queue remembers.
 MAX_CONNECTION_HISTORY: Final = 10
 

@@ -13,6 +13,7 @@ from waypost.errors import StoreFull
 from waypost.guid import guid_text
 from waypost.node.directory import DirectoryMode
 from waypost.routing.routes import Route
+from waypost.store.room import PLENTY, Room
 from waypost.transfer.session import Session
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.format_names import FormatName
@@ -372,6 +373,39 @@ def test_a_message_that_cannot_be_stored_is_not_taken_and_not_acknowledged(net: 
     net.advance(20)
     assert peer.bodies == ["m"]
     assert sender.of(SessionAck) != []
+
+
+@pytest.mark.parametrize("tx", [None, TX])
+def test_a_disk_that_is_nearly_full_leaves_messages_with_their_sender_and_takes_express_ones(
+    net: Net, a: Host, peer: Peer, tx: tuple[int, int, int] | None
+) -> None:  # fmt: skip
+    name, queue = (Q, "q") if tx is None else (T, "t")
+    message = peer.message(name, "m", tx=tx)
+    a.node.room = Room("the disk", 0, 0, 0, is_low=True)
+    peer.send(peer.message(Q, "express", delivery_guarantee=DeliveryGuarantee.EXPRESS))
+    assert a.bodies("q") == ["express"]
+    peer.send(message)
+    net.advance(20)
+    assert (a.network.sessions, peer.connections, peer.of(SessionAck)) == ([], {}, [])
+    a.node.room = PLENTY
+    peer.connect(a)
+    peer.send(message)
+    assert a.bodies(queue)[-1] == "m"
+
+
+def test_what_acknowledges_our_own_messages_is_taken_with_what_is_refused(net: Net, a: Host) -> None:
+    b = net.add("b")
+    b.create("t", transactional=True)
+    to_b = r"DIRECT=OS:b\private$\t"
+    a.send_all(to_b, "from a")
+    assert a.bodies(to_b) == ["from a"]
+    a.node.room = Room("the disk", 0, 0, 0, is_low=True)
+    b.send_all(T, "from b")
+    net.advance(60)
+    assert (b.bodies("t"), a.bodies(to_b), a.bodies("t"), b.bodies(T)) == (["from a"], [], [], ["from b"])
+    a.node.room = PLENTY
+    net.advance(60)
+    assert (a.bodies("t"), b.bodies(T)) == (["from b"], [])
 
 
 def test_messages_for_the_queues_of_the_system_are_refused(net: Net, a: Host, peer: Peer) -> None:

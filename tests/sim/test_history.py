@@ -68,6 +68,13 @@ def test_a_send_that_failed_promises_nothing() -> None:
     client.history.drained()
 
 
+def test_a_message_that_was_refused_never_comes_out() -> None:
+    client = Client()
+    client.did(Ask("send", (SEND, Draft(1, recoverable=True), None)), status=HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+    with pytest.raises(Violation, match="<1> was received, and its sender was told that it is refused"):
+        client.received(1)
+
+
 def test_a_message_is_received_once() -> None:
     client = Client()
     client.received(1)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.store.engines import put
-from waypost.errors import StoreFull
+from waypost.errors import OutcomeUnknown, StoreFull
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
 
@@ -60,10 +60,22 @@ def test_a_full_disk_completes_nothing_and_goes_on_when_there_is_room() -> None:
     assert store.trouble is None
 
 
-def test_a_commit_on_a_full_disk_is_refused_and_stays_pending() -> None:
+def test_a_disk_that_is_nearly_full_says_so_with_the_next_poll_and_takes_what_it_is_given() -> None:
+    store = submitted(1)
+    store.low = True
+    assert store.room.takes(0, 1)
+    store.poll()
+    assert not store.room.takes(0, 1)
+    assert store.commit(put((b"b", b"2")), 2) == [0, 2]
+    store.low = False
+    store.poll()
+    assert store.room.takes(0, 1)
+
+
+def test_a_commit_on_a_full_disk_has_no_outcome_yet_and_stays_pending() -> None:
     store = MemoryStore()
     store.full = True
-    with pytest.raises(StoreFull):
+    with pytest.raises(OutcomeUnknown):
         store.commit(put((b"a", b"1")), 1)
     with pytest.raises(StoreFull):
         store.close()

@@ -20,7 +20,14 @@ from waypost.client.new_guid import new_guid
 from waypost.client.outside import Nowhere, Outside
 from waypost.client.sequence_calls import SequenceCalls
 from waypost.clock import Now
-from waypost.errors import InvalidHandle, ServiceNotAvailable, StoreDamaged, StoreError, WaypostError
+from waypost.errors import (
+    InvalidHandle,
+    OutcomeUnknown,
+    ServiceNotAvailable,
+    StoreDamaged,
+    StoreError,
+    WaypostError,
+)
 from waypost.limits import MAX_STORE_SIZE
 from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
@@ -29,6 +36,7 @@ from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
 from waypost.store.progress import Progress, unheard
+from waypost.store.room import Room
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
@@ -38,8 +46,8 @@ _LEAVE_SECONDS: Final = 0.01
 _LEAVE_OPERATIONS: Final = 1000
 _CLOSED: Final = "the queue manager is closed"
 _OPEN_OUTCOME: Final = (
-    "; what was asked for is kept in memory and stored when there is room, unless the process ends before, "
-    "so do not ask again"
+    "; what was asked for is kept in memory and stored when the disk works again, unless the process ends before, "
+    "so look whether it was done before you ask again"
 )
 
 R = TypeVar("R")
@@ -56,6 +64,7 @@ class Engine:
         "_last_request",
         "_leave_until",
         "_next_tick",
+        "_on_room",
         "_on_trouble",
         "_outside",
         "_store",
@@ -94,6 +103,7 @@ class Engine:
         # Gets the seconds that each batch took to become durable.
         self.on_durable: Callable[[float], None] | None = None
         self._on_trouble: Callable[[StoreError | None], None] | None = None
+        self._on_room: Callable[[Room], None] | None = None
         self._told_trouble = ""
         self._answers: dict[int, Answer] = {}
         # Of queues and cursors being opened for nobody: they are closed when they are open.
@@ -114,6 +124,7 @@ class Engine:
         notify: Callable[[], None],
         *,
         max_size: int | None,
+        reserve: int | None = None,
         outside: Outside | None = None,
         is_alone: bool = False,
         on_walk: Progress = unheard,
@@ -125,11 +136,12 @@ class Engine:
         hears of it; a store of an older format is upgraded, and `on_upgrade` hears of it.
         """
         size = MAX_STORE_SIZE if max_size is None else max_size
-        store = LmdbStore(path, notify, max_size=size, on_walk=on_walk, on_upgrade=on_upgrade)
+        store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
             node, restored = _started(store, settings, path)
             engine = cls(store, node, outside, is_alone=is_alone)
             engine.restored = restored
+            engine.node.room = store.room
             engine.settle()
             while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
                 store.wait()
@@ -230,6 +242,7 @@ class Engine:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         if durable:
+            self._take_room()
             self._persisted(durable)
             self._report_troubles()
         if self.node.failure is not None:
@@ -256,7 +269,9 @@ class Engine:
         if self.is_broken:
             return
         try:
-            self._persisted(self._store.poll())
+            tokens = self._store.poll()
+            self._take_room()
+            self._persisted(tokens)
         except StoreError as error:
             self._break(error)
             return
@@ -266,10 +281,21 @@ class Engine:
         if trouble is not None:
             self._tell_trouble(trouble)
 
-    def watch_store(self, tell: Callable[[StoreError | None], None]) -> None:
-        """`tell` gets what keeps the store from writing, once when it comes up, and None when it writes again."""
+    def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
+        """`tell` gets what keeps the store from writing, once when it comes up, and None when it writes again.
+
+        `tell_room` gets the room when nothing new is stored any more, and when something is again.
+        """
         self._on_trouble = tell
+        self._on_room = tell_room
         self._report_troubles()
+        if self.node.room.is_low:
+            tell_room(self.node.room)
+
+    def _take_room(self) -> None:
+        was_low, self.node.room = self.node.room.is_low, self._store.room
+        if self._on_room is not None and self.node.room.is_low is not was_low:
+            self._on_room(self.node.room)
 
     def _report_troubles(self) -> None:
         """Tell of every change, however short it was."""
@@ -374,7 +400,7 @@ class Engine:
         peeks = (self.application.peek, self.application.peek_next, self.application.peek_by_lookup_id)
         for answer in tuple(self._answers.values()):
             if answer.handle is None:
-                self._end(answer.request, type(trouble)(f"{trouble}{_OPEN_OUTCOME}"))
+                self._end(answer.request, OutcomeUnknown(f"{trouble}{_OPEN_OUTCOME}"))
                 self._abandon(answer)
             elif answer.operation in peeks:
                 self.cancel(answer)

@@ -48,6 +48,7 @@ class PositionEvents:
         "_expired",
         "_expiries",
         "_queues",
+        "_refused_size",
         "count",
         "events",
         "inexact",
@@ -69,6 +70,8 @@ class PositionEvents:
         # How many positions there are.
         self.count = 0
         self.quota = UNLIMITED
+        # Of the smallest message that the quota has refused, until it would have room for it.
+        self._refused_size = inf
         self.sources: Final = Sources()
         # The queues whose bytes may be too many, because the size of a damaged message is not known.
         self.inexact: Final[set[int]] = set()
@@ -85,9 +88,17 @@ class PositionEvents:
         """Whether the quota of the machine has room, and so has the share of the peer that the message is from."""
         if size <= self._sure_room_of_machine():
             return True
-        return _has_room(self.quota, self.total_bytes + self.overhead, size) and self.sources.has_room(
-            self.quota * KILOBYTE, size
-        )
+        if not _has_room(self.quota, self.total_bytes + self.overhead, size):
+            self._refused_size = min(self._refused_size, size)
+            return False
+        return self.sources.has_room(self.quota * KILOBYTE, size)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the quota of the machine has refused a message that it would refuse now too."""
+        if self._refused_size < inf and _has_room(self.quota, self.total_bytes + self.overhead, self._refused_size):
+            self._refused_size = inf
+        return self._refused_size < inf
 
     def sure_room(self, queue: Queue) -> float:
         """`fits` and `fits_machine` hold for so many bytes, and perhaps for more."""
@@ -440,5 +451,5 @@ def _deadline(queue: Queue, message: Message) -> int | None:
     return message.sent_time + min(time_to_reach_queue + 1, time_to_be_received)
 
 
-def _has_room(quota: int, taken: int, size: int) -> bool:
+def _has_room(quota: int, taken: int, size: float) -> bool:
     return quota == UNLIMITED or taken + size <= quota * KILOBYTE

@@ -57,6 +57,16 @@ class StoreSection(Struct, frozen=True, forbid_unknown_fields=True):
     max_size_gb: Annotated[
         float, Meta(gt=0, le=1 << 20, description="How large the file of the store may become, in GiB.")
     ] = 1024.0
+    reserve_mb: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1 << 20,
+            description="Space on the disk that is kept for receiving messages, in MiB: when no more than it is left, "
+            "new messages are refused, and receives, purges and acknowledgments go on. 0: a quarter of what the store "
+            "holds, from 1 to 64, and at most an eighth of the disk.",
+        ),
+    ] = 0.0
     backup_limit_s: Annotated[
         _Seconds,
         Meta(

@@ -39,10 +39,12 @@ from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
+from waypost.store.room import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
     import uvloop
 
+_MEGABYTE: Final = 1 << 20
 _GIGABYTE: Final = 1 << 30
 # How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
 _UPGRADE_SECONDS: Final = 5.0
@@ -96,6 +98,7 @@ class Daemon:
                 self._config.folder,
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
+                reserve=_reserve(self._config),
                 outside=world,
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
@@ -157,7 +160,7 @@ class Daemon:
         web = self._web(manager, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
-        shell.engine.watch_store(self._tell_trouble)
+        shell.engine.watch_store(self._tell_trouble, self._tell_room)
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -206,6 +209,13 @@ class Daemon:
     async def _own_addresses(self, loop: asyncio.AbstractEventLoop) -> frozenset[str]:
         bind = self._config.transfer.bind
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
+
+    def _tell_room(self, room: Room) -> None:
+        """The disk is so full that nothing new is stored, or that is over."""
+        if room.is_low:
+            self._log.error("disk nearly full", message=LOW, reason=room.sentence, hint=LOW_HINT)
+        else:
+            self._log.info("disk has room again", message="New messages are taken again.")
 
     def _tell_trouble(self, trouble: StoreError | None) -> None:
         """The store cannot write, or it can again. Until then messages wait in memory."""
@@ -310,6 +320,11 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
         _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
         _kept(undo, stream_sockets(address, rpc.epm_port)) if rpc.epm else [],
     )
+
+
+def _reserve(config: Config) -> int | None:
+    megabytes = config.store.reserve_mb
+    return int(megabytes * _MEGABYTE) if megabytes else None
 
 
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:

@@ -26,7 +26,9 @@ from waypost.http.doctor_sequences import examine_sequences
 from waypost.http.service import Service
 from waypost.http.settings import Listener, RpcAccess
 from waypost.node.network.network import Network
+from waypost.node.shortages import disk_shortage, quota_shortage
 from waypost.rpc.authentication import AuthLevel, AuthType
+from waypost.store.room import LOW_HINT
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
@@ -75,12 +77,19 @@ def _store(service: Service) -> Iterator[Check]:
     if trouble is None:
         yield Check("store", True, f"the store in {service.manager.path} can be written")
     else:
-        yield Check("store", False, str(trouble), "make room, or mend the disk; what waits is written when it can be")
+        yield Check("store", False, str(trouble), "mend the disk, or make room; what waits is written when it can be")
     free = shutil.disk_usage(service.manager.path).free
-    if free >= _LITTLE_ROOM:
-        yield Check("disk", True, f"{free >> 20} MiB are free")
+    room = f"{free >> 20} MiB are free, and the store has {service.node.room.reserve >> 20} MiB in reserve"
+    if shortage := disk_shortage(service.node):
+        yield Check("disk", False, f"{shortage}; receives go on", LOW_HINT)
+    elif free >= _LITTLE_ROOM:
+        yield Check("disk", True, room)
     else:
-        yield Check("disk", False, f"only {free >> 20} MiB are free", "make room on the disk of the store")
+        yield Check("disk", False, f"only {room}", "make room on the disk of the store")
+    if shortage := quota_shortage(service.node):
+        yield Check("quota", False, shortage, "receive or purge messages, or raise quotas.machine_kb")
+    else:
+        yield Check("quota", True, "all queues together have room for new messages")
 
 
 def _damaged(service: Service) -> Check:

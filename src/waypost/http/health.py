@@ -1,12 +1,16 @@
 """/health/live and /health/ready, for those who restart a daemon or send it work."""
 
 from http import HTTPStatus
+from typing import Literal
 
-from litestar import Response, get
+from litestar import Response
+from litestar.params import FromQuery
 
 from waypost.errors import WaypostError
 from waypost.http.parameters import Served
+from waypost.http.routing import get
 from waypost.http.service import Service
+from waypost.node.shortages import shortages
 
 
 @get("/health/live")
@@ -16,11 +20,19 @@ async def live() -> dict[str, str]:
 
 
 @get("/health/ready")
-async def ready(service: Served) -> Response[dict[str, str]]:
-    """The queue manager does what it is asked for. 503 with the reason if it does not, such as a full disk."""
+async def ready(service: Served, use: FromQuery[Literal["all", "send"]] = "all") -> Response[dict[str, str]]:
+    """The queue manager does what it is asked for. 503 with the reason if it does not, such as a disk that fails.
+
+    While new messages are refused, because the disk or the quota has no room, it is ready for those who receive, who
+    alone can change that: the answer has the reason, and it is a 503 with `use=send`.
+    """
     reason = _trouble(service)
     if reason is None:
-        return Response({"status": "ok"})
+        found = shortages(service.node)
+        if not found:
+            return Response({"status": "ok"})
+        limited = {"status": "limited", "reason": "; ".join(found)}
+        return Response(limited, status_code=HTTPStatus.SERVICE_UNAVAILABLE if use == "send" else HTTPStatus.OK)
     return Response({"status": "unavailable", "reason": reason}, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
 
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from math import inf
 from typing import Final
 
 from litestar import Response, get
@@ -18,7 +19,8 @@ from prometheus_client.registry import Collector
 
 import waypost
 from waypost.client.names import short_name
-from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
+from waypost.core.position_events import KILOBYTE
+from waypost.core.queues import UNLIMITED, OutgoingQueue, OutgoingQueueState, Queue
 from waypost.http.operations import oldest
 from waypost.http.service import Service
 from waypost.limits import MAX_METRICS_QUEUES
@@ -103,6 +105,17 @@ class _Live(Collector):
         yield _gauge("waypost_store_bytes", "Size of the file of the store.", _store_size(service))
         is_well = engine.node.trouble is None and not engine.is_broken
         yield _gauge("waypost_store_ok", "1 if the store can write.", int(is_well))
+        room = engine.node.room
+        yield _gauge(
+            "waypost_store_room_bytes", "Bytes of the disk for new messages, beyond the reserve.", max(room.free, 0)
+        )
+        yield _gauge("waypost_store_reserve_bytes", "Bytes of the disk kept for receiving messages.", room.reserve)
+        is_low = int(room.is_low)
+        yield _gauge("waypost_store_low", "1 if new messages are refused as the disk is nearly full.", is_low)
+        quota = engine.node.manager.positions.quota
+        yield _gauge(
+            "waypost_quota_bytes", "Bytes that all messages may have.", inf if quota == UNLIMITED else quota * KILOBYTE
+        )
         yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", engine.unwritten)
         damaged = service.node.damaged
         yield _gauge("waypost_damaged_messages", "Damaged messages that were set aside and are kept.", len(damaged))

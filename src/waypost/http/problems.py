@@ -27,6 +27,8 @@ _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
     (errors.IllegalCursorAction, HTTPStatus.CONFLICT),
     (errors.InsufficientResources, HTTPStatus.INSUFFICIENT_STORAGE),
     (errors.StoreFull, HTTPStatus.INSUFFICIENT_STORAGE),
+    # Not 503, which proxies and clients take as an invitation to ask again.
+    (errors.OutcomeUnknown, HTTPStatus.INTERNAL_SERVER_ERROR),
     (errors.BackupUnderWay, HTTPStatus.CONFLICT),
     (errors.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.ServiceNotAvailable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -44,7 +46,8 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
     errors.HostUnreachable: "the host has to be up, and to let others read its queues over RPC",
     errors.BackupUnderWay: "wait until it is made",
-    errors.StoreFull: "make room on the disk; what waits is written then",
+    errors.StoreFull: "receive or purge messages, or make room on the disk, and ask again",
+    errors.OutcomeUnknown: "make room on the disk, or mend it, and look whether it was done before you ask again",
 }
 _log: Final = logging.getLogger("waypost.http")
 

@@ -17,6 +17,7 @@ from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
 from waypost.http.routing import get
 from waypost.node.explain import explain_message, explain_queue
+from waypost.node.shortages import shortages
 from waypost.wire.identifiers import MessageIdentifier
 
 _PAGE: Final = """<!doctype html>
@@ -41,7 +42,8 @@ class ListenerObject(Struct):
 
 
 class FullStatus(Status, kw_only=True):
-    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can.
+    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can; `shortage` is why new
+    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them.
 
     Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`.
     """
@@ -56,6 +58,8 @@ class FullStatus(Status, kw_only=True):
     rpc_connections: int
     rpc_open_calls: int
     trouble: str
+    shortage: str
+    room_bytes: int
     listeners: list[ListenerObject]
 
 
@@ -97,6 +101,8 @@ async def status(service: Served) -> FullStatus:
         rpc_connections=0 if remote is None else remote.statistics.connections,
         rpc_open_calls=0 if remote is None else remote.statistics.open_calls,
         trouble=str(service.node.trouble or ""),
+        shortage="; ".join(shortages(service.node)),
+        room_bytes=max(service.node.room.free, 0),
         listeners=[ListenerObject(each.name, each.address, each.port) for each in settings.listeners],
     )
 

@@ -62,7 +62,7 @@ class Application:
 
     def create_queue(self, call: Call, attributes: QueueAttributes) -> None:
         """The answer is the Queue."""
-        self._node.check_store()
+        self._node.check_room()
         with self._node.operation(call.now):
             self._node.reply(call.request, self._node.manager.create_queue(attributes, call.now))
 
@@ -165,12 +165,12 @@ class Application:
         `like` belongs to the node from now on.
         """
         node = self._node
-        like = new_message(like)
-        descriptor = self._prepare(call, handle, like, transaction)
-        if descriptor.multiple:
-            raise InvalidParameter("only single messages can be sent to several queues")
         if not bodies:
             raise InvalidParameter("there is nothing to send")
+        like = new_message(like)
+        descriptor = self._prepare(call, handle, like, transaction, bodies)
+        if descriptor.multiple:
+            raise InvalidParameter("only single messages can be sent to several queues")
         try:
             messages = messages_like(like, bodies, node.manager)
         except UnsupportedFormatName:
@@ -272,8 +272,7 @@ class Application:
 
         Raises InvalidParameter if they are not a queue and its subqueue, or two subqueues of one queue.
         """
-        if transaction is None:
-            self._node.check_store()
+        self._node.check_room()
         with self._node.operation(call.now):
             source, destination = self._descriptor(handle), self._descriptor(target)
             move = self._node.manager.move_to_open_queue
@@ -288,7 +287,7 @@ class Application:
         The answer is that of `send`. `transaction` is a new GUID, for a message that was sent in one.
         """
         node = self._node
-        node.check_store()
+        node.check_room()
         with node.operation(call.now):
             descriptor = self._descriptor(handle)
             if not descriptor.access_type.can_receive:
@@ -341,12 +340,14 @@ class Application:
             raise InvalidHandle("the queue is not open")
         return descriptor
 
-    def _prepare(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> OpenQueueDescriptor:
+    def _prepare(
+        self, call: Call, handle: int, message: Message, transaction: bytes | None, bodies: Sequence[bytes] = ()
+    ) -> OpenQueueDescriptor:
         """Give a message what its sending decides, and make sure that its queues accept it."""
         descriptor = self._descriptor(handle)
         if descriptor.access_type is not AccessType.SEND:
             raise AccessDenied("the queue was not opened for sending")
-        prepare_message(self._node, descriptor, message, transaction, call.now)
+        prepare_message(self._node, descriptor, message, transaction, call.now, bodies)
         return descriptor
 
     def _close_unusable(self, call: Call, descriptor: OpenQueueDescriptor) -> None:

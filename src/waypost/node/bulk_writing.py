@@ -67,7 +67,7 @@ class BulkWriting:
     def stage(self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float) -> None:
         """Stage messages for a batch. The answer is what is Staged."""
         node = self._node
-        node.check_store()
+        node.check_room()
         with node.operation(call.now):
             staged = node.stages.stage(batch, groups, lease_s, call.now)
             if not staged.stage:

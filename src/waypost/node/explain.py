@@ -23,6 +23,7 @@ from waypost.node.explain_sequences import refused_of, refused_sentence
 from waypost.node.explain_transfer import add_loop, add_transfer
 from waypost.node.explain_words import at, counted, span
 from waypost.node.node import Node
+from waypost.node.shortages import disk_shortage
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import DirectFormatName, FormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
@@ -377,5 +378,7 @@ def _add_manager(explanation: Explanation, node: Node) -> None:
         say(f"The queue manager has stopped working: {node.failure}.")
     elif node.trouble is not None:
         say(f"The store cannot write now: {node.trouble}. What has to be on disk waits for it.")
+    elif shortage := disk_shortage(node):
+        say(f"{shortage[0].upper()}{shortage[1:]}.")
     elif node.manager.state is not QueueManagerState.READY:
         say(f"The queue manager is not ready: it is {node.manager.state.name.lower()}.")

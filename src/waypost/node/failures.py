@@ -62,9 +62,11 @@ def not_moved(source: OpenQueueDescriptor, target: OpenQueueDescriptor, status: 
 def not_enqueued(descriptor: OpenQueueDescriptor, status: EnqueueStatus) -> WaypostError:
     match status:
         case EnqueueStatus.QUEUE_QUOTA_EXCEEDED:
-            return errors.InsufficientResources(f"{descriptor.format_name} has reached its quota")
+            return errors.InsufficientResources(f"{descriptor.format_name} has reached its quota: nothing was stored")
         case EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED:
-            return errors.InsufficientResources("the quota of this queue manager is reached")
+            return errors.InsufficientResources(
+                "the quota of this queue manager is reached (quotas.machine_kb): nothing was stored"
+            )
         case _:
             return errors.Timeout("the message had no time left to reach its queue")
 

@@ -53,6 +53,7 @@ from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.store.keys import Counter
 from waypost.store.port import Reader
+from waypost.store.room import PLENTY, Room
 
 # To be done when something is durable, with the time that it is then.
 Later = Callable[[Now], None]
@@ -86,14 +87,16 @@ class Node:
         "messages",
         "network",
         "remote",
+        "room",
         "sequences",
         "stages",
         "transactional_acks",
         "trouble",
     )
 
-    # Why the store cannot write now: the shell says so, after every poll.
+    # Why the store cannot write now, and what it has room for: the shell says so, after every poll.
     trouble: StoreError | None
+    room: Room
     # Why nothing more can be written in this life.
     failure: StoreError | None
 
@@ -104,6 +107,7 @@ class Node:
         directory does not take it.
         """
         self.trouble = None
+        self.room = PLENTY
         self.failure = None
         self._durable = 0
         self._effects: list[Effect] = []
@@ -325,6 +329,20 @@ class Node:
         """Raise what keeps the store from writing, for what would have to wait for it."""
         if self.trouble is not None:
             raise self.trouble
+
+    def check_room(self, size: int = 0, largest: int = 0) -> None:
+        """The same for what is to be stored, and raise StoreFull if the disk has no room beside its reserve.
+
+        To be asked before anything has changed: what is refused is not stored later. `size` counts the bytes of all
+        messages, and `largest` those of the largest. Receives and removals do not ask.
+        """
+        self.check_store()
+        if not self.has_room(size, largest):
+            raise self.room.refusal()
+
+    def has_room(self, size: int, largest: int) -> bool:
+        """Whether this much finds room on the disk behind all that was admitted before."""
+        return self.room.takes(self.messages.admitted_bytes, size, largest)
 
     def reply(self, request: int, value: object = None) -> None:
         """Answer a request at the end of the operation."""

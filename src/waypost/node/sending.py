@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
@@ -22,6 +22,9 @@ from waypost.wire.identifiers import MessageIdentifier
 if TYPE_CHECKING:
     from waypost.core.queue_manager import QueueManager
     from waypost.node.node import Node
+
+# Bytes of a message beside its body and extension: headers, names, a label.
+_BESIDE: Final = 1024
 
 
 def new_message(message: Message) -> Message:
@@ -47,9 +50,16 @@ def new_message(message: Message) -> Message:
 
 
 def prepare_message(
-    node: "Node", descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
+    node: "Node",
+    descriptor: OpenQueueDescriptor,
+    message: Message,
+    transaction: bytes | None,
+    now: Now,
+    bodies: Sequence[bytes] = (),
 ) -> None:
-    """Give a message what its sending decides, and make sure that its queues accept it."""
+    """Give a message what its sending decides, and make sure that its queues accept it and that there is room on the
+    disk. With `bodies` there are as many messages like it.
+    """
     message.packet = b""
     message.transaction_identifier = None
     # MS-MQDMPR 3.1.1.12: only transfer assigns these.
@@ -72,12 +82,19 @@ def prepare_message(
         # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
         message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
         message.transaction_identifier = node.manager.transactions.number(transaction)
-    elif message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
-        node.check_store()
+    if message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
+        _check_room(node, message, bodies or (message.body,), len(descriptor.multiple) or 1)
     for each in descriptor.multiple or (descriptor,):
         refusal = node.delivery.refusal(queue_of(each), message)
         if refusal is not None:
             raise refused(each, refusal)
+
+
+def _check_room(node: "Node", message: Message, bodies: Sequence[bytes], copies: int) -> None:
+    """What a transaction sends is admitted here, so that its commit finds room."""
+    beside = _BESIDE + len(message.extension)
+    size = (sum(map(len, bodies)) + len(bodies) * beside) * copies
+    node.check_room(size, max(map(len, bodies)) + beside)
 
 
 @dataclass(frozen=True, slots=True)

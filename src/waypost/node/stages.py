@@ -159,6 +159,7 @@ class Stages:
             return Committed(0, is_repeated=True)
         self._check(key, batch.run, identifiers)
         self.commits.check_room(key, now.wall)
+        self._check_disk(identifiers)
         count = self._commit(identifiers, now)
         self._drop_all(key)
         self.commits.remember(key, CommitRecord(key.batch, batch.run, digest_of(identifiers), count), now.wall)
@@ -207,7 +208,7 @@ class Stages:
         if group.like is None or descriptor.multiple:
             raise InvalidParameter("bodies need the properties that they share, and one queue to go to")
         like = new_message(group.like)
-        prepare_message(self._node, descriptor, like, transaction, now)
+        prepare_message(self._node, descriptor, like, transaction, now, group.bodies)
         messages = messages_like(like, group.bodies, self._node.manager)
         enqueue = self._node.manager.writing.enqueue_messages
         status = enqueue(queue_of(descriptor), messages, like, transaction, now)
@@ -255,6 +256,16 @@ class Stages:
                 f"{names[0]} was deleted, or deleted and created again, after messages were staged for it: nothing of "
                 f"batch {key.batch} of the query {key.query} is committed; write the batch again"
             )
+
+    def _check_disk(self, identifiers: Sequence[bytes]) -> None:
+        """What goes to another computer is written once more, with its place in the sequence. Raises StoreFull."""
+        size = 0
+        for identifier in identifiers:
+            for run in self._node.manager.lasting.collection[identifier]:
+                if isinstance(run.queue, OutgoingQueue) and len(run.queue.positions):
+                    size += run.queue.total_bytes * len(run) // len(run.queue.positions)
+        if size:
+            self._node.check_room(size)
 
     def _commit(self, identifiers: Sequence[bytes], now: Now) -> int:
         lasting = self._node.manager.lasting

@@ -45,13 +45,16 @@ class StoredMessages:
         "_positions",
         "_puts",
         "_reader",
+        "_sizes",
         "_submitted",
         "_totals",
         "_touched",
         "_volatile",
         "batch",
+        "held_bytes",
         "read_token",
         "token",
+        "unwritten_bytes",
     )
 
     def __init__(self, reader: Reader, damaged: DamagedMessages) -> None:
@@ -68,6 +71,10 @@ class StoredMessages:
         self._pending: dict[_Key, tuple[int, Message]] = {}
         self._puts: list[_Key] = []
         self._submitted: deque[tuple[int, list[_Key]]] = deque()
+        # Of messages that transactions have sent, and of the batches that are not durable yet, with the size of each.
+        self.held_bytes = 0
+        self.unwritten_bytes = 0
+        self._sizes: deque[int] = deque()
         self._totals: dict[int, TotalsRecord] = {}
         self._touched: set[int] = set()
         # The queues that have or had PositionRecords.
@@ -76,6 +83,11 @@ class StoredMessages:
     @property
     def in_memory(self) -> int:
         return len(self._volatile)
+
+    @property
+    def admitted_bytes(self) -> int:
+        """What the disk has not got yet, and will."""
+        return self.held_bytes + self.unwritten_bytes + self.batch.size
 
     @property
     def inexact(self) -> set[int]:
@@ -101,11 +113,16 @@ class StoredMessages:
         self.publish_all(queue, [message.lookup_identifier for message in messages])
 
     def hold(self, queue: int, message: Message) -> None:
-        self._volatile[queue, message.lookup_identifier] = message
+        key = queue, message.lookup_identifier
+        # It may be held already, and have changed.
+        if key not in self._volatile:
+            self.held_bytes += len(message.packet)
+        self._volatile[key] = message
 
     def hold_all(self, queue: int, messages: Sequence[Message]) -> None:
         by_key = _by_key(queue, messages)
         self._volatile.update(by_key)
+        self.held_bytes += sum([len(message.packet) for message in messages])
         if messages[0].time_to_be_received == INFINITE:
             self._heads.update(dict.fromkeys(by_key, head_of(messages[0])))
 
@@ -113,6 +130,8 @@ class StoredMessages:
         message = self._volatile.pop((queue, lookup_id))
         self._heads.pop((queue, lookup_id), None)
         self.put(queue, message)
+        # It has its packet again now.
+        self.held_bytes -= len(message.packet)
         return message
 
     def publish_all(self, queue: int, lookup_ids: Sequence[int]) -> None:
@@ -134,6 +153,7 @@ class StoredMessages:
             size += len(packet)
             heads_size += len(head)
         self.batch.size += size + heads_size
+        self.held_bytes -= size
         totals = self._count(queue)
         totals.message_count += count
         totals.total_bytes += size
@@ -219,7 +239,7 @@ class StoredMessages:
     def delete(self, queue: int, message: Message) -> None:
         lookup_id = message.lookup_identifier
         if self._volatile.pop((queue, lookup_id), None) is not None:
-            self._heads.pop((queue, lookup_id), None)
+            self._let_go(queue, message)
             return
         self._pending.pop((queue, lookup_id), None)
         key = keys.message_key(queue, lookup_id)
@@ -237,7 +257,7 @@ class StoredMessages:
         for message in messages:
             lookup_id = message.lookup_identifier
             if volatile.pop((queue, lookup_id), None) is not None:
-                self._heads.pop((queue, lookup_id), None)
+                self._let_go(queue, message)
                 volatile_size += len(message.packet)
                 continue
             pending.pop((queue, lookup_id), None)
@@ -251,6 +271,12 @@ class StoredMessages:
         totals.message_count -= count
         totals.total_bytes -= size
         return size + volatile_size
+
+    def _let_go(self, queue: int, message: Message) -> None:
+        """A message that was in memory only is gone. A recoverable one was held."""
+        self._heads.pop((queue, message.lookup_identifier), None)
+        if message.delivery_guarantee is _RECOVERABLE:
+            self.held_bytes -= len(message.packet)
 
     def set_aside(self, queue: Queue, lookup_id: int, damage: RecordDamaged) -> int:
         """See waypost.core.ports.MessageTable. All of it is part of the batch that is being made."""
@@ -311,12 +337,15 @@ class StoredMessages:
             self._submitted.append((self.token, self._puts))
             self._puts = []
         self._touched.clear()
+        self._sizes.append(self.batch.size)
+        self.unwritten_bytes += self.batch.size
         self.batch = Batch()
         self.token += 1
         return sealed
 
     def persisted(self, token: int) -> None:
-        """Messages that are durable with this batch are read from the store from now on."""
+        """Messages that are durable with this batch, the next one, are read from the store from now on."""
+        self.unwritten_bytes -= self._sizes.popleft()
         while self._submitted and self._submitted[0][0] <= token:
             written, puts = self._submitted.popleft()
             for key in puts:

@@ -7,8 +7,10 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.positions import START, PositionState
 from waypost.core.queues import Queue
+from waypost.core.serialization import size_in_bytes
 from waypost.node.node import Node
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.client import Ask
@@ -226,8 +228,12 @@ def check_memory(node: Node) -> None:
     """When nothing is on its way: what is durable is not in memory."""
     if node.messages._pending:
         raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")
-    if node.messages._submitted:
+    if node.messages._submitted or node.messages.unwritten_bytes:
         raise Violation("batches that are durable are still remembered")
+    volatile = node.messages._volatile.values()
+    held = sum(size_in_bytes(each) for each in volatile if each.delivery_guarantee is DeliveryGuarantee.RECOVERABLE)
+    if held != node.messages.held_bytes:
+        raise Violation(f"transactions hold {held} bytes, and {node.messages.held_bytes} are counted")
 
 
 def _check_contents(queue: Queue, box: Box) -> None:

@@ -1,4 +1,4 @@
-"""The disk of a simulated machine: slow, late with its reports, full for a while."""
+"""The disk of a simulated machine: slow, late with its reports, for a while nearly full or full."""
 
 from collections.abc import Callable
 from random import Random
@@ -8,6 +8,9 @@ from waypost.sim.marks import Marks
 from waypost.sim.trace import batch_number
 from waypost.store.memory import MemoryStore
 from waypost.store.port import Batch
+
+# Whether it is nearly full, and full.
+_LEVELS: Final = ((True, False), (False, True), (True, False), (True, True))
 
 
 class Manners(Protocol):
@@ -87,13 +90,20 @@ class Drive:
         return self.store.close()
 
     def fill(self) -> None:
-        machine = self._machine
-        machine.note(0, "the disk of", machine.name, "is full")
-        self.store.full = True
-        machine.later(machine.rng.uniform(0.05, 1.0), self.make_room)
+        """It is nearly full, which is noticed in time, or full in a moment, or one and then the other."""
+        machine, store = self._machine, self.store
+        seconds = machine.rng.uniform(0.05, 1.0)
+        store.low, store.full = _LEVELS[int(seconds * 1000) % len(_LEVELS)]
+        machine.note(0, "the disk of", machine.name, "is full" if store.full else "is nearly full")
+        if store.low:
+            machine.later(0.0, machine.report)
+        machine.later(seconds, self.make_room)
+
+    def clear(self) -> None:
+        self.store.low = self.store.full = False
 
     def make_room(self) -> None:
-        self.store.full = False
+        self.clear()
         self._machine.report()
 
     def _work(self) -> None:

@@ -1,8 +1,8 @@
 """What clients can know, without the model: who was promised what, and whether the promise was kept.
 
 A recoverable message whose send was acknowledged comes out once, unless somebody purged or deleted its queue, its time
-ended, or a receive was under way when the machine crashed; what an aborted transaction sent never comes out; nothing
-comes out twice.
+ended, or a receive was under way when the machine crashed; what was refused and what an aborted transaction sent never
+comes out; nothing comes out twice.
 """
 
 import re
@@ -41,6 +41,7 @@ class History:
         self._sent: Final[dict[int, Sent]] = {}
         self._received: Final[dict[int, None]] = {}
         self._aborted: Final[dict[int, None]] = {}
+        self._refused_sends: Final[dict[int, None]] = {}
         # What may be gone for a reason that nobody was told.
         self._uncertain: Final[dict[int, None]] = {}
         self._lost_receives = 0
@@ -187,8 +188,13 @@ class History:
 
     def _refused(self, ask: Ask) -> None:
         """A claim that is refused may have removed the part before it all the same."""
-        if ask.name == "claim":
-            self._bulk.unanswered(ask)
+        match ask.name, ask.arguments:
+            case "claim", _:
+                self._bulk.unanswered(ask)
+            case "send", (_, Draft() as draft, _):
+                self._refused_sends[draft.uid] = None
+            case "send_several", (_, Drafts(drafts), _):
+                self._refused_sends.update((draft.uid, None) for draft in drafts)
 
     def _move(self, source: int, target: int) -> None:
         here, there = (self._handles.get(handle, "").partition(";")[0] for handle in (source, target))
@@ -229,6 +235,8 @@ class History:
             raise Violation(f"the message <{uid}> was received twice")
         if uid in self._aborted:
             raise Violation(f"the message <{uid}> of a transaction that was aborted was received")
+        if uid in self._refused_sends:
+            raise Violation(f"the message <{uid}> was received, and its sender was told that it is refused")
         self._received[uid] = None
 
     def _clear(self, ask: Ask) -> None:

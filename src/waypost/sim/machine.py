@@ -152,7 +152,7 @@ class Machine:
         self.world.network.went_down()
         for client in self.clients:
             client.stop()
-        self.drive.store.full = False
+        self.drive.clear()
         self.clock.monotonic_offset += rng.uniform(0, 10)
         if rng.random() < 0.3:
             self.clock.wall_offset += rng.uniform(0, 20)
@@ -229,8 +229,8 @@ class Machine:
         """Poll the store, as the shell does whenever it wakes up."""
         store, node = self.drive.store, self._twins.node
         self._persisted(store.poll())
-        node.trouble = store.trouble
-        self.oracle.trouble = node.trouble is not None
+        node.trouble, node.room = store.trouble, store.room
+        self.oracle.trouble, self.oracle.is_low = node.trouble is not None, node.room.is_low
         if not store.pending and not node.messages.batch.operations:
             checks.check_memory(node)
         self._take_effects()

@@ -67,6 +67,7 @@ SOMETIMES: Final = (
     "a clean stop",
     "a disk full with pending batches",
     "an operation refused because the disk is full",
+    "an operation refused because the disk is nearly full",
     "a purge of a locked message",
     "a purged message that its lock kept over a restart",
     "a purge in parts",

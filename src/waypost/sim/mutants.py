@@ -2,6 +2,7 @@
 # ruff: noqa: SLF001, ARG001
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from waypost.clock import Now
@@ -16,17 +17,21 @@ from waypost.core.queues import Queue
 from waypost.core.reading import Reading
 from waypost.core.timers import Timers
 from waypost.core.transactions import Transactions
+from waypost.errors import StoreFull, WaypostError
 from waypost.hresult import HResult
 from waypost.node import manager_store, transaction_store
+from waypost.node.application import Application, Call
 from waypost.node.message_records import value_of
 from waypost.node.node import Node
 from waypost.node.reserves import Reserve
+from waypost.node.sending import enqueue
 from waypost.node.stored_messages import StoredMessages
 from waypost.sim.bulk.mutants import BULK_MUTANTS
 from waypost.sim.planting import Mutant, instead, nothing
 from waypost.sim.remote.mutants import REMOTE_MUTANTS
 from waypost.store import keys
 from waypost.store.port import Action, Batch, Table
+from waypost.store.room import PLENTY
 
 
 def _acknowledge_before_commit(end: Any) -> Callable[[Node, Now], None]:
@@ -195,6 +200,26 @@ def _always(_original: Any) -> Callable[..., bool]:
     return lambda *_: True
 
 
+def _refused_send_stored(send: Any) -> Callable[..., None]:
+    def stubborn(
+        application: Application, call: Call, handle: int, message: Message, transaction: bytes | None
+    ) -> None:
+        try:
+            send(application, call, handle, message, transaction)
+        except StoreFull:
+            node = application._node
+            kept = node.room, node.trouble
+            node.room, node.trouble = PLENTY, None
+            with suppress(WaypostError):
+                descriptor = application._prepare(call, handle, message, transaction)
+                with node.operation(call.now):
+                    enqueue(node, descriptor, message, transaction, call.now)
+            node.room, node.trouble = kept
+            raise
+
+    return stubborn
+
+
 def _priorities_ignored(lookup_identifier: Any) -> Callable[[int, int], int]:
     return lambda _priority, sequential_id: lookup_identifier(3, sequential_id)
 
@@ -297,6 +322,11 @@ MUTANTS: Final = (
         "aborts-not-counted",
         "does not write that a receive was taken back",
         instead(StoredMessages, "update", nothing),
+    ),
+    Mutant(
+        "refused-send-stored",
+        "stores later what it has refused because the disk is nearly full",
+        instead(Application, "send", _refused_send_stored),
     ),
     Mutant("quota-ignored", "takes more than a queue may hold", instead(PositionEvents, "fits", _always)),
     Mutant(

@@ -16,28 +16,33 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from math import inf
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Condition, Thread
+from queue import Empty, SimpleQueue
+from threading import Condition, Lock, Thread
 from typing import Final, Self
 
 import lmdb
 
-from waypost.errors import StoreError, StoreFull
+from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
 from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
 from waypost.store.port import Batch, Store, Table
 from waypost.store.progress import Progress, unheard
+from waypost.store.space import Space
 from waypost.store.start_check import check_before_opening, leave_clean
 from waypost.store.upgrade import needs_upgrade, remove_leftovers, upgrade
 
 _FIRST_MAP: Final = 1 << 26
 _READERS_SIZE: Final = 1 << 13
 _RETRY_SECONDS: Final = 0.25
+# How often the disk is looked at while there is nothing to write.
+_LOOK_SECONDS: Final = 1.0
+# A key that no record has: it is written and deleted to have a transaction.
+_NOBODY: Final = b"\0nobody"
 # The owner does not wait longer than this for a flush, if it can be known, and not for more bytes.
 _QUICK_SECONDS: Final = 0.002
 _SMALL: Final = 1 << 16
@@ -52,6 +57,7 @@ class LmdbStore(LmdbReader, Store):
         notify: Callable[[], None] = lambda: None,
         *,
         max_size: int = MAX_STORE_SIZE,
+        reserve: int | None = None,
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
         finishes: bool = False,
@@ -61,7 +67,8 @@ class LmdbStore(LmdbReader, Store):
         `finishes` if the folder is not finished yet, and this is to finish it.
 
         The commit thread calls `notify` when `poll` has something to say, and not again before the poll; it shall
-        only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes.
+        only pass the word on, as `lambda: loop.call_soon_threadsafe(...)` does. The file grows to `max_size` bytes, and
+        `reserve` bytes of it are kept for removals; None for a part of the disk.
 
         After an unclean end the pages of the file are looked at first. `on_walk` hears how many, and of how many.
         """
@@ -79,6 +86,8 @@ class LmdbStore(LmdbReader, Store):
                 self._env = _open_upgraded(self._folder, max_size, on_upgrade)
                 undo.callback(self._env.close)
                 self._tables = _open_tables(self._env, self._folder)
+                self._space = Space(self._folder, self._env, max_size, reserve)
+                undo.callback(self._space.close)
                 self._read_from(self._env.begin())
                 undo.pop_all()
         except (OSError, lmdb.Error) as error:
@@ -87,6 +96,9 @@ class LmdbStore(LmdbReader, Store):
         # What it took to write something small the last time.
         self._flush_seconds = inf
         self._pending: SimpleQueue[tuple[Batch, int] | None] = SimpleQueue()
+        # Of the two threads, the one that has it writes, and measures what is left.
+        self._writing = Lock()
+        self.room = self._space.room
 
         self._changed = Condition()
         # Guarded by _changed: what the commit thread has to say, and what it is told.
@@ -94,6 +106,7 @@ class LmdbStore(LmdbReader, Store):
         self._tokens: list[int] = []
         self._next_snapshot: lmdb.Transaction[bytes] | None = None
         self._next_trouble: StoreError | None = None
+        self._next_room = self.room
         self._troubles: list[StoreError] = []
         self._failure: StoreError | None = None
         self._wanted_map = 0
@@ -122,15 +135,25 @@ class LmdbStore(LmdbReader, Store):
         """
         if self._unreported or self._flush_seconds > _QUICK_SECONDS or batch.size > _SMALL or self.trouble is not None:
             return False
+        if not self._writing.acquire(blocking=False):
+            return False
         try:
+            if self._space.room.is_low:
+                return False
             self._apply((batch,))
             snapshot = self._env.begin()
+            room = self._space.measure(batch.size)
         except lmdb.MapFullError:
             return False
         except lmdb.Error as error:
             with self._changed:
                 self._troubles.append(store_error(error, self._folder))
             return False
+        finally:
+            self._writing.release()
+        with self._changed:
+            self._show(None)
+            self.room = self._next_room = room
         self._snapshot.abort()
         self._read_from(snapshot)
         return True
@@ -149,7 +172,10 @@ class LmdbStore(LmdbReader, Store):
                 self._snapshot.abort()
                 self._read_from(self._next_snapshot)
                 self._next_snapshot = None
+                if self._next_room.is_low:
+                    self._changed.notify_all()
             self.trouble = self._next_trouble
+            self.room = self._next_room
             tokens, self._tokens = self._tokens, []
             self._unreported -= len(tokens)
             if self._failure is not None and not tokens:
@@ -165,7 +191,7 @@ class LmdbStore(LmdbReader, Store):
         self.submit(batch, token)
         self._serve(lambda: self._next_trouble or len(self._tokens) == self._unreported)
         if self._next_trouble is not None:
-            raise self._next_trouble
+            raise OutcomeUnknown(f"{self._next_trouble}; it is kept in memory, and written if there is room in time")
         return self.poll()
 
     def forget_lost_readers(self) -> None:
@@ -184,6 +210,7 @@ class LmdbStore(LmdbReader, Store):
         self._serve(lambda: False)
         if self.is_closed:
             return []
+        self._space.close()
         self._env.close()
         self.is_closed = True
         if self._failure is None:
@@ -236,23 +263,72 @@ class LmdbStore(LmdbReader, Store):
                 self._stopped = True
 
     def _next_group(self) -> list[tuple[Batch, int]]:
-        """Everything that is pending, up to MAX_COMMIT_BYTES; nothing when the store is to close."""
+        """Everything that is pending, up to MAX_COMMIT_BYTES; nothing when the store is to close.
+
+        On a disk that is nearly full, so little that the reserve has pages for it.
+        """
         group: list[tuple[Batch, int]] = []
-        size = 0
-        while size < MAX_COMMIT_BYTES and not (group and self._pending.empty()):
-            entry = self._pending.get()
+        size = operations = 0
+        most = inf
+        while size < MAX_COMMIT_BYTES and operations < most and not (group and self._pending.empty()):
+            entry = self._wait_for_entry()
             if entry is None:
                 self._pending.put(None)
                 break
             group.append(entry)
             size += entry[0].size
+            operations += len(entry[0])
+            most = self._space.most_operations if self._space.room.is_low else inf
         return group
+
+    def _wait_for_entry(self) -> tuple[Batch, int] | None:
+        """The next of what is pending. As long as nothing is, look at the disk, which others fill and clear."""
+        while True:
+            try:
+                return self._pending.get(timeout=_RETRY_SECONDS if self._space.room.is_low else _LOOK_SECONDS)
+            except Empty:
+                self._look_at_room()
+
+    def _look_at_room(self) -> None:
+        with self._writing:
+            before, room = self._space.room, self._space.measure()
+            snapshot = self._turn_over() if room.is_low and self._space.awaits_transaction else None
+            if snapshot is None and room.is_low is before.is_low and abs(room.free - before.free) < room.reserve:
+                return
+            # Before the owner can write, which would have a later snapshot.
+            with self._saying():
+                self._next_room = room
+                if snapshot is not None:
+                    self._show(snapshot)
+
+    def _wait_for_poll(self) -> None:
+        """Let the owner have the last snapshot, for a while: what it reads from keeps pages from being used again."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._next_snapshot is None or self._closing, _LOOK_SECONDS)
+
+    def _turn_over(self) -> "lmdb.Transaction[bytes] | None":
+        """Have a transaction that changes nothing: what the last one freed can be used again after the next poll."""
+        with suppress(lmdb.Error):
+            with self._env.begin(write=True) as transaction:
+                transaction.put(_NOBODY, b"", db=self._tables[Table.COUNTERS])
+                transaction.delete(_NOBODY, db=self._tables[Table.COUNTERS])
+            return self._env.begin()
+        return None
+
+    def _show(self, snapshot: "lmdb.Transaction[bytes] | None") -> None:
+        """Let the next poll hand over this snapshot, in place of one that it has not handed over yet."""
+        if self._next_snapshot is not None:
+            self._next_snapshot.abort()
+        self._next_snapshot = snapshot
 
     def _write(self, group: list[tuple[Batch, int]]) -> None:
         """Make the group durable, however long it takes."""
+        if self._space.room.is_low:
+            self._wait_for_poll()
         while True:
             try:
-                self._apply([batch for batch, _ in group])
+                with self._writing:
+                    self._apply([batch for batch, _ in group])
                 break
             except lmdb.MapFullError as error:
                 if self._ask_for_map():
@@ -262,12 +338,19 @@ class LmdbStore(LmdbReader, Store):
                 trouble = store_error(error, self._folder)
                 if not isinstance(trouble, StoreFull) and error.code != errno.EIO:
                     raise
+            if len(group) > 1 and isinstance(trouble, StoreFull):
+                # There may be room for some of them.
+                for entry in group:
+                    self._write([entry])
+                return
             self._wait_for_room(trouble)
+            self._look_at_room()
         snapshot = self._env.begin()
+        with self._writing:
+            room = self._space.measure(sum(batch.size for batch, _ in group))
         with self._saying():
-            if self._next_snapshot is not None:
-                self._next_snapshot.abort()
-            self._next_snapshot = snapshot
+            self._show(snapshot)
+            self._next_room = room
             self._next_trouble = None
             self._tokens += [token for _, token in group]
 

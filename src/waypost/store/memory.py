@@ -1,26 +1,32 @@
 """The in-memory twin of the LMDB engine, for tests and the simulator.
 
 It is deterministic: a batch becomes durable when the test calls `complete`, never by itself, so a slow disk is a
-late call. `crash` forgets what was not completed and keeps what was, reported or not. While `full` is set nothing can
-be completed. `damage` is a bit that flips in a record at rest, and `lose` one that flips in its key.
+late call. `crash` forgets what was not completed and keeps what was, reported or not. While `low` is set nothing new is
+to be stored, and while `full` is nothing can be completed. `damage` is a bit that flips in a record at rest, and `lose`
+one that flips in its key.
 """
 
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
+from typing import Final
 
-from waypost.errors import StoreError, StoreFull
+from waypost.errors import OutcomeUnknown, StoreError, StoreFull
 from waypost.limits import MAX_SCAN_BYTES
 from waypost.store.checksums import seal
 from waypost.store.cursors import damaged
 from waypost.store.port import MAX_KEY, Action, Batch, Item, Store, Table
+from waypost.store.room import PLENTY, Room
+
+_LOW: Final = Room("the simulated disk", 0, 0, 0, is_low=True)
 
 
 class MemoryStore(Store):
     """See waypost.store.port.Store."""
 
     def __init__(self) -> None:
-        self.full = False
+        self.full = self.low = False
+        self.room = PLENTY
         self.trouble: StoreError | None = None
         self._tables = tuple(_SortedTable() for _ in Table)
         self._pending: deque[tuple[Batch, int]] = deque()
@@ -45,6 +51,7 @@ class MemoryStore(Store):
 
     def poll(self) -> list[int]:
         self.trouble = StoreFull("the simulated disk is full") if self.full and self._pending else None
+        self.room = _LOW if self.low else PLENTY
         tokens = []
         while self._durable:
             batch, token = self._durable.popleft()
@@ -61,7 +68,7 @@ class MemoryStore(Store):
         self.complete()
         tokens = self.poll()
         if self.trouble is not None:
-            raise self.trouble
+            raise OutcomeUnknown(str(self.trouble))
         return tokens
 
     def crash(self) -> None:

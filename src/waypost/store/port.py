@@ -16,6 +16,7 @@ Invariants, which the contract suite holds against every implementation:
 - A record that is not what was written (RecordDamaged) is never given out: `get` raises, and a read of several ends
   before it and raises if it is the first, so that its reader hears of it where it stands and can go on behind it.
 - While the store cannot write (`trouble`), batches stay pending and are tried again; nothing is dropped or reordered.
+- `room` says what may be stored; it is for the owner to ask before it makes a batch. The store takes every batch.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 from waypost.errors import StoreError
+from waypost.store.room import Room
 
 # LMDB's bound on a key.
 MAX_KEY: Final = 511
@@ -124,6 +126,8 @@ class Store(Reader, Protocol):
 
     # Why pending batches wait, as of the last poll: StoreFull, another StoreError if the disk fails, or None.
     trouble: StoreError | None
+    # What there is room for, as of the last poll.
+    room: Room
 
     def submit(self, batch: Batch, token: int) -> None: ...
 
@@ -139,7 +143,7 @@ class Store(Reader, Protocol):
     def commit(self, batch: Batch, token: int) -> list[int]:
         """Submit, wait until it is durable, and poll: the tokens with this one as the last.
 
-        Raises `trouble` if the store cannot write it now; the batch stays pending, and a later poll reports it.
+        Raises OutcomeUnknown if the store cannot write it now; the batch stays pending, and a later poll reports it.
         """
 
     def close(self) -> list[int]:

@@ -15,7 +15,7 @@ from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.remote.looping import RemoteLooping
 from waypost.client.remote.manager import IN_DOUBT, LOOK_SECONDS, VERIFICATION, report_of, transaction_limit
 from waypost.client.twins import documented_by
-from waypost.errors import ConnectionLost, ServiceNotAvailable, TransactionSequence
+from waypost.errors import ConnectionLost, OutcomeUnknown, ServiceNotAvailable, TransactionSequence
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
@@ -129,7 +129,7 @@ class Transaction(aio_manager.Transaction):
         except TransactionSequence:
             self._outcome = self._outcome or "aborted"
             raise
-        except ConnectionLost:
+        except (ConnectionLost, OutcomeUnknown):
             self._outcome = IN_DOUBT
             raise
         self._outcome = "committed"

@@ -11,7 +11,14 @@ from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.blocking import RemoteBlocking
 from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.storage.report import StoreReport
-from waypost.errors import ConnectionLost, InvalidParameter, ServiceNotAvailable, StoreError, TransactionSequence
+from waypost.errors import (
+    ConnectionLost,
+    InvalidParameter,
+    OutcomeUnknown,
+    ServiceNotAvailable,
+    StoreError,
+    TransactionSequence,
+)
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
@@ -117,15 +124,15 @@ class Transaction(manager.Transaction):
     def commit(self) -> None:
         """Do all of it, and return when it is on disk.
 
-        Raises TransactionSequence if the daemon has aborted it, and ConnectionLost if nobody knows how it ended. If
-        StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
+        Raises TransactionSequence if the daemon has aborted it, and ConnectionLost or OutcomeUnknown if nobody knows
+        how it ended. If StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
         """
         try:
             self._shell.do(self._owner.commit, self.identifier_for(self._owner))
         except TransactionSequence:
             self._outcome = self._outcome or "aborted"
             raise
-        except ConnectionLost:
+        except (ConnectionLost, OutcomeUnknown):
             self._outcome = IN_DOUBT
             raise
         self._outcome = "committed"

@@ -66,6 +66,12 @@ class Arrivals:
             # MS-MQQB 3.1.5.8.2: what cannot be stored is not taken. It comes again.
             session.close(f"nothing can be stored now: {self._node.trouble}")
             return
+        sizes = [len(incoming.data) for incoming in messages]
+        if not self._node.has_room(sum(sizes), max(sizes, default=0)) and any(map(self._is_to_be_stored, messages)):
+            # What ends our own messages makes room. It comes again behind what was not taken, and changes nothing then.
+            self._take_acks(session, messages, now)
+            session.close(f"nothing can be stored now: {self._node.room.refusal()}")
+            return
         sources = self._node.manager.positions.sources
         sources.current = peer_of(session.remote_qm_address)
         try:
@@ -103,6 +109,21 @@ class Arrivals:
         self._network.statistics.messages_received += len(messages)
         if numbers:
             self._node.when_durable(lambda now: self._stored(session, numbers, now))
+
+    def _is_to_be_stored(self, incoming: Incoming) -> bool:
+        packet = incoming.packet
+        is_message = isinstance(packet, UserMessage) or not self._is_for_us(packet.message)
+        return is_message and bool(incoming.recoverable_number)
+
+    def _take_acks(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
+        for incoming in messages:
+            packet = incoming.packet
+            if (
+                not isinstance(packet, UserMessage)
+                and self._is_for_us(packet.message)
+                and not self._network.judging.take(session, packet, now)
+            ):
+                return
 
     def _begin(self, key: Key, session: Session, packet: UserMessage, data: bytes, now: Now) -> Run | None:
         """Start a run with a message that its queue accepts, and which is the next one. None: it goes alone."""

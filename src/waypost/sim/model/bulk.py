@@ -28,10 +28,13 @@ from waypost.sim.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """What of the oracle is needed: the box that may be opened, and whether the disk can write. Both raise Refused."""
+    """What of the oracle is needed: the box that may be opened, whether the disk can write, and whether it has room for
+    something new. All raise Refused.
+    """
 
     box: Callable[[str, AccessType], Box]
     check_store: Callable[[], None]
+    check_room: Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -204,7 +207,7 @@ class Bulk:
     # Stages.
 
     def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
-        self._openings.check_store()
+        self._openings.check_room()
         self._expect(call, self.stages.stage(batch, staging, lease_s, call.now))
 
     def drop_stages(self, call: Call, stages: tuple[bytes, ...]) -> None:

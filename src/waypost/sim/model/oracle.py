@@ -46,7 +46,7 @@ class Patience:
 
 
 class Oracle:
-    """`trouble` says that the disk is full, as the shell has told the node."""
+    """`trouble` says that the disk is full, and `is_low` that it is nearly, as the shell has told the node."""
 
     def __init__(
         self, marks: Marks, quota: int, purge_part: int, patience: Patience | None, limits: BulkLimits
@@ -57,14 +57,14 @@ class Oracle:
         self._known: Final = Known(limits)
         self.disk: Final = Disk()
         self.books: Final = Books(self.disk, marks, quota, purge_part)
-        self.trouble = False
+        self.trouble = self.is_low = False
         self._post: Final = Post(self.books)
         self._begin()
 
     def _begin(self) -> None:
         self.works = Works(self.books)
         self.readers = Readers(self.books, self.works)
-        openings = Openings(self._openable, self._check_store)
+        openings = Openings(self._openable, self._check_store, self._check_room)
         self.bulk = Bulk(self.books, self.works, openings, self._known)
         patience = self._patience
         self.remote = Remote(self.books, 0.0 if patience is None else patience.bind)
@@ -86,7 +86,7 @@ class Oracle:
     def crash(self) -> None:
         self.disk.crash()
         self.books.forget()
-        self.trouble = False
+        self.trouble = self.is_low = False
         self._begin()
 
     def start_anew(self, boxes: list[tuple[int, str]], now: Now) -> None:
@@ -136,7 +136,7 @@ class Oracle:
     # The operations.
 
     def create_queue(self, call: Call, plan: Plan) -> None:
-        self._check_store()
+        self._check_room()
         if plan.key in self.books.boxes:
             raise Refused(HResult.MQ_ERROR_QUEUE_EXISTS)
         box = self.books.new_box(plan.key, plan, None)
@@ -222,8 +222,8 @@ class Oracle:
     def _send(self, call: Call, number: int, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
         draft = drafts[0]
         handle = self.readers.handle(number)
-        if transaction is None and draft.recoverable:
-            self._check_store()
+        if draft.recoverable if transaction is None else self.works.is_open(transaction):
+            self._check_room()
         box = self.readers.open_box(handle)
         if box.plan.transactional is (transaction is None):
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
@@ -298,8 +298,7 @@ class Oracle:
             self.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def move(self, call: Call, number: int, lookup_id: int, target: int, *, transaction: bytes | None = None) -> None:
-        if transaction is None:
-            self._check_store()
+        self._check_room()
         source, destination = self.readers.handle(number), self.readers.handle(target)
         box, target_box = self.readers.open_box(source), self.readers.open_box(destination)
         if box is target_box or (box.parent or box) is not (target_box.parent or target_box):
@@ -393,6 +392,12 @@ class Oracle:
     def _check_store(self) -> None:
         if self.trouble:
             self.marks.sometimes("an operation refused because the disk is full")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+
+    def _check_room(self) -> None:
+        self._check_store()
+        if self.is_low:
+            self.marks.sometimes("an operation refused because the disk is nearly full")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
 
     def _done(self, call: Call) -> None:

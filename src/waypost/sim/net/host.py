@@ -199,7 +199,7 @@ class Host:
         self.world.fabric.went_down(self)
         for client in self.clients:
             client.stop()
-        self.drive.store.full = False
+        self.drive.clear()
         self.clock.monotonic_offset += rng.uniform(0, 10)
         self.later(rng.choice((0.01, 0.5, 3.0)) * rng.random(), self.start)
 
@@ -332,7 +332,7 @@ class Host:
         """Poll the store, as the shell does whenever it wakes up."""
         store, node = self.drive.store, self.node
         tokens = store.poll()
-        node.trouble = store.trouble
+        node.trouble, node.room = store.trouble, store.room
         self._persisted(tokens)
         self._schedule_tick(self.now)
         self._take_effects()
