@@ -329,9 +329,9 @@ async def test_a_transaction_has_so_many_operations_and_no_more(api: Api) -> Non
         asked = {"transaction": "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11", "begin_s": 60}
         assert (await api.post(path, asked | {"messages": [{"body_text": "a"}] * 2})).status_code == 200
         refused = await api.post(path, asked | {"messages": [{"body_text": "a"}] * 2})
-        assert (refused.status_code, refused.json()["error"]) == (429, "LimitReached")
+        assert (refused.status_code, refused.json()["error"]) == (507, "LimitReached")
         assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 200
-        assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 429
+        assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 507
         commit = f"/api/transactions/{asked['transaction']}/commit"
         assert (await api.post(commit)).status_code == 204
         assert (await ledger.info()).message_count == 3

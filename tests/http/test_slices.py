@@ -87,12 +87,12 @@ async def test_a_queue_that_is_deleted_while_a_list_is_made_is_left_out(api: Api
     last = api.manager.queue(f"queue{MANY - 1:03}")
     made = 0
 
-    def delete_last(*args: Any) -> Any:
+    def delete_last(*args: Any, **options: Any) -> Any:
         nonlocal made
         made += 1
         if made == 1:
             shell_of(api.manager).start(calls.Calls(shell_of(api.manager).engine).delete_queue, last._name)
-        return queue_info(*args)
+        return queue_info(*args, **options)
 
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(calls, "queue_info", delete_last)

@@ -224,7 +224,7 @@ def test_a_sender_that_is_a_peer_is_not_lost_with_its_acknowledgments(net: Net, 
 def test_a_queue_whose_sequence_is_gone_does_not_begin_another_for_its_messages(net: Net, a: Host, b: Host) -> None:
     net.part(a, b)
     a.send_all(T, "1")
-    (key,) = a.engine.memory.keys(Table.SEQUENCES, *keys.all_outgoing_sequences())
-    a.engine.memory.lose(Table.SEQUENCES, key)
+    (key,) = a.memory.keys(Table.SEQUENCES, *keys.all_outgoing_sequences())
+    a.memory.lose(Table.SEQUENCES, key)
     with pytest.raises(StoreDamaged, match="has messages of a sequence, and the outgoing sequence of queue"):
         a.crash_and_start()

@@ -1,12 +1,12 @@
 """Power failures: `python -m tests.power.campaign [--states N]`.
 
-A subject (an embedded queue manager, two that send to each other, or one whose folder is upgraded) is loaded in several
-rounds, and what it does to the files of its folder is recorded (recorder.py): it makes its folder, stops and starts
-again, and leaves without stopping. Out of the record come states that a disk may have after a power failure (disk.py,
-states.py). The subject is started on each of them in another process (examiner.py), and what it has is compared with
-what was acknowledged by then. Then one of the states is what the next recording begins with, so that power fails again
-and again. The seed decides what is drawn, but not how threads interleave: the same seed need not fail twice. A broken
-state is kept.
+A subject (a queue manager in a process or a daemon, two that send to each other, one whose folder is upgraded, or one
+that is backed up and restored) is loaded in several rounds, and what it does to the files of its folder is recorded
+(recorder.py): it makes its folder, stops and starts again, and leaves without stopping. Out of the record come states
+that a disk may have after a power failure (disk.py, states.py). The subject is started on each of them in another
+process (examiner.py), and what it has is compared with what was acknowledged by then. Then one of the states is what
+the next recording begins with, so that power fails again and again. The seed decides what is drawn, but not how threads
+interleave: the same seed need not fail twice. A broken state is kept.
 """
 
 import argparse
@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.power import ptrace
-from tests.power.disk import Lie
-from tests.power.embedded import Embedded
+from tests.power.disk import Lie, unseen
+from tests.power.embedded import Daemon, Embedded
 from tests.power.examiner import Examiner, examiner
 from tests.power.log import Log, Over, Told
 from tests.power.recorder import PROJECT, record
+from tests.power.restore import Restore
 from tests.power.states import State, states
 from tests.power.subject import Subject
 from tests.power.transfer import Transfer
@@ -107,6 +108,7 @@ class Campaign:
         log = record(root, place, programs)
         over = [entry for entry in log.entries if isinstance(entry, Over)]
         self.report.failures += [f"round {each.round} ended with {each.code}" for each in over if each.code]
+        self.report.failures += [f"not all that was done to {name} is recorded" for name in unseen(log, root)]
         self.report.counts.update(type(entry).__name__ for entry in log.entries)
         return log
 
@@ -178,11 +180,15 @@ def main() -> int:
     print(f"seed {seed}, on {place}")
     started = time.monotonic()
     upgrades = arguments.states // 20
-    transfers = arguments.states // 2 - upgrades
+    restores = arguments.states // 10
+    transfers = arguments.states // 2 - upgrades - restores
+    daemons = arguments.states // 10
     shares: list[tuple[Subject, int]] = [
-        (Embedded(), arguments.states - transfers - upgrades),
+        (Embedded(), arguments.states - daemons - transfers - upgrades - restores),
+        (Daemon(), daemons),
         (Transfer(), transfers),
         (Upgrade(), upgrades),
+        (Restore(), restores),
     ]
     is_clean = True
     with quick_place() as quick:

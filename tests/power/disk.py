@@ -16,6 +16,7 @@ A disk that lies forgets flushes of one kind.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Final
 
 from tests.power.log import ROOT, Before, Entry, Finished, Flush, Log, Mapped, Named, Names, Resize, Write
@@ -199,18 +200,25 @@ class Disk:
 
 
 def everything(log: Log) -> dict[str, bytes | None]:
-    """What is in the cache when all has returned: the files and, as None, the folders; not those that are mapped."""
+    """What is in the cache when all has returned: the files and, as None, the folders and what is mapped."""
     disk = Disk(log)
     disk.advance(len(log.entries))
     found: dict[str, bytes | None] = {}
     for path, number in disk.tree(names for _, names in disk.changes_of_names).items():
-        if disk.is_folder(number):
-            found[path] = None
-            continue
         file = disk.file(number)
-        if not file.is_mapped:
-            found[path] = file.cached()
+        found[path] = None if disk.is_folder(number) or file.is_mapped else file.cached()
     return found
+
+
+def unseen(log: Log, root: Path) -> list[str]:
+    """Paths below the root that are other than the log says: it has not seen all that was done to them."""
+    found = everything(log)
+    paths = {str(path.relative_to(root)): path for path in root.rglob("*")}
+    wrong = set(found) ^ set(paths)
+    for name, data in found.items():
+        if data is not None and name in paths and paths[name].read_bytes() != data:
+            wrong.add(name)
+    return sorted(wrong)
 
 
 def _sectors(change: Change) -> range:

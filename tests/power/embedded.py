@@ -1,4 +1,4 @@
-"""A queue manager in a process, loaded by many threads: tests/power/embedded_load.py."""
+"""A queue manager in a process or in a daemon, loaded by many threads: tests/power/embedded_load.py, daemon_load.py."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ from tests.crash import inventory
 from tests.crash.checks import Checks, Register
 from tests.crash.history import History
 from tests.crash.load import create_queues
+from tests.power.daemon_load import NAME
 from tests.power.embedded_load import MADE
 from tests.power.log import Told
 from tests.power.subject import Subject
@@ -24,6 +25,8 @@ class Embedded(Subject):
 
     name = "embedded"
     machines = ()
+    # The folder of the store.
+    store = STORE
 
     def __init__(self, operations: int = 8, mutant: str = "") -> None:
         self._arguments = [str(operations)]
@@ -36,7 +39,7 @@ class Embedded(Subject):
     def examine(self, root: Path) -> dict[str, Any]:
         """Everything is received, and one more message goes through."""
         problems: list[str] = []
-        with waypost.open(root / STORE, name="power") as manager:
+        with waypost.open(root / self.store, name="power") as manager:
             made = list(_made(manager))
             outgoing = manager.outgoing_queues()
             far = [entry for queue in outgoing for entry in inventory.look_into(queue, "far", problems)]
@@ -56,6 +59,17 @@ class Embedded(Subject):
         for name, allowed in _made_or_not(told).items():
             if (name in found["made"]) not in allowed:
                 yield f"{name} is {'there, and was deleted' if name in found['made'] else 'gone, and was created'}"
+
+
+class Daemon(Embedded):
+    """The same through a daemon."""
+
+    name = "daemon"
+    store = NAME
+
+    def program(self, root: Path, round_number: int, seed: int, end: str) -> list[str]:
+        words = [str(root), str(round_number), str(seed), *self._arguments, end]
+        return [sys.executable, "-m", "tests.power.daemon_load", *words]
 
 
 def _made(manager: waypost.Manager) -> Iterator[str]:

@@ -72,12 +72,8 @@ def mutate(mutant: str) -> None:
         patch.object(lmdb, "open", opens[mutant]).start()
 
 
-def main() -> None:
-    path, round_number, seed, operations, end, *mutants = sys.argv[1:]
-    patch.object(engine, "_FIRST_MAP", _FIRST_MAP).start()
-    for mutant in mutants:
-        mutate(mutant)
-    manager = waypost.open(path, name="power")
+def load(manager: waypost.Manager, round_number: str, seed: str, operations: int) -> None:
+    """Let every thread do so many operations."""
     create_queues(manager)
     duties: list[Callable[[PowerRole], None]] = [
         *(lambda role, queue=queue: role.send(queue) for queue in PLAIN),
@@ -96,7 +92,7 @@ def main() -> None:
         name = f"{round_number}.{number}"
         role = PowerRole(manager, name, random.Random(f"{seed} {round_number} {number}"))
         try:
-            for _ in range(int(operations)):
+            for _ in range(operations):
                 duty(role)
         except BaseException:  # noqa: BLE001, whatever it is, the test has to hear of it
             tell(error=traceback.format_exc()[-3000:])
@@ -107,6 +103,15 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def main() -> None:
+    path, round_number, seed, operations, end, *mutants = sys.argv[1:]
+    patch.object(engine, "_FIRST_MAP", _FIRST_MAP).start()
+    for mutant in mutants:
+        mutate(mutant)
+    manager = waypost.open(path, name="power")
+    load(manager, round_number, seed, int(operations))
     if end == "kill":
         os._exit(0)
     manager.close()

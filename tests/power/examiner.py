@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.power.embedded import Embedded
+from tests.power.embedded import Daemon, Embedded
 from tests.power.recorder import PROJECT
+from tests.power.restore import Restore
 from tests.power.subject import Subject
 from tests.power.transfer import Transfer
 from tests.power.upgrade import Upgrade
 
-SUBJECTS: Final[dict[str, type[Subject]]] = {each.name: each for each in (Embedded, Transfer, Upgrade)}
+SUBJECTS: Final[dict[str, type[Subject]]] = {each.name: each for each in (Embedded, Daemon, Transfer, Upgrade, Restore)}
 
 
 class Examiner:

@@ -36,13 +36,12 @@ _X86_64: Final = {
     "fdatasync": 75, "truncate": 76, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86,
     "unlink": 87, "sync": 162, "openat": 257, "mkdirat": 258, "unlinkat": 263, "renameat": 264, "linkat": 265,
     "fallocate": 285, "pwritev": 296, "syncfs": 306, "renameat2": 316, "copy_file_range": 326, "pwritev2": 328,
-    "io_uring_setup": 425,
 }  # fmt: skip
 _AARCH64: Final = {
     "mkdirat": 34, "unlinkat": 35, "linkat": 37, "renameat": 38, "truncate": 45, "ftruncate": 46, "fallocate": 47,
     "openat": 56, "write": 64, "writev": 66, "pwrite64": 68, "pwritev": 70, "sendfile": 71, "sync": 81, "fsync": 82,
     "fdatasync": 83, "mmap": 222, "msync": 227, "syncfs": 267, "renameat2": 276, "copy_file_range": 285,
-    "pwritev2": 287, "io_uring_setup": 425,
+    "pwritev2": 287,
 }  # fmt: skip
 _CALLS: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}
 

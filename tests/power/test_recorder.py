@@ -1,12 +1,13 @@
 """The recorder sees every write, flush and name of a process, its threads and its children."""
 
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.power import ptrace
-from tests.power.disk import everything
+from tests.power.disk import everything, unseen
 from tests.power.log import ROOT, Finished, Flush, Log, Mapped, Over, Told, Write
 from tests.power.recorder import record
 
@@ -28,12 +29,17 @@ def log(root: Path) -> Log:
 
 
 def test_the_log_makes_the_same_files_again(root: Path, log: Log) -> None:
-    found = {
-        str(path.relative_to(root)): None if path.is_dir() else path.read_bytes()
-        for path in root.rglob("*")
-        if path.name != "mapped"
-    }
-    assert everything(log) == found
+    assert unseen(log, root) == []
+    assert len(everything(log)["folder/file"] or b"") == 12_006
+
+
+def test_what_the_log_has_not_seen_is_found(root: Path, log: Log, tmp_path: Path) -> None:
+    copy = tmp_path / "root"
+    shutil.copytree(root, copy)
+    (copy / "linked").write_bytes(b"unseen")
+    (copy / "stranger").touch()
+    shutil.rmtree(copy / "old")
+    assert unseen(log, copy) == ["linked", "old", "old/file", "stranger"]
 
 
 def test_what_was_told_stands_among_the_writes(log: Log) -> None:

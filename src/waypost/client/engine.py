@@ -37,6 +37,7 @@ from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore
 from waypost.store.progress import Progress, unheard
+from waypost.store.room import Room
 
 _INTERRUPTED: Final = "the queue manager was interrupted in the middle of its work; close it and open it again"
 # To look at the timers costs a tenth of a send, and what expires does so by whole seconds.
@@ -64,6 +65,7 @@ class Engine:
         "_last_request",
         "_leave_until",
         "_next_tick",
+        "_on_room",
         "_on_trouble",
         "_outside",
         "_store",
@@ -104,6 +106,7 @@ class Engine:
         # Gets the seconds that each batch took to become durable.
         self.on_durable: Callable[[float], None] | None = None
         self._on_trouble: Callable[[StoreError | None], None] | None = None
+        self._on_room: Callable[[Room], None] | None = None
         self._told_trouble = ""
         self._answers: dict[int, Answer] = {}
         # Of queues and cursors being opened for nobody: they are closed when they are open.
@@ -243,7 +246,7 @@ class Engine:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         if durable:
-            self.node.room = self._store.room
+            self._take_room()
             self._persisted(durable)
             self._report_troubles()
         if self.node.failure is not None:
@@ -271,7 +274,7 @@ class Engine:
             return
         try:
             tokens = self._store.poll()
-            self.node.room = self._store.room
+            self._take_room()
             self._persisted(tokens)
         except StoreError as error:
             self._break(error)
@@ -282,10 +285,21 @@ class Engine:
         if trouble is not None:
             self._tell_trouble(trouble)
 
-    def watch_store(self, tell: Callable[[StoreError | None], None]) -> None:
-        """`tell` gets what keeps the store from writing, once when it comes up, and None when it writes again."""
+    def watch_store(self, tell: Callable[[StoreError | None], None], tell_room: Callable[[Room], None]) -> None:
+        """`tell` gets what keeps the store from writing, once when it comes up, and None when it writes again.
+
+        `tell_room` gets the room when nothing new is stored any more, and when something is again.
+        """
         self._on_trouble = tell
+        self._on_room = tell_room
         self._report_troubles()
+        if self.node.room.is_low:
+            tell_room(self.node.room)
+
+    def _take_room(self) -> None:
+        was_low, self.node.room = self.node.room.is_low, self._store.room
+        if self._on_room is not None and self.node.room.is_low is not was_low:
+            self._on_room(self.node.room)
 
     def _report_troubles(self) -> None:
         """Tell of every change, however short it was."""

@@ -40,7 +40,7 @@ from waypost.daemon.world import World
 from waypost.errors import StoreError, WaypostError
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
-from waypost.store.room import LOW, LOW_HINT
+from waypost.store.room import LOW, LOW_HINT, Room
 
 if sys.platform != "win32":
     import uvloop
@@ -50,8 +50,8 @@ _GIGABYTE: Final = 1 << 30
 # How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
 _UPGRADE_SECONDS: Final = 5.0
 _PATIENCE_USEC: Final = 120_000_000
-# How often the daemon looks at the room on the disk, and how late a line of the log may be that was held back.
-_LOOK_SECONDS: Final = 1.0
+# How late a line of the log may be that was held back.
+_LATE_LINES_SECONDS: Final = 1.0
 # A remote reader may wait for ever, and a computer that has lost its power says nothing.
 _KEEP_ALIVE_SECONDS: Final = 60
 
@@ -169,9 +169,9 @@ class Daemon:
         web = self._web(manager, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
-        shell.engine.watch_store(self._tell_trouble)
+        shell.engine.watch_store(self._tell_trouble, self._tell_room)
         forget_collections = watch.watch_collections()
-        looking = loop.create_task(self._look_around(shell))
+        late_lines = loop.create_task(self._write_late())
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
@@ -193,7 +193,7 @@ class Daemon:
             systemd.notify("STOPPING=1")
         finally:
             forget_collections()
-            looking.cancel()
+            late_lines.cancel()
             for server in servers:
                 server.close()
             names.close()
@@ -223,6 +223,13 @@ class Daemon:
         bind = self._config.transfer.bind
         return frozenset({bind}) if bind else await loop.run_in_executor(None, own_addresses)
 
+    def _tell_room(self, room: Room) -> None:
+        """The disk is so full that nothing new is stored, or that is over."""
+        if room.is_low:
+            self._log.error("disk nearly full", message=LOW, reason=room.sentence, hint=LOW_HINT)
+        else:
+            self._log.info("disk has room again", message="New messages are taken again.")
+
     def _tell_trouble(self, trouble: StoreError | None) -> None:
         """The store cannot write, or it can again. Until then messages wait in memory."""
         if trouble is None:
@@ -240,18 +247,11 @@ class Daemon:
         message = f"The store gets its present format: {done:,} of {total:,} records are copied."
         self._log.info("store upgrade", message=message, data=self._config.folder)
 
-    async def _look_around(self, shell: Looping) -> None:
-        """Tell when the disk becomes nearly full, and when it has room again. Write lines that were held back."""
-        is_low = False
+    async def _write_late(self) -> None:
+        """Write the lines of the log that were held back, when their time comes."""
         while True:
-            room = shell.engine.node.room
-            was_low, is_low = is_low, room.is_low
-            if is_low and not was_low:
-                self._log.error("disk nearly full", message=LOW, reason=room.sentence, hint=LOW_HINT)
-            elif was_low and not is_low:
-                self._log.info("disk has room again", message="New messages are taken again.")
+            await asyncio.sleep(_LATE_LINES_SECONDS)
             self._log.write_late()
-            await asyncio.sleep(_LOOK_SECONDS)
 
     def _catch_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
