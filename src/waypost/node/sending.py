@@ -83,18 +83,15 @@ def prepare_message(
         message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
         message.transaction_identifier = node.manager.transactions.number(transaction)
     if message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
-        _check_room(node, message, bodies or (message.body,), len(descriptor.multiple) or 1)
+        # What a transaction sends is admitted here, so that its commit finds room.
+        beside = _BESIDE + len(message.extension)
+        largest = len(max(bodies, key=len) if bodies else message.body) + beside
+        size = sum(map(len, bodies)) + len(bodies) * beside if bodies else largest
+        node.check_room(size * (len(descriptor.multiple) or 1), largest)
     for each in descriptor.multiple or (descriptor,):
         refusal = node.delivery.refusal(queue_of(each), message)
         if refusal is not None:
             raise refused(each, refusal)
-
-
-def _check_room(node: "Node", message: Message, bodies: Sequence[bytes], copies: int) -> None:
-    """What a transaction sends is admitted here, so that its commit finds room."""
-    beside = _BESIDE + len(message.extension)
-    size = (sum(map(len, bodies)) + len(bodies) * beside) * copies
-    node.check_room(size, max(map(len, bodies)) + beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,6 +290,9 @@ class LmdbStore(LmdbReader, Store):
     def _wait_for_entry(self) -> tuple[Batch, int] | None:
         """The next of what is pending. As long as nothing is, look at the disk, which others fill and clear."""
         while True:
+            if self._space.has_much:
+                # To wait without an end takes less time.
+                return self._pending.get()
             try:
                 return self._pending.get(timeout=_RETRY_SECONDS if self._space.room.is_low else _LOOK_SECONDS)
             except Empty:

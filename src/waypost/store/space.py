@@ -4,8 +4,8 @@ LMDB changes nothing in place: to delete a message it writes pages anew, and the
 transactions later. So the reserve is space behind the last page that is used, which the file is given before it is
 needed: another program that fills the disk cannot take it. A transaction takes free pages first, then those behind.
 
-Whoever has written measures afterwards, and the commit thread now and then while there is nothing to write, because
-others fill the disk and clear it. The list of free pages is read only when little is left behind the end.
+Space is measured after every transaction, and while there is nothing to write and not much room, because others fill
+the disk and clear it. The list of free pages is read only when little is left behind the end.
 """
 
 import ctypes
@@ -90,14 +90,18 @@ class Space:
         """Whether pages are free, and can be used again when there is one transaction more."""
         return self._seen > 2 * _PAGES_OF_REMOVAL
 
+    @property
+    def has_much(self) -> bool:
+        """Whether there is room for so many reserves that what others do on the disk does not matter soon."""
+        return self.room.free > _MUCH * self.room.reserve
+
     def measure(self, written: int = 0) -> Room:
         """What there is now, after values of so many bytes were written. On a disk with much room, what there was."""
         self._written += written
         self._unmeasured += written
-        room, now = self.room, time.monotonic()
-        has_much = room.free > _MUCH * room.reserve and self._unmeasured * _MUCH < room.reserve
-        if has_much and now < self._measure_at:
-            return room
+        now = time.monotonic()
+        if now < self._measure_at and self.has_much and self._unmeasured * _MUCH < self.room.reserve:
+            return self.room
         self._unmeasured = 0
         self._measure_at = now + _MEASURE_SECONDS
         info = self._env.info()
