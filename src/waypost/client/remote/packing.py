@@ -151,6 +151,7 @@ def queue_object(info: QueueInfo) -> QueueObject:
         subqueues=list(info.subqueues),
         created=iso_8601(info.created),
         modified=iso_8601(info.modified),
+        damaged_count=info.damaged_count,
     )
     if info.state is None or info.next_hops is None or info.connections is None:
         return found
