@@ -86,3 +86,19 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
             folder.queue("bills")
         with pytest.raises(QueueDeleted, match="deleted and created again"):
             folder.read("orders", ReadRange(up_to=1, epoch="00000000-0000-0000-0000-000000000001"))
+
+
+def test_a_damaged_message_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    with running(tmp_path) as manager:
+        orders = manager.create_queue("orders")
+        for body in (b"first message", b"second message", b"third message"):
+            orders.send(body)
+    (path,) = tmp_path.rglob("data.mdb")
+    path.write_bytes(path.read_bytes().replace(b"second message", b"second massage"))
+    before = path.read_bytes()
+    with (
+        FolderReader(path.parent) as folder,
+        pytest.warns(UserWarning, match="is damaged in the store, and is left out"),
+    ):
+        assert bodies(folder, "orders") == [b"first message", b"third message"]
+    assert path.read_bytes() == before

@@ -103,8 +103,13 @@ class Daemon:
 
     def _end(self, number: signal.Signals) -> int:
         assert self._process is not None
-        assert self._process.stdout is not None
         self._process.send_signal(number)
+        return self.await_end()
+
+    def await_end(self) -> int:
+        """It ends by itself, as when it cannot start. Returns its exit code."""
+        assert self._process is not None
+        assert self._process.stdout is not None
         code = self._process.wait(SECONDS)
         self._process.stdout.close()
         self._process = None

@@ -111,9 +111,7 @@ def test_a_queue_manager_does_not_start_without_a_queue_and_says_what_to_type(da
     path.write_bytes(content.replace(b"what they want", b"what they Want"))
     for _ in range(2):
         daemon.launch()
-        assert daemon._process is not None
-        assert daemon._process.wait(SECONDS) == DAMAGED
-        daemon._process = None
+        assert daemon.await_end() == DAMAGED
     assert "the record of queue" in daemon.log
     assert "is damaged in the store" in daemon.log
     assert "waypost store salvage" in daemon.log

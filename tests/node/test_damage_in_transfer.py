@@ -4,7 +4,7 @@ import pytest
 
 from tests.node.hosts import Host, Net, Peer, letter
 from waypost.core.queues import Queue
-from waypost.errors import RecordDamaged
+from waypost.errors import RecordDamaged, StoreDamaged
 from waypost.node.explain_sequences import refused_hint, refused_sentence
 from waypost.store import keys
 from waypost.store.port import Table
@@ -219,3 +219,12 @@ def test_a_sender_that_is_a_peer_is_not_lost_with_its_acknowledgments(net: Net, 
     net.advance(10)
     b.send(r"DIRECT=OS:b\private$\q", "still here")
     assert b.bodies("q") == ["still here"]
+
+
+def test_a_queue_whose_sequence_is_gone_does_not_begin_another_for_its_messages(net: Net, a: Host, b: Host) -> None:
+    net.part(a, b)
+    a.send_all(T, "1")
+    (key,) = a.engine.memory.keys(Table.SEQUENCES, *keys.all_outgoing_sequences())
+    a.engine.memory.lose(Table.SEQUENCES, key)
+    with pytest.raises(StoreDamaged, match="has messages of a sequence, and the outgoing sequence of queue"):
+        a.crash_and_start()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.node.bulk_rig import BulkRig
 from tests.node.rig import IN_TX, TX, Rig, direct, letter, path
+from waypost.core.damaged_message import DamagedMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import Queue
 from waypost.core.reading import MessageSeekAction
@@ -16,9 +17,8 @@ from waypost.errors import MessageAlreadyReceived, MessageNotFound, RecordDamage
 from waypost.node import damaged
 from waypost.node.application import ReadOptions
 from waypost.node.bulk import BulkReading, Range, Removal, Rows, Target
-from waypost.node.damaged import DamagedMessage
 from waypost.node.effects import Notice
-from waypost.node.explain import explain_queue
+from waypost.node.explain import explain_message, explain_queue
 from waypost.store import keys
 from waypost.store.port import Action, Table
 
@@ -125,6 +125,8 @@ def test_what_is_known_of_it_is_kept_and_told(rig: BulkRig) -> None:
     explanation = explain_queue(rig.node, direct("orders"), rig.now)
     assert explanation.facts["damaged"] == 1
     assert any("damaged on disk and set aside" in sentence for sentence in explanation.sentences)
+    (sentence, *_) = explain_message(rig.node, message.identifier, rig.now).sentences
+    assert "was found damaged on disk at" in sentence
 
 
 def test_it_is_set_aside_in_one_batch(rig: BulkRig) -> None:

@@ -139,7 +139,9 @@ def test_a_final_ack_that_comes_before_its_message_left_is_understood_after_a_re
 def number(rig: Rig, first: int) -> None:
     """Number what commits from now on."""
 
-    def number_sends(_: OutgoingQueue, messages: Sequence[Message]) -> None:
+    def number_sends(queue: OutgoingQueue, messages: Sequence[Message]) -> None:
+        # A queue with numbered messages has a sequence.
+        rig.node.sequences.outgoing_of(queue)
         for at, message in enumerate(messages, first):
             set_sequence(message, SEQUENCE, at, at - 1)
 

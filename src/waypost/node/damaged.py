@@ -5,10 +5,11 @@ the same batch. It stays there until an operator has it forgotten. The log names
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from waypost.clock import Now
+from waypost.core.damaged_message import DamagedMessage
 from waypost.core.queues import Queue
 from waypost.errors import DecodeError, RecordDamaged, StoreDamaged, StoreError
 from waypost.limits import MAX_DAMAGED_KEPT, MAX_DAMAGED_PAGE, MAX_SCAN_BYTES
@@ -19,20 +20,6 @@ from waypost.store import keys
 from waypost.store.checksums import CHECKSUM_SIZE
 from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
 from waypost.store.port import Batch, Reader, Table, after
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedMessage:
-    """One of them. `has_bytes` if the bytes that were found in its place are kept; `data` has them, if asked for."""
-
-    queue_number: int
-    queue: str
-    lookup_id: int
-    time: int
-    reason: str
-    message_id: str
-    has_bytes: bool
-    data: bytes | None = None
 
 
 class DamagedMessages:

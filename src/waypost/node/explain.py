@@ -17,6 +17,7 @@ from waypost.core.system import QueueManagerState
 from waypost.core.transaction_records import OperationType, Transaction
 from waypost.guid import guid_text
 from waypost.limits import MAX_EXPLAINED_MESSAGES
+from waypost.node.explain_damage import damaged_message, damaged_sentences
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
 from waypost.node.explain_transfer import add_loop, add_transfer
@@ -82,7 +83,7 @@ def explain_message(node: Node, identifier: MessageIdentifier, now: Now) -> Expl
         explanation.sentences.extend(part.sentences)
         told.append(part.facts)
     if not places:
-        explanation.sentences.extend(_nowhere(node, identifier))
+        explanation.sentences.extend(damaged_message(node, identifier) or _nowhere(node, identifier))
     if not is_whole:
         explanation.sentences.append(
             f"There are so many messages here that only the first {MAX_EXPLAINED_MESSAGES} were looked at."
@@ -308,11 +309,7 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
     if "message" not in facts and "lookup_id" not in facts:
         explanation.sentences.append(_contents(queue, held))
     facts["damaged"] = damaged = node.damaged.count_of(queue)
-    if damaged:
-        explanation.sentences.append(
-            f"{counted(damaged, 'message')} of it {'was' if damaged == 1 else 'were'} damaged on disk and set aside: "
-            "`waypost store damaged` shows what is known."
-        )
+    explanation.sentences.extend(damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)

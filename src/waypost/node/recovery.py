@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from waypost.clock import Now
+from waypost.core.message import Message
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
+from waypost.core.stored_message import is_transactional, sequence_of
 from waypost.core.system import Identity, QueueManagerAttributes
 from waypost.errors import DecodeError, StoreDamaged
 from waypost.guid import NULL_GUID
@@ -26,8 +28,9 @@ from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages
 from waypost.routing.routes import Relays, Route
 from waypost.store import keys
+from waypost.store.descriptions import describe
 from waypost.store.keys import Counter
-from waypost.store.port import Reader, Table
+from waypost.store.port import Reader, Table, after
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
 from waypost.transfer.settings import TransferSettings
@@ -182,6 +185,8 @@ def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> 
 
     A record of every deadline would be one more write for each message.
     """
+    key = keys.outgoing_sequence_key(queue.number)
+    has_sequence = bool(reader.keys(Table.SEQUENCES, key, after(key), 1)) or not isinstance(queue, OutgoingQueue)
     try:
         for page, damage in scans.messages_and_damage(reader, queue.number):
             restored = [message_of(value, keys.lookup_id_of(key)) for key, value in page]
@@ -190,8 +195,23 @@ def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> 
                 manager.positions.restore_timers(queue, restored)
             if damage is not None:
                 manager.positions.set_aside(queue, keys.lookup_id_of(damage.key), damage)
+            if not has_sequence and any(_is_numbered(message, manager) for message in restored):
+                # To begin another sequence would be to give its messages to nobody.
+                raise StoreDamaged(
+                    f"{queue} has messages of a sequence, and {describe(Table.SEQUENCES, key)} is missing"
+                )
     except DecodeError as error:
         raise StoreDamaged(f"a message of {queue} cannot be read: {error}") from error
+
+
+def _is_numbered(message: Message, manager: QueueManager) -> bool:
+    """Whether it is a message of one of our transactions that has a place in its sequence."""
+    is_ours = is_transactional(message.packet) and message.origin is None
+    return (
+        is_ours
+        and message.identifier.queue_manager_guid == manager.identity.identifier
+        and sequence_of(message.packet)[0].time_stamp > 0
+    )
 
 
 def _restore_positions(

@@ -13,7 +13,16 @@ from typing import Final, ParamSpec, Self, TypeVar
 
 import lmdb
 
-from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreTooNew, StoreTooOld
+from waypost.errors import (
+    NotAStore,
+    RecordDamaged,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
+    StoreTooOld,
+)
 from waypost.store import cursors
 from waypost.store.checksums import CHECKSUM_SIZE, checksum
 from waypost.store.folder import DATA
@@ -64,7 +73,27 @@ class LmdbReader(Reader):
         return value
 
     def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
-        return self._read(cursors.values, self._cursors[table], table, keys)
+        try:
+            return cursors.values(self._cursors[table], table, keys)
+        except _DAMAGE:
+            return self._values_up_to_damage(table, keys)
+        except lmdb.Error as error:
+            raise store_error(error, self._folder) from error
+
+    def _values_up_to_damage(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
+        """A page cannot be read: one after the other tells which record is the first on it."""
+        found: list[bytes] = []
+        for key in keys:
+            try:
+                value = self.get(table, key)
+            except RecordDamaged:
+                if not found:
+                    raise
+                break
+            if value is None:
+                break
+            found.append(value)
+        return found
 
     def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
         return self._read(cursors.scan, self._cursors[table], table, start, stop, limit)

@@ -5,6 +5,7 @@ that moment: no express messages, and nothing of what readers have locked since 
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -29,7 +30,7 @@ from waypost.clock import Now
 from waypost.errors import DecodeError, NotAStore
 from waypost.node.application import Call
 from waypost.node.bulk import BulkReading, Plan, QueueState, Rows, Target
-from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.effects import Commit, Failure, Notice, Reply
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.store.lmdb_reading import StoreSnapshot
@@ -112,6 +113,8 @@ class FolderReader:
                     case Commit(token=token):
                         # It never happens, but whoever waits for it need not wait.
                         self._node.persisted(token, _now())
+                    case Notice("message damaged", facts):
+                        warnings.warn(f"{self._folder}: {facts['reason']}, and is left out", stacklevel=3)
                     case Reply(request=request, value=value) if request == self._request:
                         return value
                     case Failure(request=request, error=error) if request == self._request:

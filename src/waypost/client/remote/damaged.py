@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType
 
 from waypost.client.remote.exchanges import Conversation, Decoder, delete, get
-from waypost.node.damaged import DamagedMessage
+from waypost.core.damaged_message import DamagedMessage
 
 
 class DamagedObject(Struct, kw_only=True):

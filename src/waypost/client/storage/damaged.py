@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from waypost.client.message import iso_8601
-from waypost.node.damaged import DamagedMessage
+from waypost.core.damaged_message import DamagedMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue
 from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
+from waypost.node.damaged import DamagedMessages
 from waypost.node.incoming import Incoming
 from waypost.node.network import admission, arrivals, known_messages
 from waypost.node.network.admission import Admission
@@ -407,5 +408,6 @@ NET_MUTANTS: Final = (
     ),
     _mutant("turns-too-long", "lets one connection do more than others wait for", instead(Turns, "take", _whole_turns)),
     _mutant("turns-at-the-front", "goes on with whoever had its turn last", instead(Turns, "wait", _at_the_front)),
+    _mutant("damage-untold", "drops a damaged message without a word", instead(DamagedMessages, "keep", nothing)),
     _slow("not-attached", "does not send what waits when a session opens", instead(Departures, "attached", nothing)),
 )
