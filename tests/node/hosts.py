@@ -11,7 +11,7 @@ from itertools import count
 from math import inf
 from typing import Any, TypeVar
 
-from tests.store.engines import Engine, MemoryEngine
+from tests.store.engines import MemoryEngine
 from waypost.clock import Now
 from waypost.core.management import DirectoryState, queue_snapshot
 from waypost.core.message import Message
@@ -79,12 +79,12 @@ class Host:
     """One queue manager and its shell. Only one in memory can crash."""
 
     def __init__(
-        self, net: "Net", name: str, address: str, settings: Settings, engine: Engine | None = None
+        self, net: "Net", name: str, address: str, settings: Settings, engine: MemoryEngine | None = None
     ) -> None:  # fmt: skip
         self.net = net
         self.name = name
         self.address = address
-        self.engine: Engine = MemoryEngine() if engine is None else engine
+        self.engine = MemoryEngine() if engine is None else engine
         self.settings = settings
         self._guids = (bytes([int(address.rpartition(".")[2])]) + number.to_bytes(15, "big") for number in count(1))
         self._requests = count(1)
@@ -131,7 +131,6 @@ class Host:
 
     def crash(self, *, written: int = 0) -> None:
         """The process dies: only what was durable is there at the next start, and these many of the pending batches."""
-        assert isinstance(self.engine, MemoryEngine)
         self.engine.memory.complete(written)
         self.engine.memory.crash()
         self._lose_connections()
@@ -585,14 +584,12 @@ class Net:
         transfer: TransferSettings = TRANSFER,
         routes: Sequence[Route] = (),
         /,
-        *,
-        engine: Engine | None = None,
         **settings: object,
     ) -> Host:
-        """`settings` are those of waypost.node.recovery. It is in memory unless it has another engine."""
+        """`settings` are those of waypost.node.recovery."""
         address = self._new_address()
         start = Settings(name, f"{name}.example.org", frozenset({address}), transfer=transfer, routes=tuple(routes))
-        host = Host(self, name, address, replace(start, **settings), engine)  # type: ignore[arg-type]
+        host = Host(self, name, address, replace(start, **settings))  # type: ignore[arg-type]
         self.hosts[address] = host
         self.settle()
         return host

@@ -14,15 +14,20 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.application import tell
-from tests.node.hosts import START, Host, Net
-from tests.store.engines import LmdbEngine
+from tests.node.hosts import START, TRANSFER, Host, Net
+from tests.store.engines import LmdbEngine, MemoryEngine
 from waypost.clock import Now
+from waypost.node.recovery import Settings
 from waypost.wire.path_names import PathName
 
 NAMES: Final = ("alpha", "beta")
 QUEUES: Final = {"orders": "transactional", "plain": "recoverable"}
 # Between rounds. A message has four days to arrive.
 _PAUSE_SECONDS: Final = 600.0
+
+
+class _DiskEngine(LmdbEngine, MemoryEngine):
+    """A host is made for an engine in memory; this one does all of it on disk but crash."""
 
 
 class Pair:
@@ -38,7 +43,10 @@ class Pair:
                     host.create(queue, transactional=kind == "transactional")
 
     def _host(self, folder: Path, name: str) -> Host:
-        host = self.net.add(name, engine=LmdbEngine(folder))
+        address = self.net._new_address()
+        settings = Settings(name, f"{name}.example.org", frozenset({address}), transfer=TRANSFER)
+        host = self.net.hosts[address] = Host(self.net, name, address, settings, _DiskEngine(folder))
+        self.net.settle()
         # Another process makes other GUIDs.
         host._guids = (os.urandom(16) for _ in count())
         return host
