@@ -33,7 +33,7 @@ class Place:
     def __init__(self, daemon: Daemon, manager: waypost.Manager) -> None:
         self.daemon = daemon
         self.queue = manager.create_queue("orders")
-        self.memory = 0
+        self.memory = daemon.memory
 
     def connect(self, port: int = RPC_PORT) -> socket.socket:
         return socket.create_connection((self.daemon.address, port), SECONDS)
