@@ -330,7 +330,7 @@ async def test_a_transaction_has_so_many_operations_and_no_more(api: Api) -> Non
         assert (await api.post(path, asked | {"messages": [{"body_text": "a"}] * 2})).status_code == 200
         refused = await api.post(path, asked | {"messages": [{"body_text": "a"}] * 2})
         assert (refused.status_code, refused.json()["error"]) == (507, "LimitReached")
-        assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 200
+        assert refused.json()["hint"] == "1 of 2 messages were sent."
         assert (await api.post(path, asked | {"messages": [{"body_text": "a"}]})).status_code == 507
         commit = f"/api/transactions/{asked['transaction']}/commit"
         assert (await api.post(commit)).status_code == 204

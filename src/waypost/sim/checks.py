@@ -124,12 +124,15 @@ def due_with_index(node: Node, due: float | None) -> float | None:
 
 
 def check_deadline(node: Node, due: float | None, now: Now) -> None:
-    """The node wakes up when a wait or a message's time ends: not later, and not for nothing."""
+    """The node wakes up when a wait or a message's time ends: not later, and not for nothing.
+
+    A time that is over means now.
+    """
     deadline = node.next_deadline(now)
     if deadline is None or due is None:
         if deadline is not due:
             raise Violation(f"the node's next deadline is {deadline}, and {due} was due")
-    elif abs(deadline - due) > 1e-5:
+    elif abs(max(deadline, now.monotonic) - max(due, now.monotonic)) > 1e-5:
         raise Violation(
             f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due"
         )
