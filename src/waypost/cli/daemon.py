@@ -190,7 +190,7 @@ def sentence_of(error: WaypostError) -> str:
 
 @contextmanager
 def own_hint() -> Iterator[None]:
-    """What the queue manager says to do, where it is more than the class of the error tells."""
+    """Show the hint that the queue manager gives in place of the one for the class of the error."""
     try:
         yield
     except (InvalidParameter, TransactionUsage) as error:
