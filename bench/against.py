@@ -1,6 +1,7 @@
 """Measure this checkout against another commit: `make bench AGAINST=COMMIT`, or `python bench/against.py COMMIT`.
 
-The other commit is installed into an environment of its own under build/against. Both sides run all the time, each in
+An environment under build/against has what both commits depend on, and both sides run in it, each from its own source:
+two environments that differ in anything else give other rates for the same code. Both sides run all the time, each in
 a process of its own (bench/side.py) with daemons of its own, and take turns: A B B A in every round, so that a drift of
 the machine favours neither. The ratio of a round is what this checkout does to what the commit does; above 1 is faster.
 
@@ -38,10 +39,10 @@ ADDRESSES: Final = ("127.0.93.1", "127.0.94.1")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An interpreter, and where it finds Waypost if that is not installed there."""
+    """An interpreter, and the folder in which it finds Waypost."""
 
     python: str
-    source: str = ""
+    source: str
 
 
 @dataclass(slots=True)
@@ -88,9 +89,7 @@ class Running:
 @contextmanager
 def running(program: Program, address: str) -> Iterator[Running]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
-    environment.pop("PYTHONPATH", None)
-    if program.source:
-        environment["PYTHONPATH"] = program.source
+    environment["PYTHONPATH"] = program.source
     PLACE.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [program.python, str(ROOT / "bench/side.py"), address],
@@ -108,25 +107,29 @@ def running(program: Program, address: str) -> Iterator[Running]:
         process.wait()
 
 
-def installed(commit: str) -> tuple[str, Program]:
-    """The commit's full name, and the environment that has it."""
+def installed(commit: str) -> tuple[str, Program, Program]:
+    """The commit's full name, this checkout and the commit, in one environment that has what both need."""
     git = ["git", "-C", str(ROOT)]
     name = subprocess.run(
         [*git, "rev-parse", "--verify", f"{commit}^{{commit}}"], check=True, stdout=subprocess.PIPE, text=True
     ).stdout.strip()
     folder = PLACE / name
+    source = folder / "source"
     python = folder / "environment/bin/python"
-    if not (folder / "installed").exists():
-        print(f"Installing {name[:12]} into build/against (once) ...", file=sys.stderr)
+    needs = folder / "installed"
+    ours = (ROOT / "pyproject.toml").read_text()
+    if not needs.exists() or needs.read_text() != ours:
+        print(f"Installing what {name[:12]} and this checkout need into build/against (once) ...", file=sys.stderr)
         shutil.rmtree(folder, ignore_errors=True)
-        (folder / "source").mkdir(parents=True)
+        source.mkdir(parents=True)
         archive = subprocess.run([*git, "archive", name], check=True, stdout=subprocess.PIPE).stdout
-        subprocess.run(["tar", "-x", "-C", str(folder / "source")], input=archive, check=True)
+        subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
         venv.create(folder / "environment", with_pip=True)
         pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-        subprocess.run([*pip, str(folder / "source")], check=True)
-        (folder / "installed").touch()
-    return name, Program(str(python))
+        subprocess.run([*pip, str(source)], check=True)
+        subprocess.run([*pip, str(ROOT)], check=True)
+        needs.write_text(ours)
+    return name, Program(str(python), str(ROOT / "src")), Program(str(python), str(source / "src"))
 
 
 def measure(
@@ -174,8 +177,7 @@ def main() -> int:
     if arguments.rounds < 2:
         parser.error("--rounds must be at least 2")
     rows = arguments.row or list(side.ROWS)
-    name, theirs = installed(arguments.commit)
-    ours = Program(sys.executable, str(ROOT / "src"))
+    name, ours, theirs = installed(arguments.commit)
     same = measure(ours, ours, rows, arguments.rounds, "this checkout against itself")
     rates = measure(ours, theirs, rows, arguments.rounds, f"against {name[:12]}")
     figures = [
