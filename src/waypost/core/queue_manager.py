@@ -200,19 +200,20 @@ class QueueManager:
         if self.state is QueueManagerState.READY:
             self.positions.expire(now.wall)
 
-    def tick(self, now: Now) -> None:
-        """Fire every timer that is due, if it is Ready; of expired messages EXPIRY_PART are taken away."""
+    def tick(self, now: Now, *, takes_late: bool = True) -> None:
+        """Fire every timer that is due, if it is Ready; of expired messages EXPIRY_PART are taken away, or none."""
         if self.state is not QueueManagerState.READY:
             return
         self.positions.expire(now.wall)
-        self.positions.take_late(EXPIRY_PART)
+        if takes_late:
+            self.positions.take_late(EXPIRY_PART)
         self.reading.expire(now.monotonic)
 
-    def next_deadline(self, now: Now) -> float | None:
+    def next_deadline(self, now: Now, *, takes_late: bool = True) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.state is not QueueManagerState.READY:
             return None
-        if self.positions.has_late:
+        if takes_late and self.positions.has_late:
             return now.monotonic
         deadline = self.reading.next_deadline
         expiry = self.positions.next_expiry

@@ -34,7 +34,7 @@ from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
 from waypost.core.writing import Purge
 from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
-from waypost.limits import PURGE_PART
+from waypost.limits import PARTS_AHEAD, PURGE_PART
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
 from waypost.node.claims import Claims
 from waypost.node.damaged import DamagedMessages
@@ -184,11 +184,12 @@ class Node:
         if self.failure is not None:
             return
         with self.operation(now):
-            self.manager.tick(now)
+            is_behind = self._is_behind
+            self.manager.tick(now, takes_late=not is_behind)
             self.directory.events.tick(now)
             self.claims.tick(now)
             self.stages.tick(now)
-            if self._purges:
+            if self._purges and not is_behind:
                 self._continue_purge()
             self.index.tick(now)
             if self.network is not None:
@@ -200,9 +201,10 @@ class Node:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.failure is not None:
             return None
-        if self._purges:
+        is_behind = self._is_behind
+        if self._purges and not is_behind:
             return now.monotonic
-        deadline = self.manager.next_deadline(now)
+        deadline = self.manager.next_deadline(now, takes_late=not is_behind)
         leases = self.claims.next_deadline(), self.stages.next_deadline(), self.index.next_deadline()
         if self.network is None and self.remote is None and not self._is_integrated and leases == _NO_DEADLINES:
             return deadline
@@ -214,6 +216,11 @@ class Node:
             self.remote.next_deadline() if self.remote is not None else None,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether work in parts waits for the store: a send would wait for all parts that were done before it."""
+        return self.messages.token - 1 - self._durable > PARTS_AHEAD
 
     @property
     def long_work(self) -> str:
