@@ -27,6 +27,7 @@ from waypost.daemon.addresses import own_addresses
 from waypost.daemon.config import Config
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
+from waypost.daemon.memory import keep_freed_memory
 from waypost.daemon.names import Names
 from waypost.daemon.pump import Pump
 from waypost.daemon.routes import parse_relays, parse_routes
@@ -75,6 +76,7 @@ def run(config: Config, log: Log, make_app: MakeApp | None, announce: Announce) 
     Without `make_app` there is no HTTP.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
+    keep_freed_memory()
     factory = None if sys.platform == "win32" else uvloop.new_event_loop
     with _forwarding(log), asyncio.Runner(loop_factory=factory) as runner:
         try:
