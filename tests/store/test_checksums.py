@@ -26,7 +26,7 @@ def test_what_is_sealed_is_whole(table: Table, key: bytes, value: bytes) -> None
     sealed = seal(table, key, value)
     assert sealed == value + checksum(table, key, value)
     assert is_whole(table, key, sealed)
-    assert seal_all(table, [(key, value)]) == [(key, sealed)]
+    assert list(seal_all(table, [(key, value)])) == [(key, sealed)]
     assert unseal(table, [(key, sealed)]) == [value]
 
 

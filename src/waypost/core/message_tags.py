@@ -5,6 +5,7 @@ and nobody can choose one that collides, because the hash is keyed anew in every
 the message all the same. Nothing of this is stored.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from waypost.core.message import Message
@@ -19,6 +20,14 @@ _ORDINAL: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 def tag_of(message: Message) -> int:
     packet = message.packet
     return tag_of_packet(packet) if packet else tag_of_identifier(message.identifier)
+
+
+def tags_of(messages: Iterable[Message]) -> list[int]:
+    """The same for many, in half of the time."""
+    return [
+        hash(packet[_GUID] + packet[_ORDINAL]) if (packet := message.packet) else tag_of_identifier(message.identifier)
+        for message in messages
+    ]
 
 
 def tag_of_packet(packet: bytes) -> int:

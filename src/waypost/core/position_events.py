@@ -14,7 +14,7 @@ from typing import Final
 
 from waypost.core.expiries import Expiries
 from waypost.core.message import Message
-from waypost.core.message_tags import tag_of
+from waypost.core.message_tags import tag_of, tags_of
 from waypost.core.ports import (
     Event,
     MessageArrived,
@@ -169,7 +169,7 @@ class PositionEvents:
             self.messages.hold_all(number, messages)
         else:
             self.messages.put_all(number, messages)
-        queue.positions.insert_all(lookup_ids, state, [tag_of(message) for message in messages])
+        queue.positions.insert_all(lookup_ids, state, tags_of(messages))
         self._count(queue, len(messages), size)
         if self.sources.current:
             self.sources.placed(first & SEQUENCE_MASK, len(messages), size)

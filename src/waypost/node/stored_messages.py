@@ -109,8 +109,25 @@ class StoredMessages:
         if messages[0].delivery_guarantee is not _RECOVERABLE:
             self._volatile.update(_by_key(queue, messages))
             return
-        self.hold_all(queue, messages)
-        self.publish_all(queue, [message.lookup_identifier for message in messages])
+        if messages[0].time_to_be_received != INFINITE:
+            for message in messages:
+                self.put(queue, message)
+            return
+        head = head_of(messages[0])
+        pending, token, operations, puts = self._pending, self.token, self.batch.operations, self._puts
+        size = 0
+        for message in messages:
+            lookup_id = message.lookup_identifier
+            packet = message.packet or packet_of(message)
+            operations.append((_PUT, _MESSAGES, message_key(queue, lookup_id), head + packet))
+            key = queue, lookup_id
+            pending[key] = token, message
+            puts.append(key)
+            size += len(packet)
+        self.batch.size += size + len(head) * len(messages)
+        totals = self._count(queue)
+        totals.message_count += len(messages)
+        totals.total_bytes += size
 
     def hold(self, queue: int, message: Message) -> None:
         key = queue, message.lookup_identifier
@@ -183,19 +200,22 @@ class StoredMessages:
         return _read(key, value, lookup_id)
 
     def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]:
-        get, volatile, pending = self._reader.get, self._volatile, self._pending
-        messages = []
-        for lookup_id in lookup_ids:
-            key = queue, lookup_id
-            if key in volatile or key in pending:
-                messages.append(self.get(queue, lookup_id))
-                continue
-            stored = message_key(queue, lookup_id)
-            value = get(_MESSAGES, stored)
-            if value is None:
-                raise _missing(stored)
-            messages.append(_read(stored, value, lookup_id))
-        return messages
+        volatile, pending = self._volatile, self._pending
+        held: set[int] = set()
+        if volatile or pending:
+            held = {each for each in lookup_ids if (queue, each) in volatile or (queue, each) in pending}
+        stored = [each for each in lookup_ids if each not in held] if held else lookup_ids
+        wanted = keys.message_keys(queue, stored)
+        values: list[bytes] = []
+        while len(values) < len(wanted):
+            more = self._reader.values(_MESSAGES, wanted[len(values) :])
+            if not more:
+                raise _missing(wanted[len(values)])
+            values += more
+        found = map(_read, wanted, values, stored)
+        if not held:
+            return list(found)
+        return [self.get(queue, each) if each in held else next(found) for each in lookup_ids]
 
     def records(self, queue: int, lookup_ids: Sequence[int], at: int) -> Sequence[bytes]:
         """The MessageRecords of some of these messages from a place on, in this order, of one at least.

@@ -4,7 +4,7 @@ It is XXH3 with 64 bits over the table, the key and the value, so that a record 
 another table, is found as well as one whose bytes have changed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from xxhash import xxh3_64, xxh3_64_digest
@@ -21,17 +21,21 @@ def seal(table: Table, key: bytes, value: bytes) -> bytes:
     return value + checksum(table, key, value)
 
 
-def seal_all(table: Table, items: Iterable[Item]) -> list[Item]:
-    """The same for many, in one step: there are a hundred thousand a second."""
-    return [
+def seal_all(table: Table, items: Iterable[Item]) -> Iterator[Item]:
+    """The same for many: there are a hundred thousand a second.
+
+    One after the other, so that each takes the memory that the one before has left.
+    """
+    number = int(table)
+    return (
         (
             key,
-            value + xxh3_64_digest(key + value, table | len(key) << 8)
+            value + xxh3_64_digest(key + value, number | len(key) << 8)
             if len(value) < _LARGE
             else value + checksum(table, key, value),
         )
         for key, value in items
-    ]
+    )
 
 
 def checksum(table: Table, key: bytes, value: bytes) -> bytes:

@@ -35,7 +35,7 @@ class Cursor(Protocol):
     def set_range(self, key: bytes, /) -> bool: ...
     def iternext(self) -> Iterator[Item]: ...
     def getmulti(self, keys: Sequence[bytes], /) -> list[Item]: ...
-    def putmulti(self, items: list[Item], /) -> tuple[int, int]: ...
+    def putmulti(self, items: Iterable[Item], /) -> tuple[int, int]: ...
     def delete(self) -> bool: ...
 
 
@@ -124,10 +124,13 @@ def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes],
     return found
 
 
-def apply(cursors: Sequence[Cursor], operations: Iterable[Operation]) -> None:
-    """Write the operations in their order; `cursors` has one for each Table."""
+def apply(open_cursor: Callable[[Table], Cursor], operations: Iterable[Operation]) -> None:
+    """Write the operations in their order, with one cursor for each table that they touch."""
+    cursors: dict[Table, Cursor] = {}
     for (action, table), run in groupby(operations, itemgetter(0, 1)):
-        cursor = cursors[table]
+        cursor = cursors.get(table)
+        if cursor is None:
+            cursor = cursors[table] = open_cursor(table)
         items = map(_strings, run)
         if action is Action.PUT:
             # One call for all of them takes half of the time that one for each takes.

@@ -15,7 +15,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -30,7 +30,7 @@ from waypost.limits import MAX_COMMIT_BYTES, MAX_STORE_SIZE
 from waypost.store import cursors
 from waypost.store.folder import DATA, NEW_DATA, READERS, flush_folder, lock_folder, write_holder
 from waypost.store.lmdb_reading import FORMAT, MARK, LmdbReader, format_of, name_of, not_a_store, store_error
-from waypost.store.port import Batch, Store, Table
+from waypost.store.port import Batch, Operation, Store, Table
 from waypost.store.progress import Progress, unheard
 from waypost.store.space import Space
 from waypost.store.start_check import check_before_opening, leave_clean
@@ -146,7 +146,7 @@ class LmdbStore(LmdbReader, Store):
         try:
             if self._space.room.is_low:
                 return False
-            self._apply((batch,))
+            self._apply(batch.operations, batch.size)
             snapshot = self._env.begin()
             room = self._space.measure(batch.size)
         except lmdb.MapFullError:
@@ -334,10 +334,15 @@ class LmdbStore(LmdbReader, Store):
         """Make the group durable, however long it takes."""
         if self._space.room.is_low:
             self._wait_for_poll()
+        size = 0
+        operations: list[Operation] = []
+        for batch, _ in group:
+            size += batch.size
+            operations += batch.operations
         while True:
             try:
                 with self._writing:
-                    self._apply([batch for batch, _ in group])
+                    self._apply(operations, size)
                 break
             except lmdb.MapFullError as error:
                 if self._ask_for_map():
@@ -356,21 +361,21 @@ class LmdbStore(LmdbReader, Store):
             self._look_at_room()
         snapshot = self._env.begin()
         with self._writing:
-            room = self._space.measure(sum(batch.size for batch, _ in group))
+            room = self._space.measure(size)
         with self._saying():
             self._show(snapshot)
             self._next_room = room
             self._next_trouble = None
             self._tokens += [token for _, token in group]
 
-    def _apply(self, batches: Sequence[Batch]) -> None:
-        """In whichever of the two threads it is called, the other one does not write."""
+    def _apply(self, operations: list[Operation], size: int) -> None:
+        """In whichever of the two threads it is called, the other one does not write. `size` is that of the values."""
+        tables = self._tables
         with self._env.begin(write=True) as transaction:
-            writers = [transaction.cursor(table) for table in self._tables]
-            cursors.apply(writers, (each for batch in batches for each in batch.operations))
+            cursors.apply(lambda table: transaction.cursor(tables[table]), operations)
             begun = time.monotonic()
             transaction.commit()
-        if sum(batch.size for batch in batches) <= _SMALL:
+        if size <= _SMALL:
             self._flushed_at = time.monotonic()
             self._flush_seconds = self._flushed_at - begun
 
@@ -403,7 +408,7 @@ class LmdbStore(LmdbReader, Store):
 
     @contextmanager
     def _saying(self) -> Iterator[None]:
-        """Change what `poll` has to say, and tell the owner that it has."""
+        """Change what `poll` has to say, and let the owner know that it has."""
         with self._changed:
             yield
             is_news = not self._ready

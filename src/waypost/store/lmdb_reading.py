@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import disk_usage
 from struct import Struct
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import lmdb
 
@@ -28,7 +28,6 @@ from waypost.store.checksums import CHECKSUM_SIZE, checksum
 from waypost.store.folder import DATA
 from waypost.store.port import Item, Reader, Table
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 FORMAT_VERSION: Final = 2
@@ -74,7 +73,7 @@ class LmdbReader(Reader):
 
     def values(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
         try:
-            return cursors.values(self._cursors[table], table, keys)
+            return cursors.values(self._cursor(table), table, keys)
         except _DAMAGE:
             return self._values_up_to_damage(table, keys)
         except lmdb.Error as error:
@@ -96,26 +95,33 @@ class LmdbReader(Reader):
         return found
 
     def scan(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(cursors.scan, self._cursors[table], table, start, stop, limit)
+        return self._read(lambda: cursors.scan(self._cursor(table), table, start, stop, limit))
 
     def scan_back(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[Item]:
-        return self._read(cursors.scan_back, self._cursors[table], table, start, stop, limit)
+        return self._read(lambda: cursors.scan_back(self._cursor(table), table, start, stop, limit))
 
     def keys(self, table: Table, start: bytes = b"", stop: bytes | None = None, limit: int = 100) -> list[bytes]:
-        return self._read(cursors.keys, self._cursors[table], start, stop, limit)
+        return self._read(lambda: cursors.keys(self._cursor(table), start, stop, limit))
 
     def count(self, table: Table) -> int:
-        return self._read(self._snapshot.stat, self._tables[table])["entries"]
+        return self._read(lambda: self._snapshot.stat(self._tables[table]))["entries"]
 
-    def _read(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def _read(self, read: Callable[[], R]) -> R:
         try:
-            return read(*args, **kwargs)
+            return read()
         except lmdb.Error as error:
             raise store_error(error, self._folder) from error
 
     def _read_from(self, snapshot: "lmdb.Transaction[bytes]") -> None:
         self._snapshot = snapshot
-        self._cursors = [snapshot.cursor(table) for table in self._tables]
+        self._cursors: dict[Table, lmdb.Cursor[bytes]] = {}
+
+    def _cursor(self, table: Table) -> "lmdb.Cursor[bytes]":
+        """Opened when it is first wanted: there is a snapshot for every batch, and most reads are of one table."""
+        cursor = self._cursors.get(table)
+        if cursor is None:
+            cursor = self._cursors[table] = self._snapshot.cursor(self._tables[table])
+        return cursor
 
 
 class StoreSnapshot(LmdbReader):
@@ -163,7 +169,7 @@ class StoreSnapshot(LmdbReader):
 
         Without the transaction LMDB would begin another one, which fails if the store has outgrown its map since.
         """
-        self._read(self._env.copyfd, file, compact=True, txn=self._snapshot)
+        self._read(lambda: self._env.copyfd(file, compact=True, txn=self._snapshot))
 
     def _open_tables(self) -> "list[lmdb._Database]":
         try:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.message_tags import tag_of, tag_of_identifier
+from waypost.core.message_tags import tag_of_identifier, tags_of
 from waypost.limits import MAX_HANDED_OVER, MAX_HANDED_OVER_ENTRIES, MAX_OUTCOMES, MAX_OUTCOMES_OF_PEER
 from waypost.node.network.recent import Recent
 from waypost.wire.identifiers import MessageIdentifier
@@ -66,7 +66,7 @@ class Handed:
             entry = self._latest[way] = HandedOver(way, time)
             self._entries.append(entry)
         before = len(entry.tags)
-        entry.tags.extend([tag_of(message) for message in messages])
+        entry.tags.extend(tags_of(messages))
         self._count += len(entry.tags) - before
         while self._count > MAX_HANDED_OVER or len(self._entries) > MAX_HANDED_OVER_ENTRIES:
             oldest = self._entries.popleft()
