@@ -14,10 +14,12 @@ import waypost
 from tests.damage.cases import Pristine
 from tests.damage.folders import anatomy, make_folder
 from waypost import aio
+from waypost.client.storage import verifying
 from waypost.client.storage.report import StoreReport
 from waypost.errors import NotAStore, StoreTooNew
 from waypost.store import keys
 from waypost.store.checksums import seal
+from waypost.store.page_file import PageFile
 from waypost.store.port import Table
 from waypost.store.queue_records import TotalsRecord
 from waypost.store.records import CounterRecord, PositionRecord
@@ -193,3 +195,26 @@ def test_the_command_says_what_is_wrong_and_what_to_type(pristine: Pristine, fol
     nothing = subprocess.run([*command[:-1], "/nowhere"], capture_output=True, text=True, check=False, timeout=120)
     assert nothing.returncode == 1
     assert "hint: name the data folder" in nothing.stderr
+
+
+def test_commits_between_the_reader_and_the_meta_pages_only_mean_another_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    make_folder(folder, 10)
+    sends = (
+        f"import waypost\nwith waypost.open({str(folder)!r}) as m:\n"
+        "    for _ in range(3):\n        m.queue('orders').send(b'x')"
+    )
+    opened = []
+
+    def page_file(path: Path) -> PageFile:
+        opened.append(path)
+        if len(opened) == 2:
+            # The reader has begun, and the meta pages are not read yet.
+            subprocess.run([sys.executable, "-c", sends], check=True)
+        return PageFile(path)
+
+    monkeypatch.setattr(verifying, "PageFile", page_file)
+    assert verifying.verify(folder).is_whole
+    assert len(opened) == 3

@@ -34,7 +34,7 @@ from waypost.store.start_check import STORE_TABLE
 from waypost.store.walk import FREE, MAIN, Damage, Walked, Walker, check_metas
 
 _MOST: Final = 1000
-# How often the meta pages are read again while somebody writes them.
+# How many moments are tried while somebody writes.
 _TRIES: Final = 1000
 _TABLES: Final = {table.name.lower(): table for table in Table}
 
@@ -66,10 +66,10 @@ def _moment(folder: Path) -> Iterator[tuple[PageFile, Meta | None]]:
         env = lmdb.open(str(folder), readonly=True, create=False, max_dbs=1)
     except lmdb.Error as error:
         raise store_error(error, folder) from error
-    with env, env.begin() as reader:
+    with env:
         for _ in range(_TRIES):
-            with PageFile(folder / DATA) as file:
-                # A commit may be between the two pages, or between them and the reader.
+            # There are two meta pages: after two more commits that of the reader is gone, and another one has to begin.
+            with env.begin() as reader, PageFile(folder / DATA) as file:
                 found = [meta for meta in file.metas.values() if meta.transaction == reader.id()]
                 if found:
                     yield file, found[0]
