@@ -2,7 +2,7 @@
 
 from ipaddress import ip_address
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.wire.ip_addresses import plain_address

@@ -6,20 +6,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from waypost.client import manager
-from waypost.client.admitting import admitted_address
-from waypost.client.aio_queue import Queue
-from waypost.client.bases import BaseTransaction
-from waypost.client.bodies import Body
-from waypost.client.calls import Calls
-from waypost.client.explanation import Explanation
-from waypost.client.looping import Looping
-from waypost.client.message import Message
-from waypost.client.names import Name
-from waypost.client.new_guid import new_guid
-from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.sequence_info import (
+from waypost.api.explanation import Explanation
+from waypost.api.names import Name
+from waypost.api.sequences import (
     DIRECTIONS,
     Direction,
     SequenceInfo,
@@ -27,8 +16,19 @@ from waypost.client.sequence_info import (
     SequenceQuery,
     SequenceReset,
 )
-from waypost.client.settings import check_store, settings
+from waypost.client import manager
+from waypost.client.admitting import admitted_address
+from waypost.client.aio_queue import Queue
+from waypost.client.bases import BaseTransaction
+from waypost.client.bodies import Body
+from waypost.client.calls import Calls
+from waypost.client.message import Message
+from waypost.client.queue_info import QueueProperties, warn_of_ignored
+from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
+from waypost.drive.loop import Loop
+from waypost.drive.new_guid import new_guid
+from waypost.drive.settings import check_store, settings
 from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.wire.format_names import FormatName
@@ -84,16 +84,16 @@ class Opening:
             await self._manager.close()
 
     async def _open(self) -> "Manager":
-        return Manager(Looping(self._path, self._settings, max_size=self._max_size), self._path)
+        return Manager(Loop(self._path, self._settings, max_size=self._max_size), self._path)
 
 
 @documented_by(manager.Manager)
 class Manager:
     __slots__ = ("_calls", "_shell", "path")
 
-    def __init__(self, shell: Looping, path: Path) -> None:
+    def __init__(self, shell: Loop, path: Path) -> None:
         self._shell: Final = shell
-        self._calls: Final = Calls(shell.engine)
+        self._calls: Final = Calls(shell.driver)
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -238,8 +238,8 @@ class Manager:
         await self._shell.close()
 
 
-def shell_of(manager: Manager) -> Looping:
-    """The shell around the engine of a manager, for those who serve it to other processes."""
+def shell_of(manager: Manager) -> Loop:
+    """The shell around the driver of a manager, for those who serve it to other processes."""
     return manager._shell  # noqa: SLF001, of this module
 
 
@@ -250,7 +250,7 @@ def calls_of(manager: Manager) -> Calls:
 
 def outgoing_queue_of(manager: Manager, name: FormatName) -> Queue | None:
     """A queue object of one's own for an outgoing queue, if there is one of this name. However many there are."""
-    if name not in shell_of(manager).engine.node.manager.collection.outgoing:
+    if name not in shell_of(manager).driver.node.manager.collection.outgoing:
         return None
     return Queue(manager, shell_of(manager), calls_of(manager), name, outgoing=True)
 
@@ -259,7 +259,7 @@ def outgoing_queue_of(manager: Manager, name: FormatName) -> Queue | None:
 class Transaction(BaseTransaction):
     __slots__ = ("_shell",)
 
-    def __init__(self, shell: Looping, calls: Calls, identifier: bytes) -> None:
+    def __init__(self, shell: Loop, calls: Calls, identifier: bytes) -> None:
         super().__init__(calls, identifier)
         self._shell: Final = shell
 

@@ -4,18 +4,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from waypost.client.admitting import admitted_address
-from waypost.client.bases import BaseTransaction
-from waypost.client.bodies import Body
-from waypost.client.calls import Calls
-from waypost.client.explanation import Explanation
-from waypost.client.message import Message
-from waypost.client.names import Name
-from waypost.client.new_guid import new_guid
-from waypost.client.queue import Queue
-from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.sequence_info import (
+from waypost.api.explanation import Explanation
+from waypost.api.names import Name
+from waypost.api.sequences import (
     DIRECTIONS,
     Direction,
     SequenceInfo,
@@ -23,6 +14,15 @@ from waypost.client.sequence_info import (
     SequenceQuery,
     SequenceReset,
 )
+from waypost.client.admitting import admitted_address
+from waypost.client.bases import BaseTransaction
+from waypost.client.bodies import Body
+from waypost.client.calls import Calls
+from waypost.client.message import Message
+from waypost.client.queue import Queue
+from waypost.client.queue_info import QueueProperties, warn_of_ignored
+from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.drive.new_guid import new_guid
 from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.blocking import Blocking
     from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreReport
+    from waypost.drive.threads import Threads
 
 
 class Manager:
@@ -47,9 +47,9 @@ class Manager:
 
     __slots__ = ("_calls", "_shell", "path")
 
-    def __init__(self, shell: "Blocking", path: "Path") -> None:
+    def __init__(self, shell: "Threads", path: "Path") -> None:
         self._shell: Final = shell
-        self._calls: Final = Calls(shell.engine)
+        self._calls: Final = Calls(shell.driver)
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -304,7 +304,7 @@ class Transaction(BaseTransaction):
 
     __slots__ = ("_shell",)
 
-    def __init__(self, shell: "Blocking", calls: Calls, identifier: bytes) -> None:
+    def __init__(self, shell: "Threads", calls: Calls, identifier: bytes) -> None:
         super().__init__(calls, identifier)
         self._shell: Final = shell
 

@@ -6,11 +6,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
@@ -20,8 +20,8 @@ from waypost.node.application import Operation, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
-    from waypost.client.blocking import Blocking
     from waypost.client.manager import Manager, Transaction
+    from waypost.drive.threads import Threads
 
 
 class Queue(BaseQueue):
@@ -39,7 +39,7 @@ class Queue(BaseQueue):
     def __init__(
         self,
         manager: "Manager",
-        shell: "Blocking",
+        shell: "Threads",
         calls: Calls,
         name: FormatName,
         *,
@@ -327,7 +327,7 @@ class Cursor:
 
     __slots__ = ("_calls", "_open", "_place", "_shell")
 
-    def __init__(self, shell: "Blocking", calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, shell: "Threads", calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
         self._shell: Final = shell
         self._calls: Final = calls
         self._open: Final = open_cursor

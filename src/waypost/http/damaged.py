@@ -21,7 +21,7 @@ async def list_damaged(
         start = bytes.fromhex(after)
     except ValueError:
         raise InvalidParameter(f"{after[:80]!r} is not the `next` of a page") from None
-    messages, following = await service.shell.do(service.shell.engine.application.damaged, start, with_bytes)
+    messages, following = await service.shell.do(service.shell.driver.application.damaged, start, with_bytes)
     return DamagedObjects(
         messages=[DamagedObject(**info_of(each).to_dict()) for each in messages],  # type: ignore[arg-type]  # its types
         next="" if following is None else following.hex(),
@@ -31,4 +31,4 @@ async def list_damaged(
 @delete("/api/store/damaged", status_code=200)
 async def forget_damaged(service: Served) -> Forgotten:
     """Let go what is kept of messages that were damaged on disk."""
-    return Forgotten(await service.shell.do(service.shell.engine.application.forget_damaged))
+    return Forgotten(await service.shell.do(service.shell.driver.application.forget_damaged))

@@ -4,12 +4,12 @@ from typing import Literal
 
 from litestar.params import FromQuery, JSONBody
 
+from waypost.api.sequences import SequencePage, SequenceQuery, SequenceReset
 from waypost.client.remote.sequence_schema import ResetSequences, SequenceObject, SequenceResetObject, SequencesObject
-from waypost.client.sequence_calls import SequenceCalls
-from waypost.client.sequence_info import SequencePage, SequenceQuery, SequenceReset
 from waypost.http.parameters import Served
 from waypost.http.routing import get, post
 from waypost.http.service import Service
+from waypost.node.sequence_calls import SequenceCalls
 
 
 @get("/api/sequences")
@@ -46,4 +46,4 @@ async def reset_sequences(data: JSONBody[ResetSequences], service: Served) -> Se
 
 
 def _calls(service: Service) -> SequenceCalls:
-    return service.shell.engine.sequences
+    return service.shell.driver.sequences

@@ -9,10 +9,10 @@ from litestar.params import FromQuery
 from msgspec import Struct
 
 import waypost
-from waypost.client.loop_watch import Turn
-from waypost.client.message import iso_8601
+from waypost.api.times import iso_8601
 from waypost.client.remote.explain_calls import ExplanationObject
 from waypost.client.remote.schema import Status
+from waypost.drive.loop_watch import Turn
 from waypost.errors import InvalidParameter
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
@@ -21,7 +21,7 @@ from waypost.node.shortages import shortages
 from waypost.wire.identifiers import MessageIdentifier
 
 if TYPE_CHECKING:
-    from waypost.client.explanation import Explanation
+    from waypost.api.explanation import Explanation
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Waypost</title>
@@ -138,7 +138,7 @@ async def explain(service: Served, message: FromQuery[str] = "", queue: FromQuer
     """Why a message, or the messages of a queue, are where they are."""
     if bool(message) == bool(queue):
         raise InvalidParameter("give either message=ID or queue=NAME")
-    explanations = service.shell.engine.explanations
+    explanations = service.shell.driver.explanations
     if message:
         found: Explanation = await service.shell.do(explanations.message, MessageIdentifier.parse(message))
         return ExplanationObject(list(found.sentences), dict(found.facts))

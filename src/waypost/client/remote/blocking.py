@@ -34,7 +34,7 @@ _HAS_TIMEVAL: Final = sys.platform != "win32"
 
 
 class RemoteBlocking:
-    """A shell around a daemon, with the methods of waypost.client.blocking.Blocking."""
+    """A shell around a daemon, with the methods of waypost.drive.threads.Threads."""
 
     __slots__ = ("_address", "_closing", "_idle", "_is_closed", "_process", "_waiting", "calls")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from waypost.client.names import Name, format_name, path_name
+from waypost.api.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes
 from waypost.client.remote.damaged import DamagedCalls
 from waypost.client.remote.exchanges import (

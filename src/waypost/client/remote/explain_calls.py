@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from waypost.client.excerpt import excerpt
-from waypost.client.explanation import Explanation
+from waypost.api.excerpt import excerpt
+from waypost.api.explanation import Explanation
 from waypost.client.remote.exchanges import Conversation, Decoder, get
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.identifiers import MessageIdentifier
@@ -23,7 +23,7 @@ _explanation: Final = Decoder(ExplanationObject)
 
 
 class RemoteExplainCalls:
-    """What waypost.client.explain_calls.ExplainCalls does in this process."""
+    """What waypost.node.explain_calls.ExplainCalls does in this process."""
 
     __slots__ = ()
 

@@ -4,16 +4,16 @@ from datetime import datetime
 from typing import Final, cast
 from urllib.parse import urlencode
 
+from waypost.api.sequences import Direction, SequenceInfo, SequencePage, SequenceQuery, SequenceReset
 from waypost.client.remote.exchanges import Conversation, Decoder, get, post
 from waypost.client.remote.sequence_schema import ResetSequences, SequenceObject, SequenceResetObject, SequencesObject
-from waypost.client.sequence_info import Direction, SequenceInfo, SequencePage, SequenceQuery, SequenceReset
 
 _page: Final = Decoder(SequencesObject)
 _reset: Final = Decoder(SequenceResetObject)
 
 
 class RemoteSequenceCalls:
-    """What waypost.client.sequence_calls.SequenceCalls does in this process."""
+    """What waypost.node.sequence_calls.SequenceCalls does in this process."""
 
     __slots__ = ()
 

@@ -4,7 +4,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from waypost.client.message import iso_8601
+from waypost.api.times import iso_8601
 from waypost.core.damaged_message import DamagedMessage
 
 

@@ -1,8 +1,8 @@
 """The queue manager and its store, driven by whoever calls, and the answers that are awaited.
 
-An engine has one caller at a time and never waits: `start` asks for something, `tell` brings a fact of the network,
+A driver has one caller at a time and never waits: `start` asks for something, `tell` brings a fact of the network,
 `settle` carries out what that led to, `poll` takes in what has become durable. How to wait for an Answer is the
-business of a shell (blocking, looping), and what is to happen on the network that of an Outside.
+business of a shell (threads, loop), and what is to happen on the network that of an Outside.
 
 When anything but a WaypostError interrupts the queue manager in the middle of its work, such as Ctrl-C, nobody can tell
 what is half done. Then nothing more is written, and it has to be opened anew: what was answered is durable.
@@ -15,12 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from waypost.client.answers import Answer
-from waypost.client.explain_calls import ExplainCalls
-from waypost.client.new_guid import new_guid
-from waypost.client.outside import Nowhere, Outside
-from waypost.client.sequence_calls import SequenceCalls
 from waypost.clock import Now
+from waypost.drive.answers import Answer
+from waypost.drive.new_guid import new_guid
+from waypost.drive.outside import Nowhere, Outside
 from waypost.errors import (
     InvalidHandle,
     OutcomeUnknown,
@@ -32,9 +30,11 @@ from waypost.errors import (
 from waypost.limits import MAX_STORE_SIZE
 from waypost.node.application import Application, Call, Operation
 from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.explain_calls import ExplainCalls
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
+from waypost.node.sequence_calls import SequenceCalls
 from waypost.store.lmdb import LmdbStore
 from waypost.store.progress import Progress, unheard
 from waypost.store.room import Room
@@ -54,7 +54,7 @@ _OPEN_OUTCOME: Final = (
 R = TypeVar("R")
 
 
-class Engine:
+class Driver:
     """One queue manager on one store."""
 
     __slots__ = (
@@ -132,7 +132,7 @@ class Engine:
         is_alone: bool = False,
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
-    ) -> "Engine":
+    ) -> "Driver":
         """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it.
 
         Two things take a while if the store is large. After an unclean end its pages are looked at first, and `on_walk`
@@ -142,18 +142,18 @@ class Engine:
         store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
             node, restored = _started(store, settings, path)
-            engine = cls(store, node, outside, is_alone=is_alone)
-            engine.restored = restored
-            engine.node.room = store.room
-            engine.settle()
-            while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
+            driver = cls(store, node, outside, is_alone=is_alone)
+            driver.restored = restored
+            driver.node.room = store.room
+            driver.settle()
+            while driver.unwritten and driver.node.trouble is None and not driver.is_broken:
                 store.wait()
-                engine.poll()
-            engine.check()
+                driver.poll()
+            driver.check()
         except BaseException:
             store.close()
             raise
-        return engine
+        return driver
 
     def backup_ended(self) -> None:
         """A process that read the store has ended, or was killed. Any thread can call it."""
@@ -190,7 +190,7 @@ class Engine:
         return answer
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
-        """Bring a fact of the network; `settle` has to follow. None if the engine is broken."""
+        """Bring a fact of the network; `settle` has to follow. None if the queue manager is broken."""
         if self.is_broken:
             return None
         try:

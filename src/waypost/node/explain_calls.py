@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from waypost.client.excerpt import excerpt
-from waypost.client.explanation import Explanation
-from waypost.client.names import format_name
+from waypost.api.excerpt import excerpt
+from waypost.api.explanation import Explanation
+from waypost.api.names import format_name
 from waypost.clock import Now
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.limits import EXPLAIN_WAIT_SECONDS

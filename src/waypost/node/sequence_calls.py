@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Final
 
-from waypost.client.excerpt import excerpt
-from waypost.client.names import format_name, short_name
-from waypost.client.sequence_info import DIRECTIONS, Direction, SequenceInfo, SequencePage, SequenceQuery, SequenceReset
+from waypost.api.excerpt import excerpt
+from waypost.api.names import format_name, short_name
+from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequencePage, SequenceQuery, SequenceReset
 from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
-from waypost.client.message import iso_8601
+from waypost.api.times import iso_8601
 
 Direction: TypeAlias = Literal["in", "out", "refused"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("out", "refused", "in")
