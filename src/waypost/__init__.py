@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from waypost import aio, errors
+    from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.client.backups.container import BackupInfo
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from waypost.client.queue import Cursor, Queue
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
-    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
@@ -70,7 +70,7 @@ __all__ = [
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
-    "DamagedInfo": "waypost.client.storage.damaged",
+    "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",

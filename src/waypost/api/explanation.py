@@ -1,21 +1,27 @@
 """Explanation: why a message, or the messages of a queue, are where they are."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from waypost.api.records import Record
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+
+class Explanation(Record, frozen=True):
     """What a queue manager says about a message or a queue. `str()` gives its sentences, one a line.
 
-    `found` says whether there is such a message or queue now; of a message that is not here any more the sentences say
-    what is remembered. `facts` has the same as values: see docs/http.md.
+    `facts` has the same as values: see docs/http.md.
     """
 
-    found: bool
     sentences: tuple[str, ...]
-    facts: Mapping[str, Any]
+    facts: dict[str, Any]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    @property
+    def found(self) -> bool:
+        """Whether there is such a message or queue now. Of a message that is gone, the sentences say what is known."""
+        return bool(self.facts["found"])
+
+    def with_sentence(self, sentence: str) -> "Explanation":
+        """The same with one more at the end."""
+        return Explanation((*self.sentences, sentence), self.facts)

@@ -19,7 +19,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
 from waypost.drive.loop import Loop
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
-from waypost.node.application import Operation, ReadOptions
+from waypost.node.application import OperationFunction, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Queue(BaseQueue):
                 self._shell.start(self._calls.application.close_queue, handle)
 
     async def _ask(
-        self, ask: Callable[..., Awaitable[Any]], access: AccessType, operation: Operation, *args: Any
+        self, ask: Callable[..., Awaitable[Any]], access: AccessType, operation: OperationFunction, *args: Any
     ) -> Any:
         try:
             return await ask(operation, self._handles.get(access) or await self._open(access), *args)
@@ -277,7 +277,9 @@ class Cursor:
             with suppress(InvalidHandle, ServiceNotAvailable):
                 self._shell.start(self._calls.application.close_cursor, *place)
 
-    async def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
+    async def _read(
+        self, operation: OperationFunction, timeout: float | None, transaction: bytes | None = None
+    ) -> Message:
         self._place = handle, number = self._place or await self._open()
         options = ReadOptions(milliseconds(timeout), number, transaction)
         return Message(await self._shell.read(operation, handle, options))

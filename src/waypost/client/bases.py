@@ -14,11 +14,11 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidParameter, QueueNotFound, TransactionSequence
 from waypost.guid import guid_text
-from waypost.node.application import Call, Operation, ReadOptions
+from waypost.node.application import Call, OperationFunction, ReadOptions
 from waypost.wire.format_names import FormatName
 
 # What a call is made of: an operation on the queue manager, and what it gets behind the handle.
-Request = tuple[Operation, tuple[Any, ...]]
+Request = tuple[OperationFunction, tuple[Any, ...]]
 
 
 class BaseTransaction:

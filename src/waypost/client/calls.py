@@ -42,14 +42,12 @@ _FOR_EVER: Final = 1 << 32
 class Calls:
     """The operations on one driver."""
 
-    __slots__ = ("_driver", "_manager", "application", "computer", "explanations", "guid", "sequences", "used")
+    __slots__ = ("_driver", "_manager", "application", "computer", "guid", "used")
 
     def __init__(self, driver: "Driver") -> None:
         self._driver: Final = driver
         self._manager: Final = driver.node.manager
         self.application: Final = driver.application
-        self.sequences: Final = driver.sequences
-        self.explanations: Final = driver.explanations
         self.computer: Final = self._manager.identity.computer_name
         # The queue objects that were given out and not found missing.
         self.used: Final[dict[FormatName, Any]] = {}

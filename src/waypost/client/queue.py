@@ -16,7 +16,7 @@ from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
-from waypost.node.application import Operation, ReadOptions
+from waypost.node.application import OperationFunction, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ class Queue(BaseQueue):
             with suppress(InvalidHandle, ServiceNotAvailable):
                 self._shell.start(self._calls.application.close_queue, handle)
 
-    def _ask(self, ask: Callable[..., Any], access: AccessType, operation: Operation, *args: Any) -> Any:
+    def _ask(self, ask: Callable[..., Any], access: AccessType, operation: OperationFunction, *args: Any) -> Any:
         try:
             return ask(operation, self._handles.get(access) or self._open(access), *args)
         except (QueueNotAvailable, InvalidHandle):
@@ -362,7 +362,7 @@ class Cursor:
             with suppress(InvalidHandle, ServiceNotAvailable):
                 self._shell.start(self._calls.application.close_cursor, *place)
 
-    def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
+    def _read(self, operation: OperationFunction, timeout: float | None, transaction: bytes | None = None) -> Message:
         self._place = handle, number = self._place or self._open()
         options = ReadOptions(milliseconds(timeout), number, transaction)
         return Message(self._shell.read(operation, handle, options))

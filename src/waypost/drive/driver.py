@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.new_guid import new_guid
@@ -28,13 +29,12 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.application import Application, Call, Operation
+from waypost.node.application import Application, Call, OperationFunction
 from waypost.node.effects import Commit, Failure, Reply
-from waypost.node.explain_calls import ExplainCalls
+from waypost.node.handlers import Handlers
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
-from waypost.node.sequence_calls import SequenceCalls
 from waypost.store.lmdb import LmdbStore
 from waypost.store.progress import Progress, unheard
 from waypost.store.room import Room
@@ -61,6 +61,7 @@ class Driver:
         "_abandoned",
         "_answers",
         "_ended",
+        "_handlers",
         "_is_alone",
         "_last_request",
         "_leave_until",
@@ -72,12 +73,10 @@ class Driver:
         "_submitted",
         "_told_trouble",
         "application",
-        "explanations",
         "is_broken",
         "node",
         "on_durable",
         "restored",
-        "sequences",
         "transactions",
         "unwritten",
         "unwritten_bytes",
@@ -92,8 +91,7 @@ class Driver:
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.application: Final = Application(node)
-        self.sequences: Final = SequenceCalls(node)
-        self.explanations: Final = ExplainCalls(node)
+        self._handlers: Final = Handlers(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
         # What the start did because the store is of a backup; None if it is not.
@@ -165,10 +163,15 @@ class Driver:
         if self._ended is not None:
             raise _again(self._ended)
 
-    def start(self, operation: Operation, args: tuple[Any, ...], handle: int | None = None) -> Answer:
+    def start(
+        self,
+        operation: Operation[object] | OperationFunction,
+        args: tuple[Any, ...] = (),
+        handle: int | None = None,
+    ) -> Answer:
         """Ask for something. What the operation refuses is raised; `settle` has to follow in either case.
 
-        `handle` marks a read, which can be cancelled.
+        A record is all of an operation; a function has arguments too. `handle` marks a read, which can be cancelled.
         """
         if self._ended is not None:
             raise _again(self._ended)
@@ -180,7 +183,10 @@ class Driver:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)
-            operation(Call(request, now), *args)
+            if isinstance(operation, Operation):
+                self._handlers.start(Call(request, now), operation)
+            else:
+                operation(Call(request, now), *args)
         except WaypostError:
             del self._answers[request]
             raise

@@ -9,13 +9,14 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
-from waypost.node.application import Operation
+from waypost.node.application import OperationFunction
 from waypost.node.recovery import Settings
 from waypost.store.progress import Progress, unheard
 
@@ -61,13 +62,17 @@ class Loop:
             on_upgrade=on_upgrade,
         )
 
-    async def do(self, operation: Operation, *args: Any) -> Any:
+    async def call(self, operation: Operation[R]) -> R:
+        reply: R = await self._wait(self._start(operation, (), None))
+        return reply
+
+    async def do(self, operation: OperationFunction, *args: Any) -> Any:
         return await self._wait(self._start(operation, args, None))
 
-    async def read(self, operation: Operation, handle: int, *args: Any) -> Any:
+    async def read(self, operation: OperationFunction, handle: int, *args: Any) -> Any:
         return await self._wait(self._start(operation, (handle, *args), handle))
 
-    def start(self, operation: Operation, *args: Any) -> None:
+    def start(self, operation: OperationFunction, *args: Any) -> None:
         self._start(operation, args, None)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
@@ -120,7 +125,9 @@ class Loop:
                 "the queue manager belongs to another event loop; use it there, and open one in each loop"
             )
 
-    def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
+    def _start(
+        self, operation: Operation[object] | OperationFunction, args: tuple[Any, ...], handle: int | None
+    ) -> Answer:
         self.check_loop()
         began = self.watch.begin()
         try:
@@ -130,7 +137,7 @@ class Loop:
                 self._settle()
             else:
                 self._settle_soon()
-            self.watch.end(began, operation)
+            self.watch.end(began, operation.row.words if isinstance(operation, Operation) else operation)
 
     async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:

@@ -17,10 +17,11 @@ from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Any, Final, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
-from waypost.node.application import Operation
+from waypost.node.application import OperationFunction
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")
@@ -43,15 +44,20 @@ class Threads:
         self._alarm = inf
         self.driver: Final = Driver.open(path, settings, self._notify, max_size=max_size)
 
-    def do(self, operation: Operation, *args: Any) -> Any:
+    def call(self, operation: Operation[R]) -> R:
+        """Have an operation done, and wait for its reply, which says nothing that is not durable."""
+        reply: R = self._wait(self._start(operation, (), None))
+        return reply
+
+    def do(self, operation: OperationFunction, *args: Any) -> Any:
         """Have something done, and wait until it is durable."""
         return self._wait(self._start(operation, args, None))
 
-    def read(self, operation: Operation, handle: int, *args: Any) -> Any:
+    def read(self, operation: OperationFunction, handle: int, *args: Any) -> Any:
         """Read through a handle, and wait until there is something to read or its time is over."""
         return self._wait(self._start(operation, (handle, *args), handle))
 
-    def start(self, operation: Operation, *args: Any) -> None:
+    def start(self, operation: OperationFunction, *args: Any) -> None:
         """Have something done that nobody needs to wait for."""
         self._start(operation, args, None)
 
@@ -94,7 +100,9 @@ class Threads:
                 f"the queue manager belongs to process {self._process}, which forked this one; open another here"
             )
 
-    def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
+    def _start(
+        self, operation: Operation[object] | OperationFunction, args: tuple[Any, ...], handle: int | None
+    ) -> Answer:
         self._check_process()
         with self._lock:
             self._take_news()
