@@ -16,7 +16,7 @@ OUR_FILES = [
     for path in sorted((ROOT / part).rglob("*.py"))
 ]
 
-PURE = {"wire", "core", "transfer", "routing", "rpc", "remote", "directory", "store", "node", "security"}
+PURE = {"api", "wire", "core", "transfer", "routing", "rpc", "remote", "directory", "store", "node", "security"}
 WORDS = {"errors.py", "hresult.py", "limits.py", "guid.py", "clock.py"}
 ENGINE = (
     *("store/lmdb.py", "store/lmdb_reading.py", "store/folder.py", "store/upgrade.py"),
@@ -27,8 +27,8 @@ ENGINE = (
 HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
     *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "functools", "hashlib", "heapq", "hmac"),
-    *("ipaddress", "itertools", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata"),
-    *("urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
+    *("ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types", "typing"),
+    *("unicodedata", "urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
 }
 
 # What it uses instead of the rest.

@@ -19,10 +19,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from waypost import aio, errors
+    from waypost.api.damaged import DamagedInfo
+    from waypost.api.explanation import Explanation
+    from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
-    from waypost.client.explanation import Explanation
     from waypost.client.manager import Manager, Transaction
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from waypost.client.queue import Cursor, Queue
     from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
-    from waypost.client.sequence_info import SequenceInfo, SequenceReset
-    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
@@ -70,8 +70,8 @@ __all__ = [
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
     "Cursor": "waypost.client.queue",
-    "DamagedInfo": "waypost.client.storage.damaged",
-    "Explanation": "waypost.client.explanation",
+    "DamagedInfo": "waypost.api.damaged",
+    "Explanation": "waypost.api.explanation",
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
@@ -79,8 +79,8 @@ _HOMES: Final = {
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
     "SalvagedQueue": "waypost.client.storage.salvage_report",
-    "SequenceInfo": "waypost.client.sequence_info",
-    "SequenceReset": "waypost.client.sequence_info",
+    "SequenceInfo": "waypost.api.sequences",
+    "SequenceReset": "waypost.api.sequences",
     "StoreDamage": "waypost.client.storage.report",
     "StoreReport": "waypost.client.storage.report",
     "Transaction": "waypost.client.manager",

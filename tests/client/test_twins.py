@@ -83,7 +83,7 @@ def test_the_package_alone_loads_nothing_else() -> None:
 )
 def test_whoever_talks_to_a_daemon_loads_no_engine(script: str) -> None:
     heavy = (
-        *("waypost.client.engine", "waypost.node.node", "waypost.store", "waypost.transfer", "waypost.routing"),
+        *("waypost.drive.driver", "waypost.node.node", "waypost.store", "waypost.transfer", "waypost.routing"),
         *("waypost.directory", "waypost.security", "lmdb", "cryptography"),
     )
     script += f"; import sys; print([name for name in sys.modules if name.startswith({heavy})])"

@@ -14,6 +14,7 @@ from waypost.client.aio_manager import Manager
 from waypost.daemon.loading import load
 from waypost.daemon.logs import Level, Log
 from waypost.daemon.service import Daemon
+from waypost.drive.loop import Loop
 
 
 def loopback(number: int) -> str:
@@ -88,8 +89,8 @@ async def running(
     stoppable = Stoppable(app, token)
     ready: list[Mapping[str, str]] = []
 
-    def make_app(manager: Manager, _: Mapping[str, str]) -> Stoppable:
-        managers.append(manager)
+    def make_app(shell: Loop, _: Mapping[str, str]) -> Stoppable:
+        managers.append(Manager(shell, config.folder))
         return stoppable
 
     daemon = Daemon(config, Log(stream, "json", Level.DEBUG), make_app)

@@ -156,7 +156,7 @@ def test_two_daemons_that_ping_exchange_messages_and_fall_silent(tmp_path: Path)
             await alpha.manager.send(orders_at(there), b"m")
             assert (await soon(orders.receive(timeout=5))).body == b"m"
             await asyncio.sleep(0.1)
-            network = beta.manager._shell.engine.node.network
+            network = beta.manager._shell.driver.node.network
             assert network is not None
             assert network.statistics.pings_received == 1
 

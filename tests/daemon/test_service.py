@@ -12,10 +12,10 @@ import pytest
 
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import hello, loopback, running
-from waypost.client.looping import Looping
 from waypost.client.remote.packing import info_of, queue_object
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.sockets import CannotListen
+from waypost.drive.loop import Loop
 from waypost.errors import StoreInUse, Timeout, WaypostError
 from waypost.store.lmdb import LmdbStore
 
@@ -59,7 +59,7 @@ def test_nobody_can_connect_before_the_queue_manager_has_recovered(
         ports = (1801, 2103, 2105, free.getsockname()[1])
     refused: list[bool] = []
 
-    class Recovering(Looping):
+    class Recovering(Loop):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             refused.extend(not is_open(here, port) for port in ports)
             super().__init__(*arguments, **options)
@@ -70,7 +70,7 @@ def test_nobody_can_connect_before_the_queue_manager_has_recovered(
             assert alpha.ready["transfer"] == f"{here}:1801"
             assert [is_open(here, port) for port in ports] == [True] * 4
 
-    monkeypatch.setattr("waypost.daemon.service.Looping", Recovering)
+    monkeypatch.setattr("waypost.daemon.service.Loop", Recovering)
     run(loop, work)
     assert refused == [True] * 8
 

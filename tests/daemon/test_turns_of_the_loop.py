@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.crash.daemons import Daemon, loopback
 from tests.http.test_rpc_watching import checks, get
-from waypost.client.loop_watch import BOUNDS, LoopWatch, Turn
+from waypost.drive.loop_watch import BOUNDS, LoopWatch, Turn
 from waypost.http.doctor import _turns
 from waypost.limits import LONG_TURN_SECONDS, MOVE_PART
 

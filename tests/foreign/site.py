@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, Self
 
 import waypost
 from tests.crash.daemons import Daemon, loopback
-from waypost.client.rpc_security import Credentials, initiator
+from waypost.drive.rpc_security import Credentials, initiator
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.qmcomm import QMCOMM
 from waypost.remote.interfaces.remote_read import REMOTE_READ

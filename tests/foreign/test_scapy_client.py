@@ -51,7 +51,7 @@ def connect(host: Site, level: AuthLevel = AuthLevel.NONE, syntax: NdrSyntax = N
 def test_every_call_agrees_with_our_own_client(
     host: Site, ours: list[tuple[str, Any]], level: AuthLevel, auth_type: AuthType, syntax: NdrSyntax
 ) -> None:
-    """Of 1.7-02 this is NTLM; Kerberos is in tests/client/test_rpc_kerberos.py."""
+    """Of 1.7-02 this is NTLM; Kerberos is in tests/daemon/test_rpc_kerberos.py."""
     with host.asking(
         lambda interface: ScapyClient(host.endpoint(interface), interface, level, syntax, auth_type=auth_type)
     ) as ask:

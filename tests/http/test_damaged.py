@@ -23,7 +23,7 @@ PATH = "/api/store/damaged"
 
 def spoil(manager: Manager | aio.Manager, label: str) -> None:
     """Change a bit of the record of the message with this label, as a disk does."""
-    engine = manager._calls._engine
+    engine = manager._calls._driver
     node: Node = engine.node
     store: LmdbStore = engine._store
     for queue in node.manager.collection.by_number.values():

@@ -164,7 +164,7 @@ async def test_an_exclusive_open_ends_with_its_lease(api: Api) -> None:
 async def test_a_commit_that_the_store_refuses_can_be_asked_for_again(api: Api) -> None:
     orders = await api.manager.create_queue("orders", transactional=True)
     await api.post(f"{ORDERS}/messages", {"messages": [{}], "transaction": CHOSEN, "begin_s": 30})
-    node = api.manager._shell.engine.node
+    node = api.manager._shell.driver.node
     node.trouble = StoreFull("the disk is full")
     assert (await api.post(f"/api/transactions/{CHOSEN}/commit")).status_code == 507
     node.trouble = None
@@ -176,16 +176,16 @@ async def test_a_commit_that_the_store_refuses_can_be_asked_for_again(api: Api) 
 async def test_a_commit_in_doubt_is_never_called_committed(api: Api) -> None:
     await api.manager.create_queue("orders", transactional=True)
     await api.post(f"{ORDERS}/messages", {"messages": [{}], "transaction": CHOSEN, "begin_s": 30})
-    engine = api.manager._shell.engine
+    driver = api.manager._shell.driver
     # A disk that never comes to an end with what it is given.
-    with patch.object(engine._store, "submit"), patch.object(engine._store, "commit_if_quick", return_value=False):
+    with patch.object(driver._store, "submit"), patch.object(driver._store, "commit_if_quick", return_value=False):
         committing = asyncio.create_task(api.post(f"/api/transactions/{CHOSEN}/commit"))
-        while not engine.unwritten:
+        while not driver.unwritten:
             await asyncio.sleep(0.01)
-        engine._tell_trouble(StoreFull("the disk is full"))
+        driver._tell_trouble(StoreFull("the disk is full"))
         answer = await committing
         assert (answer.status_code, answer.json()["error"]) == (500, "OutcomeUnknown")
         again = await api.post(f"/api/transactions/{CHOSEN}/commit")
         assert (again.status_code, again.json()["error"]) == (409, "TransactionSequence")
         assert "not known" in again.json()["message"]
-    engine.unwritten = 0
+    driver.unwritten = 0

@@ -41,7 +41,7 @@ async def bodies(reader: asyncio.StreamReader) -> list[bytes]:
 
 async def waits(api: Api, count: int) -> None:
     async with asyncio.timeout(10):
-        while len(api.manager._shell.engine._answers) != count:
+        while len(api.manager._shell.driver._answers) != count:
             await asyncio.sleep(0)
 
 

@@ -91,7 +91,7 @@ async def test_a_queue_that_is_deleted_while_a_list_is_made_is_left_out(api: Api
         nonlocal made
         made += 1
         if made == 1:
-            shell_of(api.manager).start(calls.Calls(shell_of(api.manager).engine).delete_queue, last._name)
+            shell_of(api.manager).start(calls.Calls(shell_of(api.manager).driver).delete_queue, last._name)
         return queue_info(*args, **options)
 
     with pytest.MonkeyPatch.context() as patches:

@@ -71,7 +71,7 @@ async def test_metrics_of_many_queues_stay_quick(api: Api) -> None:
 async def test_a_server_is_ready_while_it_can_write(api: Api) -> None:
     assert (await api.get("/health/live")).json() == {"status": "ok"}
     assert (await api.get("/health/ready")).status_code == 200
-    api.manager._shell.engine.node.trouble = StoreFull("the disk is full")
+    api.manager._shell.driver.node.trouble = StoreFull("the disk is full")
     unready = await api.get("/health/ready")
     assert (unready.status_code, unready.json()["reason"]) == (503, "the disk is full")
     assert (await api.get("/api/status")).json()["trouble"] == "the disk is full"
@@ -206,7 +206,7 @@ async def test_a_wait_that_the_stop_of_the_server_ends_is_no_refusal_of_the_queu
     waiting = asyncio.create_task(api.post("/api/queues/orders/receive", {"timeout_s": 30}))
     await asyncio.sleep(0.2)
     api.app.stop()
-    shell_of(api.manager).engine.end_reads()
+    shell_of(api.manager).driver.end_reads()
     response = await waiting
     assert (response.status_code, response.json()["error"]) == (503, "ServiceNotAvailable")
 

@@ -33,6 +33,7 @@ from waypost.node.effects import (
     SendDatagram,
     Write,
 )
+from waypost.node.handlers import Handlers
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
@@ -116,6 +117,7 @@ class Host:
     def start(self) -> None:
         self.node = Node(self.engine.store, self.settings, lambda: next(self._guids), self.net.now)
         self.application = Application(self.node)
+        self.handlers = Handlers(self.node)
         self.answers: dict[int, object] = {}
         # The peer, and its number of the connection.
         self.connections: dict[int, tuple[Host | Peer, int]] = {}

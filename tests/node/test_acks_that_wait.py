@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
+from waypost.api.operations import AdmitAddress
 from waypost.core.message_values import Acknowledgements
 from waypost.core.stored_message import sequence_of
+from waypost.guid import guid_text
 from waypost.node.effects import Connect, DialReason, Write
 from waypost.routing.routes import Route
 from waypost.routing.routing import Hop
@@ -107,7 +109,7 @@ def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
     net: Net, b: Host, peer: Peer, *, is_direct: bool
 ) -> None:
     """It is known at both addresses, which an operator has admitted here."""
-    b.application.admit_address(b._call(), peer.guid, peer.address)
+    b.handlers.start(b._call(), AdmitAddress(guid=guid_text(peer.guid), address=peer.address))
     peer.connect(b)
     send(peer, b, 1, name=r"DIRECT=OS:b\private$\t" if is_direct else "")
     net.part(b, peer)
@@ -118,7 +120,7 @@ def test_a_host_that_has_moved_gets_its_acks_with_its_next_session(
     net.advance(200)
     assert acked(moved) == []
     # They are tried at once, at the old address first.
-    b.application.admit_address(b._call(), moved.guid, moved.address)
+    b.handlers.start(b._call(), AdmitAddress(guid=guid_text(moved.guid), address=moved.address))
     net.advance(20)
     assert acked(moved) == [1]
     moved.acknowledge()
@@ -171,7 +173,7 @@ def test_an_address_that_answers_with_the_guid_of_another_does_not_speak_for_it(
     b.send_all(rf"DIRECT=TCP:{stranger.address}\private$\q", "m")
     assert stranger.bodies == ["m"]
     other = net.add_peer("other")
-    b.application.admit_address(b._call(), other.guid, other.address)
+    b.handlers.start(b._call(), AdmitAddress(guid=guid_text(other.guid), address=other.address))
     vouches = b.network.judging.vouches
     assert not vouches(a.guid, Hop(a.guid, stranger.address), net.now)
     assert not vouches(a.guid, Hop(other.guid, other.address), net.now)

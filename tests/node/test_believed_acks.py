@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.node.hosts import TRANSFER, Host, Net, Peer, letter
+from waypost.api.operations import AdmitAddress
+from waypost.api.sequences import Admitted
 from waypost.core.message import Message
 from waypost.core.message_values import Acknowledgements
 from waypost.guid import guid_text
@@ -101,9 +103,11 @@ def come_from(address: str, who: Peer, host: Host, *acks: OrderAck | FinalAck) -
 
 def admit(host: Host, guid: bytes, address: str) -> object:
     call = host._call()
-    host.application.admit_address(call, guid, address)
+    host.handlers.start(call, AdmitAddress(guid=guid_text(guid), address=address))
     host.net.settle()
-    return host.answers[call.request]
+    answer = host.answers[call.request]
+    assert isinstance(answer, Admitted)
+    return answer.believed
 
 
 def refused(host: Host) -> int:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 import typer
 
 import waypost
+from waypost.api.names import format_name
 from waypost.cli.program import Failure
-from waypost.client.names import format_name
 from waypost.errors import (
     AccessDenied,
     BackupError,

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from waypost.api.times import iso_8601
 from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
 from waypost.cli.program import Output
 from waypost.cli.progress import progress
 from waypost.cli.tables import write_json, write_pairs, write_table
-from waypost.client.message import iso_8601
 
 if TYPE_CHECKING:
     from waypost import QueueInfo

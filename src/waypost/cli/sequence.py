@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from waypost.api.times import iso_8601
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Failure, Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
-from waypost.client.message import iso_8601
 
 if TYPE_CHECKING:
     from waypost import SequenceInfo, SequenceReset

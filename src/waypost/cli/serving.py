@@ -16,11 +16,13 @@ from waypost.cli.program import DAMAGED, Failure, Output
 from waypost.client.aio_manager import Manager
 from waypost.client.backups.source import BackupLimits
 from waypost.client.msmq.aio import msmq
-from waypost.daemon.config import Config
+from waypost.daemon.config import Config, Rpc
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
+from waypost.daemon.rpc_acceptors import has_kerberos_key
+from waypost.daemon.rpc_users import UsersFile
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreDamaged, StoreError, StoreInUse, WaypostError
@@ -51,7 +53,7 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         return run(
             config,
             log,
-            lambda manager, endpoints: _app(config, manager, endpoints),
+            lambda shell, endpoints: _app(config, Manager(shell, config.folder), endpoints),
             lambda facts: _ready(config, log, out, facts),
         )
     except ConfigError as error:
@@ -76,9 +78,20 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         handle_s=http.handle_s,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
         backup=BackupLimits(config.store.backup_limit_s, int(config.store.backup_mb_per_s * _MEGABYTE)),
-        rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file, config.rpc.kerberos),
+        rpc=_rpc_access(config.rpc),
     )
     return create_app(manager, settings, _connecting(config, manager))
+
+
+def _rpc_access(rpc: Rpc) -> RpcAccess:
+    file = UsersFile(Path(rpc.users_file))
+    return RpcAccess(
+        is_loopback_only(rpc),
+        rpc.users_file,
+        rpc.kerberos,
+        count_users=lambda: len(file.read()),
+        has_kerberos_key=has_kerberos_key,
+    )
 
 
 def _connecting(config: Config, manager: Manager) -> Connect:
@@ -108,7 +121,7 @@ def _listener(config: Config, name: str, endpoint: str) -> Listener:
 
 def _ready(config: Config, log: Log, out: Output, facts: Mapping[str, str]) -> None:
     if config.rpc.enabled and config.rpc.users_file:
-        users = check_users(Path(config.rpc.users_file))
+        users = check_users(_rpc_access(config.rpc))
         if not users.ok:
             log.warning("users file", message=users.message, hint=users.hint)
     _announce(out, facts)

@@ -8,7 +8,6 @@ import typer
 from waypost.cli.daemon import Json, request, session
 from waypost.cli.program import Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
-from waypost.client.remote.explain_calls import explain_path
 
 
 def status(context: typer.Context, *, as_json: Json = False) -> None:
@@ -50,14 +49,14 @@ def explain(
     """
     out = Output()
     with session(context) as manager:
-        answer = request(manager, "GET", explain_path(subject))
+        explanation = manager.explain(subject)
     if as_json:
-        write_json(out, answer)
+        write_json(out, explanation.to_dict())
     else:
-        for sentence in answer["sentences"]:
+        for sentence in explanation.sentences:
             out.write(f"{printable(sentence)}\n")
     out.flush()
-    raise typer.Exit(0 if answer["facts"]["found"] else 1)
+    raise typer.Exit(0 if explanation.found else 1)
 
 
 def doctor(context: typer.Context, *, as_json: Json = False) -> None:

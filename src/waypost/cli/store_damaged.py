@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from waypost.api.times import iso_8601
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Failure, Output
 from waypost.cli.tables import write_json, write_table
-from waypost.client.message import iso_8601
 
 if TYPE_CHECKING:
     from waypost import DamagedInfo

@@ -1,5 +1,5 @@
 """The Python API: a queue manager inside the process, and the same as coroutines.
 
-What does not wait is written once (engine, calls, and what arguments and results mean); `blocking` and `looping` are
-the two ways to wait for an answer, and the classes on them differ in nothing else.
+What does not wait is written once (calls, and what arguments and results mean). The shells of waypost.drive are the two
+ways to wait for an answer, and the classes on them differ in nothing else.
 """

@@ -6,30 +6,34 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from msgspec.structs import replace
+
+from waypost.api.damaged import DamagedInfo
+from waypost.api.explanation import Explanation
+from waypost.api.names import Name
+from waypost.api.operations import (
+    AdmitAddress,
+    Explain,
+    ForgetDamaged,
+    ListAdmitted,
+    ListDamaged,
+    ListSequences,
+    ResetSequences,
+    RevokeAddress,
+)
+from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.client import manager
-from waypost.client.admitting import admitted_address
 from waypost.client.aio_queue import Queue
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
-from waypost.client.explanation import Explanation
-from waypost.client.looping import Looping
 from waypost.client.message import Message
-from waypost.client.names import Name
-from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueProperties, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.sequence_info import (
-    DIRECTIONS,
-    Direction,
-    SequenceInfo,
-    SequencePage,
-    SequenceQuery,
-    SequenceReset,
-)
-from waypost.client.settings import check_store, settings
 from waypost.client.twins import documented_by
-from waypost.guid import guid_text
+from waypost.drive.loop import Loop
+from waypost.drive.new_guid import new_guid
+from waypost.drive.settings import check_store, settings
 from waypost.node.recovery import Settings
 from waypost.wire.format_names import FormatName
 
@@ -38,7 +42,6 @@ if TYPE_CHECKING:
 
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreReport
 
 
@@ -84,16 +87,16 @@ class Opening:
             await self._manager.close()
 
     async def _open(self) -> "Manager":
-        return Manager(Looping(self._path, self._settings, max_size=self._max_size), self._path)
+        return Manager(Loop(self._path, self._settings, max_size=self._max_size), self._path)
 
 
 @documented_by(manager.Manager)
 class Manager:
     __slots__ = ("_calls", "_shell", "path")
 
-    def __init__(self, shell: Looping, path: Path) -> None:
+    def __init__(self, shell: Loop, path: Path) -> None:
         self._shell: Final = shell
-        self._calls: Final = Calls(shell.engine)
+        self._calls: Final = Calls(shell.driver)
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -140,19 +143,16 @@ class Manager:
         return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
 
     async def admit_sequence_address(self, guid: str, address: str) -> int:
-        believed: int = await self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
-        return believed
+        return (await self._shell.call(AdmitAddress(guid=guid, address=address))).believed
 
     async def revoke_sequence_address(self, guid: str, address: str) -> None:
-        await self._shell.do(self._calls.application.revoke_address, *admitted_address(guid, address))
+        await self._shell.call(RevokeAddress(guid=guid, address=address))
 
     async def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
-        found: list[tuple[bytes, str]] = await self._shell.do(self._calls.application.admitted_addresses)
-        return [(guid_text(guid), address) for guid, address in found]
+        return [(each.guid, each.address) for each in (await self._shell.call(ListAdmitted())).addresses]
 
     async def explain(self, subject: str) -> Explanation:
-        explanation: Explanation = await self._shell.do(self._calls.explanations.explain, subject)
-        return explanation
+        return await self._shell.call(Explain.of(subject))
 
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()
@@ -180,13 +180,14 @@ class Manager:
         source: str | None = None,
         address: str | None = None,
     ) -> AsyncIterator[SequenceInfo]:
-        query = SequenceQuery(None if queue is None else str(self._calls.name(queue)), source, address)
+        name = "" if queue is None else str(self._calls.name(queue))
         for each in (direction,) if direction is not None else DIRECTIONS:
-            page: SequencePage = await self._shell.do(self._calls.sequences.page, each, query, "")
+            wanted = ListSequences(direction=each, queue=name, source=source or "", address=address or "")
+            page = await self._shell.call(wanted)
             for info in page.sequences:
                 yield info
             while page.next:
-                page = await self._shell.do(self._calls.sequences.page, each, query, page.next)
+                page = await self._shell.call(replace(wanted, after=page.next))
                 for info in page.sequences:
                     yield info
 
@@ -200,23 +201,22 @@ class Manager:
         trial: bool = False,
     ) -> SequenceReset:
         name = None if queue is None else str(self._calls.name(queue))
-        query = SequenceQuery(name, source, address, older_than)
-        reset: SequenceReset = await self._shell.do(self._calls.sequences.reset, query, "", trial)
+        wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
+        reset = await self._shell.call(wanted)
         while reset.next:
-            reset = reset.joined(await self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
+            reset = reset.joined(await self._shell.call(replace(wanted, after=reset.next)))
         return reset
 
-    async def damaged_messages(self, *, with_bytes: bool = False) -> "list[DamagedInfo]":
-        found: list[DamagedInfo] = []
-        start: bytes | None = b""
-        while start is not None:
-            page, start = await self._shell.do(self._calls.application.damaged, start, with_bytes)
-            found += map(import_module("waypost.client.storage.damaged").info_of, page)
+    async def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
+        page = await self._shell.call(ListDamaged(with_bytes=with_bytes))
+        found = list(page.messages)
+        while page.next:
+            page = await self._shell.call(ListDamaged(with_bytes=with_bytes, after=page.next))
+            found += page.messages
         return found
 
     async def forget_damaged_messages(self) -> int:
-        count: int = await self._shell.do(self._calls.application.forget_damaged)
-        return count
+        return (await self._shell.call(ForgetDamaged())).forgotten
 
     async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
         self._shell.look(lambda: None)
@@ -238,8 +238,8 @@ class Manager:
         await self._shell.close()
 
 
-def shell_of(manager: Manager) -> Looping:
-    """The shell around the engine of a manager, for those who serve it to other processes."""
+def shell_of(manager: Manager) -> Loop:
+    """The shell around the driver of a manager, for those who serve it to other processes."""
     return manager._shell  # noqa: SLF001, of this module
 
 
@@ -250,7 +250,7 @@ def calls_of(manager: Manager) -> Calls:
 
 def outgoing_queue_of(manager: Manager, name: FormatName) -> Queue | None:
     """A queue object of one's own for an outgoing queue, if there is one of this name. However many there are."""
-    if name not in shell_of(manager).engine.node.manager.collection.outgoing:
+    if name not in shell_of(manager).driver.node.manager.collection.outgoing:
         return None
     return Queue(manager, shell_of(manager), calls_of(manager), name, outgoing=True)
 
@@ -259,7 +259,7 @@ def outgoing_queue_of(manager: Manager, name: FormatName) -> Queue | None:
 class Transaction(BaseTransaction):
     __slots__ = ("_shell",)
 
-    def __init__(self, shell: Looping, calls: Calls, identifier: bytes) -> None:
+    def __init__(self, shell: Loop, calls: Calls, identifier: bytes) -> None:
         super().__init__(calls, identifier)
         self._shell: Final = shell
 

@@ -6,20 +6,20 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.client import queue
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
-from waypost.client.looping import Looping
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
+from waypost.drive.loop import Loop
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
-from waypost.node.application import Operation, ReadOptions
+from waypost.node.application import OperationFunction, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Queue(BaseQueue):
     def __init__(
         self,
         manager: "Manager",
-        shell: Looping,
+        shell: Loop,
         calls: Calls,
         name: FormatName,
         *,
@@ -207,7 +207,7 @@ class Queue(BaseQueue):
                 self._shell.start(self._calls.application.close_queue, handle)
 
     async def _ask(
-        self, ask: Callable[..., Awaitable[Any]], access: AccessType, operation: Operation, *args: Any
+        self, ask: Callable[..., Awaitable[Any]], access: AccessType, operation: OperationFunction, *args: Any
     ) -> Any:
         try:
             return await ask(operation, self._handles.get(access) or await self._open(access), *args)
@@ -249,7 +249,7 @@ async def move_some(queue: Queue, to: Name, part: MovedPart) -> MovedPart:
 class Cursor:
     __slots__ = ("_calls", "_open", "_place", "_shell")
 
-    def __init__(self, shell: Looping, calls: Calls, open_cursor: Callable[[], Awaitable[tuple[int, int]]]) -> None:
+    def __init__(self, shell: Loop, calls: Calls, open_cursor: Callable[[], Awaitable[tuple[int, int]]]) -> None:
         self._shell: Final = shell
         self._calls: Final = calls
         self._open: Final = open_cursor
@@ -277,7 +277,9 @@ class Cursor:
             with suppress(InvalidHandle, ServiceNotAvailable):
                 self._shell.start(self._calls.application.close_cursor, *place)
 
-    async def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
+    async def _read(
+        self, operation: OperationFunction, timeout: float | None, transaction: bytes | None = None
+    ) -> Message:
         self._place = handle, number = self._place or await self._open()
         options = ReadOptions(milliseconds(timeout), number, transaction)
         return Message(await self._shell.read(operation, handle, options))

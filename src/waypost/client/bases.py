@@ -4,21 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from waypost.api.excerpt import excerpt
+from waypost.api.names import Name, check_can_be_sent_to, short_name
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.calls import Calls, Seek, milliseconds, sought
-from waypost.client.excerpt import excerpt
 from waypost.client.message import Message
-from waypost.client.names import Name, check_can_be_sent_to, short_name
-from waypost.client.new_guid import new_guid
 from waypost.core.message import Message as CoreMessage
 from waypost.core.queues import AccessType, ShareMode
+from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidParameter, QueueNotFound, TransactionSequence
 from waypost.guid import guid_text
-from waypost.node.application import Call, Operation, ReadOptions
+from waypost.node.application import Call, OperationFunction, ReadOptions
 from waypost.wire.format_names import FormatName
 
 # What a call is made of: an operation on the queue manager, and what it gets behind the handle.
-Request = tuple[Operation, tuple[Any, ...]]
+Request = tuple[OperationFunction, tuple[Any, ...]]
 
 
 class BaseTransaction:

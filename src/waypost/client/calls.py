@@ -8,8 +8,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from waypost.client.excerpt import excerpt
-from waypost.client.names import Name, format_name, path_name
+from waypost.api.excerpt import excerpt
+from waypost.api.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
@@ -23,7 +23,7 @@ from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
 from waypost.wire.path_names import QueueKind
 
 if TYPE_CHECKING:
-    from waypost.client.engine import Engine
+    from waypost.drive.driver import Driver
 
 Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
 
@@ -40,16 +40,14 @@ _FOR_EVER: Final = 1 << 32
 
 
 class Calls:
-    """The operations on one engine."""
+    """The operations on one driver."""
 
-    __slots__ = ("_engine", "_manager", "application", "computer", "explanations", "guid", "sequences", "used")
+    __slots__ = ("_driver", "_manager", "application", "computer", "guid", "used")
 
-    def __init__(self, engine: "Engine") -> None:
-        self._engine: Final = engine
-        self._manager: Final = engine.node.manager
-        self.application: Final = engine.application
-        self.sequences: Final = engine.sequences
-        self.explanations: Final = engine.explanations
+    def __init__(self, driver: "Driver") -> None:
+        self._driver: Final = driver
+        self._manager: Final = driver.node.manager
+        self.application: Final = driver.application
         self.computer: Final = self._manager.identity.computer_name
         # The queue objects that were given out and not found missing.
         self.used: Final[dict[FormatName, Any]] = {}
@@ -88,32 +86,32 @@ class Calls:
 
     def pause_queue(self, call: Call, name: FormatName) -> None:
         """Let nothing leave an outgoing queue."""
-        node, queue = self._engine.node, self._outgoing(name)
+        node, queue = self._driver.node, self._outgoing(name)
         with node.operation(call.now):
             self._manager.outgoing.pause_queue(queue)
             node.reply(call.request)
 
     def resume_queue(self, call: Call, name: FormatName) -> None:
-        node, queue = self._engine.node, self._outgoing(name)
+        node, queue = self._driver.node, self._outgoing(name)
         with node.operation(call.now):
             self._manager.outgoing.resume_queue(queue)
             node.reply(call.request)
 
     def begin(self, call: Call, identifier: bytes) -> None:
         self.application.begin_transaction(call, identifier)
-        self._engine.transactions.add(identifier)
+        self._driver.transactions.add(identifier)
 
     def commit(self, call: Call, identifier: bytes) -> None:
         self.application.commit(call, identifier)
-        self._engine.transactions.discard(identifier)
+        self._driver.transactions.discard(identifier)
 
     def abort(self, call: Call, identifier: bytes) -> None:
-        self._engine.transactions.discard(identifier)
+        self._driver.transactions.discard(identifier)
         self.application.abort(call, identifier)
 
     def info(self, name: FormatName) -> QueueInfo:
         queue = self._queue(name)
-        damaged = self._engine.node.damaged.count_of(queue)
+        damaged = self._driver.node.damaged.count_of(queue)
         return queue_info(queue, name, self._manager.identity.identifier, damaged_count=damaged)
 
     def queues(self) -> list[FormatName]:

@@ -4,26 +4,30 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from waypost.client.admitting import admitted_address
+from msgspec.structs import replace
+
+from waypost.api.damaged import DamagedInfo
+from waypost.api.explanation import Explanation
+from waypost.api.names import Name
+from waypost.api.operations import (
+    AdmitAddress,
+    Explain,
+    ForgetDamaged,
+    ListAdmitted,
+    ListDamaged,
+    ListSequences,
+    ResetSequences,
+    RevokeAddress,
+)
+from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
-from waypost.client.explanation import Explanation
 from waypost.client.message import Message
-from waypost.client.names import Name
-from waypost.client.new_guid import new_guid
 from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
-from waypost.client.sequence_info import (
-    DIRECTIONS,
-    Direction,
-    SequenceInfo,
-    SequencePage,
-    SequenceQuery,
-    SequenceReset,
-)
-from waypost.guid import guid_text
+from waypost.drive.new_guid import new_guid
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -31,9 +35,8 @@ if TYPE_CHECKING:
 
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.blocking import Blocking
-    from waypost.client.storage.damaged import DamagedInfo
     from waypost.client.storage.report import StoreReport
+    from waypost.drive.threads import Threads
 
 
 class Manager:
@@ -47,9 +50,9 @@ class Manager:
 
     __slots__ = ("_calls", "_shell", "path")
 
-    def __init__(self, shell: "Blocking", path: "Path") -> None:
+    def __init__(self, shell: "Threads", path: "Path") -> None:
         self._shell: Final = shell
-        self._calls: Final = Calls(shell.engine)
+        self._calls: Final = Calls(shell.driver)
         self.path: Final = path
 
     def __repr__(self) -> str:
@@ -132,20 +135,18 @@ class Manager:
         kept; `waypost explain` and `waypost doctor` show it. Returns how many acknowledgments were kept from there and
         are applied now.
         """
-        believed: int = self._shell.do(self._calls.application.admit_address, *admitted_address(guid, address))
-        return believed
+        return self._shell.call(AdmitAddress(guid=guid, address=address)).believed
 
     def revoke_sequence_address(self, guid: str, address: str) -> None:
         """Take back what `admit_sequence_address` has admitted. What was applied stays applied.
 
         Raises InvalidParameter if this address was not admitted for this queue manager.
         """
-        self._shell.do(self._calls.application.revoke_address, *admitted_address(guid, address))
+        self._shell.call(RevokeAddress(guid=guid, address=address))
 
     def admitted_sequence_addresses(self) -> list[tuple[str, str]]:
         """The GUIDs and addresses that were admitted. Those of the configuration are not among them."""
-        found: list[tuple[bytes, str]] = self._shell.do(self._calls.application.admitted_addresses)
-        return [(guid_text(guid), address) for guid, address in found]
+        return [(each.guid, each.address) for each in self._shell.call(ListAdmitted()).addresses]
 
     def explain(self, subject: str) -> Explanation:
         """Say why a message is where it is, by its `id`, or what keeps the messages of a queue where they are.
@@ -153,8 +154,7 @@ class Manager:
         A message is found in whatever queue it is. Of one that came and was not taken, or that was handed to another
         host, the reason or the host is remembered for a while.
         """
-        explanation: Explanation = self._shell.do(self._calls.explanations.explain, subject)
-        return explanation
+        return self._shell.call(Explain.of(subject))
 
     def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""
@@ -196,12 +196,13 @@ class Manager:
         source     only those of the queue manager with this GUID
         address    only those that come from this IP address
         """
-        query = SequenceQuery(None if queue is None else str(self._calls.name(queue)), source, address)
+        name = "" if queue is None else str(self._calls.name(queue))
         for each in (direction,) if direction is not None else DIRECTIONS:
-            page: SequencePage = self._shell.do(self._calls.sequences.page, each, query, "")
+            wanted = ListSequences(direction=each, queue=name, source=source or "", address=address or "")
+            page = self._shell.call(wanted)
             yield from page.sequences
             while page.next:
-                page = self._shell.do(self._calls.sequences.page, each, query, page.next)
+                page = self._shell.call(replace(wanted, after=page.next))
                 yield from page.sequences
 
     def reset_sequences(
@@ -223,28 +224,27 @@ class Manager:
         With `trial` nothing happens, and the result says what would.
         """
         name = None if queue is None else str(self._calls.name(queue))
-        query = SequenceQuery(name, source, address, older_than)
-        reset: SequenceReset = self._shell.do(self._calls.sequences.reset, query, "", trial)
+        wanted = ResetSequences(queue=name, source=source, address=address, older_than_s=older_than, trial=trial)
+        reset = self._shell.call(wanted)
         while reset.next:
-            reset = reset.joined(self._shell.do(self._calls.sequences.reset, query, reset.next, trial))
+            reset = reset.joined(self._shell.call(replace(wanted, after=reset.next)))
         return reset
 
-    def damaged_messages(self, *, with_bytes: bool = False) -> "list[DamagedInfo]":
+    def damaged_messages(self, *, with_bytes: bool = False) -> list[DamagedInfo]:
         """The messages that were damaged on disk and set aside; `with_bytes` with what was found in their place.
 
         They are in no queue any more. `forget_damaged_messages` lets them go.
         """
-        found: list[DamagedInfo] = []
-        start: bytes | None = b""
-        while start is not None:
-            page, start = self._shell.do(self._calls.application.damaged, start, with_bytes)
-            found += map(import_module("waypost.client.storage.damaged").info_of, page)
+        page = self._shell.call(ListDamaged(with_bytes=with_bytes))
+        found = list(page.messages)
+        while page.next:
+            page = self._shell.call(ListDamaged(with_bytes=with_bytes, after=page.next))
+            found += page.messages
         return found
 
     def forget_damaged_messages(self) -> int:
         """Let go what is kept of damaged messages. Returns how many there were."""
-        count: int = self._shell.do(self._calls.application.forget_damaged)
-        return count
+        return self._shell.call(ForgetDamaged()).forgotten
 
     def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
         """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
@@ -304,7 +304,7 @@ class Transaction(BaseTransaction):
 
     __slots__ = ("_shell",)
 
-    def __init__(self, shell: "Blocking", calls: Calls, identifier: bytes) -> None:
+    def __init__(self, shell: "Threads", calls: Calls, identifier: bytes) -> None:
         super().__init__(calls, identifier)
         self._shell: Final = shell
 

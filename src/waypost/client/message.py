@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from waypost.api.times import iso_8601
 from waypost.client.bodies import decode_text
 from waypost.client.sending import acknowledge_text
 from waypost.core.message import NO_IDENTIFIER
@@ -346,10 +347,6 @@ def sent_message(sent: CoreMessage | Copies) -> Message:
 def sent_together(sent: Sequence[CoreMessage | Copies]) -> list[Message]:
     """The same for all messages of one send."""
     return [SentToSeveral(each) if isinstance(each, Copies) else Message(each) for each in sent]
-
-
-def iso_8601(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
 
 
 def _text(name: FormatName | None) -> str | None:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from waypost.client.blocking import Blocking
 from waypost.client.manager import Manager
-from waypost.client.settings import check_store, settings
+from waypost.drive.settings import check_store, settings
+from waypost.drive.threads import Threads
 
 
 def open(  # noqa: A001, the name that people look for
@@ -27,4 +27,4 @@ def open(  # noqa: A001, the name that people look for
     Waypost has written it, and NotAStore if it holds something else.
     """
     check_store(path, max_size)
-    return Manager(Blocking(path, settings(name, quota_kb), max_size=max_size), Path(path))
+    return Manager(Threads(path, settings(name, quota_kb), max_size=max_size), Path(path))

@@ -6,22 +6,22 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
-from waypost.node.application import Operation, ReadOptions
+from waypost.node.application import OperationFunction, ReadOptions
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
-    from waypost.client.blocking import Blocking
     from waypost.client.manager import Manager, Transaction
+    from waypost.drive.threads import Threads
 
 
 class Queue(BaseQueue):
@@ -39,7 +39,7 @@ class Queue(BaseQueue):
     def __init__(
         self,
         manager: "Manager",
-        shell: "Blocking",
+        shell: "Threads",
         calls: Calls,
         name: FormatName,
         *,
@@ -296,7 +296,7 @@ class Queue(BaseQueue):
             with suppress(InvalidHandle, ServiceNotAvailable):
                 self._shell.start(self._calls.application.close_queue, handle)
 
-    def _ask(self, ask: Callable[..., Any], access: AccessType, operation: Operation, *args: Any) -> Any:
+    def _ask(self, ask: Callable[..., Any], access: AccessType, operation: OperationFunction, *args: Any) -> Any:
         try:
             return ask(operation, self._handles.get(access) or self._open(access), *args)
         except (QueueNotAvailable, InvalidHandle):
@@ -327,7 +327,7 @@ class Cursor:
 
     __slots__ = ("_calls", "_open", "_place", "_shell")
 
-    def __init__(self, shell: "Blocking", calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, shell: "Threads", calls: Calls, open_cursor: Callable[[], tuple[int, int]]) -> None:
         self._shell: Final = shell
         self._calls: Final = calls
         self._open: Final = open_cursor
@@ -362,7 +362,7 @@ class Cursor:
             with suppress(InvalidHandle, ServiceNotAvailable):
                 self._shell.start(self._calls.application.close_cursor, *place)
 
-    def _read(self, operation: Operation, timeout: float | None, transaction: bytes | None = None) -> Message:
+    def _read(self, operation: OperationFunction, timeout: float | None, transaction: bytes | None = None) -> Message:
         self._place = handle, number = self._place or self._open()
         options = ReadOptions(milliseconds(timeout), number, transaction)
         return Message(self._shell.read(operation, handle, options))

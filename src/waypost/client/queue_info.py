@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypedDict
 
-from waypost.client.excerpt import excerpt
-from waypost.client.message import iso_8601
+from waypost.api.excerpt import excerpt
+from waypost.api.times import iso_8601
 from waypost.client.sending import is_encodable, refuse_unknown
 from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from math import ceil
 from typing import Any, Final, TypedDict
 
-from waypost.client.excerpt import excerpt
-from waypost.client.names import Name, Names, format_names, path_name
+from waypost.api.excerpt import excerpt
+from waypost.api.names import Name, Names, format_names, path_name
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid

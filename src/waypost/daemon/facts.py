@@ -56,6 +56,6 @@ class Facts(ConnectionFacts, Protocol):
 
 
 class Shell(Protocol):
-    """waypost.client.looping.Looping, as sockets see it."""
+    """waypost.drive.loop.Loop, as sockets see it."""
 
     def tell(self, fact: Callable[[Now], R]) -> R | None: ...

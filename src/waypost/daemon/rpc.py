@@ -7,11 +7,11 @@ from pathlib import Path
 from socket import socket
 from typing import Final
 
-from waypost.client.rpc_security import acceptors
 from waypost.clock import Now
 from waypost.daemon.config import Rpc
 from waypost.daemon.guard import Guard
 from waypost.daemon.loading import ConfigError
+from waypost.daemon.rpc_acceptors import acceptors
 from waypost.errors import InvalidParameter
 from waypost.node.remote import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings

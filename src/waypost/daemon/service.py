@@ -18,10 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeAlias
 
-from waypost.client.aio_manager import Manager
-from waypost.client.loop_watch import loop_watch
-from waypost.client.looping import Looping
-from waypost.client.settings import settings as manager_settings
+from waypost.core.system import Identity
 from waypost.daemon import systemd
 from waypost.daemon.addresses import own_addresses
 from waypost.daemon.config import Config
@@ -38,7 +35,11 @@ from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
 from waypost.daemon.web import App, Web
 from waypost.daemon.world import World
+from waypost.drive.loop import Loop
+from waypost.drive.loop_watch import loop_watch
+from waypost.drive.settings import settings as manager_settings
 from waypost.errors import StoreError, WaypostError
+from waypost.guid import guid_text
 from waypost.node.recovery import Settings
 from waypost.remote.context import PORT_STEP
 from waypost.store.room import LOW, LOW_HINT, Room
@@ -60,7 +61,7 @@ _KEEP_ALIVE_SECONDS: Final = 60
 Endpoints: TypeAlias = Mapping[str, str]
 
 # Makes the ASGI application of a queue manager with these listeners.
-MakeApp: TypeAlias = Callable[[Manager, Endpoints], App]
+MakeApp: TypeAlias = Callable[[Loop, Endpoints], App]
 
 # Gets what the ready line says.
 Announce: TypeAlias = Callable[[Mapping[str, str]], None]
@@ -104,7 +105,7 @@ class Daemon:
         with _Sockets(self._config, with_http=self._make_app is not None) as sockets:
             addresses = await self._own_addresses(loop)
             world = World(self._log, self._broken)
-            shell = Looping(
+            shell = Loop(
                 self._config.folder,
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=int(self._config.store.max_size_gb * _GIGABYTE),
@@ -126,11 +127,11 @@ class Daemon:
         self._stop.set()
 
     async def _serve(
-        self, shell: Looping, world: World, sockets: "_Sockets", addresses: frozenset[str], announce: Announce
+        self, shell: Loop, world: World, sockets: "_Sockets", addresses: frozenset[str], announce: Announce
     ) -> None:  # fmt: skip
         config, log = self._config, self._log
-        network = shell.engine.node.network
-        if (restored := shell.engine.restored) is not None:
+        network = shell.driver.node.network
+        if (restored := shell.driver.restored) is not None:
             log.warning(
                 "restored",
                 message="The store is of a backup: sequences of what is sent begin now, with new message ids.",
@@ -145,7 +146,7 @@ class Daemon:
         for sentence in stepped(config.rpc, sockets.rpc):
             log.warning("port taken", message=sentence)
         watch = shell.watch = loop_watch()
-        pump = Pump(lambda: shell.engine.unwritten_bytes)
+        pump = Pump(lambda: shell.driver.unwritten_bytes)
         shell.on_written = pump.written
         tcp = TcpConnections(
             shell,
@@ -155,7 +156,7 @@ class Daemon:
             log=log,
             pump=pump,
         )
-        remote = shell.engine.node.remote
+        remote = shell.driver.node.remote
         rpc = TcpConnections(
             shell,
             None,
@@ -167,11 +168,10 @@ class Daemon:
         names = Names(shell, network, limits.bind, log)
         pings = Pings(shell, network)
         tcp.on_failure = names.doubt
-        manager = Manager(shell, config.folder)
-        web = self._web(manager, sockets, pump)
+        web = self._web(shell, sockets, pump)
         loop = asyncio.get_running_loop()
         servers: list[asyncio.Server] = []
-        shell.engine.watch_store(self._tell_trouble, self._tell_room)
+        shell.driver.watch_store(self._tell_trouble, self._tell_room)
         forget_collections = watch.watch_collections()
         late_lines = loop.create_task(self._write_late())
         try:
@@ -190,7 +190,7 @@ class Daemon:
                 await web.start()
             # What was made until here stays: no collection has to look at it again.
             gc.freeze()
-            self._announce(manager, sockets.endpoints, announce)
+            self._announce(shell.driver.node.manager.identity, sockets.endpoints, announce)
             await self._stop.wait()
             systemd.notify("STOPPING=1")
         finally:
@@ -205,19 +205,20 @@ class Daemon:
             shell.tell(network.stop)
             if remote is not None:
                 shell.tell(remote.stop)
-            shell.engine.end_reads()
+            shell.driver.end_reads()
             await asyncio.gather(tcp.drain(), rpc.drain(), *([] if web is None else [web.stop()]))
 
-    def _web(self, manager: Manager, sockets: "_Sockets", pump: Pump) -> Web | None:
+    def _web(self, shell: Loop, sockets: "_Sockets", pump: Pump) -> Web | None:
         if self._make_app is None or sockets.http is None:
             return None
-        return Web(self._make_app(manager, sockets.endpoints), self._config.http, sockets.http, pump, self._log)
+        return Web(self._make_app(shell, sockets.endpoints), self._config.http, sockets.http, pump, self._log)
 
-    def _announce(self, manager: Manager, endpoints: Endpoints, announce: Announce) -> None:
-        announce({"event": "ready", "name": manager.name, "guid": manager.guid, **endpoints})
+    def _announce(self, identity: Identity, endpoints: Endpoints, announce: Announce) -> None:
+        name, guid = identity.computer_name, guid_text(identity.identifier)
+        announce({"event": "ready", "name": name, "guid": guid, **endpoints})
         rpc = f", remote readers on {endpoints['rpc']}" if "rpc" in endpoints else ""
         http = f", and HTTP is on {endpoints['http']}" if "http" in endpoints else ""
-        sentence = f"Queue manager {manager.name} takes messages on {endpoints['transfer']}{rpc}{http}."
+        sentence = f"Queue manager {name} takes messages on {endpoints['transfer']}{rpc}{http}."
         self._log.info("ready", message=sentence, data=self._config.folder)
         systemd.notify("READY=1")
 

@@ -12,7 +12,7 @@ from waypost.node.effects import Close, Connect, Effect, HoldReading, Notice, Re
 
 
 class World:
-    """waypost.client.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
+    """waypost.drive.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
 
     def __init__(self, log: Log, broken: Callable[[WaypostError], None]) -> None:
         self._broken: Final = broken

@@ -13,11 +13,10 @@ from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
-    admitting,
     backup,
+    bound,
     bulk,
     bulk_writing,
-    damaged,
     events,
     handles,
     health,
@@ -26,7 +25,6 @@ from waypost.http import (
     queues,
     reading,
     sending,
-    sequences,
     status,
     verifying,
 )
@@ -44,7 +42,6 @@ _ROUTES: Final = (
     status.page,
     status.status,
     status.doctor,
-    status.explain,
     queues.list_queues,
     queues.create_queue,
     queues.show_queue,
@@ -53,13 +50,6 @@ _ROUTES: Final = (
     queues.purge_queue,
     queues.pause_queue,
     queues.resume_queue,
-    admitting.admit,
-    admitting.admitted,
-    admitting.revoke,
-    sequences.list_sequences,
-    sequences.reset_sequences,
-    damaged.list_damaged,
-    damaged.forget_damaged,
     verifying.start_verification,
     verifying.show_verification,
     backup.backup,
@@ -151,7 +141,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
         return problems.refuse(request, refine(error))
 
     app = Litestar(
-        route_handlers=_ROUTES,
+        route_handlers=[*_ROUTES, *bound.routes()],
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "numbers": Provide(lambda: numbers, sync_to_thread=False),

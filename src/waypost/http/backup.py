@@ -78,4 +78,4 @@ class _Answer:
 
     def _end(self) -> None:
         self._source.close()
-        self._service.shell.engine.backup_ended()
+        self._service.shell.driver.backup_ended()

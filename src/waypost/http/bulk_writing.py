@@ -12,13 +12,13 @@ from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET
 
+from waypost.api.excerpt import excerpt
+from waypost.api.names import check_can_be_sent_to
 from waypost.client.bodies import encode_bodies, encode_body
 from waypost.client.bulk import schema
 from waypost.client.bulk.frame import MEDIA_TYPE
 from waypost.client.bulk.local import parse_epoch
 from waypost.client.bulk.schema import Batches, Claimed, ClaimObject, Claims, Committed, Returned, Staged
-from waypost.client.excerpt import excerpt
-from waypost.client.names import check_can_be_sent_to
 from waypost.client.remote.schema import NewMessage, given
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message

@@ -11,17 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from waypost.client.loop_watch import LoopWatch
-from waypost.client.rpc_security import acceptors
-from waypost.client.rpc_users import UsersFile
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
 from waypost.core.queues import UNLIMITED, OutgoingQueue, OutgoingQueueState
+from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.http.doctor_sequences import examine_sequences
@@ -32,7 +29,7 @@ from waypost.limits import LONG_TURN_SECONDS
 from waypost.node.network.acks import Overdue
 from waypost.node.network.network import Network
 from waypost.node.shortages import disk_shortage, quota_shortage
-from waypost.rpc.authentication import AuthLevel, AuthType
+from waypost.rpc.authentication import AuthLevel
 from waypost.store.room import LOW_HINT
 from waypost.transfer.believing import Bringer
 
@@ -271,9 +268,9 @@ def _rpc(service: Service) -> Iterator[Check]:
         return
     yield _access(access, remote.settings.min_auth_level)
     if access.users_file:
-        yield check_users(Path(access.users_file))
+        yield check_users(access)
     if access.kerberos:
-        yield _kerberos()
+        yield _kerberos(access)
 
 
 def _access(access: RpcAccess, level: AuthLevel) -> Check:
@@ -281,7 +278,7 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
         sentence = "only programs of this computer may read over RPC; rpc.users_file or rpc.kerberos opens it to others"
     elif level is AuthLevel.NONE:
         sentence = "whoever reaches the ports may read over RPC, without saying who it is, what Everyone may read"
-    elif not _has_users(access) and not _has_kerberos_key():
+    elif not _has_users(access) and not access.has_kerberos_key():
         sentence = "who reads over RPC has to log on, and nobody can: there are neither users nor a key for Kerberos"
         return Check("rpc", False, sentence, "add users to the file of rpc.users_file, or give Kerberos a keytab")
     else:
@@ -291,26 +288,23 @@ def _access(access: RpcAccess, level: AuthLevel) -> Check:
 
 def _has_users(access: RpcAccess) -> bool:
     try:
-        return bool(access.users_file and UsersFile(Path(access.users_file)).read())
+        return bool(access.users_file and access.count_users())
     except InvalidParameter:
         return False
 
 
-def _has_kerberos_key() -> bool:
-    return acceptors(None)(AuthType.KERBEROS) is not None
-
-
-def _kerberos() -> Check:
-    if _has_kerberos_key():
+def _kerberos(access: RpcAccess) -> Check:
+    if access.has_kerberos_key():
         return Check("kerberos", True, "this computer has a key for Kerberos")
     sentence = "rpc.kerberos is true, and this computer has no key for Kerberos that can be used"
     return Check("kerberos", False, sentence, "put host/NAME@REALM into a keytab, and name the file in KRB5_KTNAME")
 
 
-def check_users(path: Path) -> Check:
+def check_users(access: RpcAccess) -> Check:
     """The file of those who log on by NTLM."""
+    path = access.users_file
     try:
-        count = len(UsersFile(path).read())
+        count = access.count_users()
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (InvalidParameter, OSError) as error:
         return Check("users", False, str(error), "mend the file of rpc.users_file: until then nobody logs on by NTLM")

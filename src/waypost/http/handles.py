@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from litestar.params import FromPath, JSONBody
 from msgspec import UNSET
 
-from waypost.client.message import Message, iso_8601
+from waypost.api.times import iso_8601
+from waypost.client.message import Message
 from waypost.client.remote.open_schema import (
     CursorRead,
     Handle,

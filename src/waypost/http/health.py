@@ -38,7 +38,7 @@ async def ready(service: Served, use: FromQuery[Literal["all", "send"]] = "all")
 
 def _trouble(service: Service) -> str | None:
     try:
-        service.shell.engine.check()
+        service.shell.driver.check()
     except WaypostError as error:
         return str(error)
     trouble = service.node.failure or service.node.trouble

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 
-from waypost.client.new_guid import new_guid
+from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidHandle, LimitReached, ServiceNotAvailable
 from waypost.guid import guid_text
 

@@ -13,6 +13,7 @@ from litestar.datastructures import State
 from litestar.exceptions import InternalServerException
 from litestar.response.base import ASGIResponse
 
+from waypost.api.records import Record, plain
 from waypost.errors import InvalidParameter
 
 JSON: Final = b"application/json"
@@ -35,7 +36,9 @@ def is_message_pack(scope: Any, header: bytes) -> bool:
 def encode(scope: Any, content: object) -> tuple[bytes, str]:
     """The bytes of an answer to this request, and their type."""
     if is_message_pack(scope, b"accept"):
-        return _message_pack.encode(content), MediaType.MESSAGEPACK
+        # Times and bytes of a record are the text that JSON has.
+        packed = plain(content) if isinstance(content, Record) else content
+        return _message_pack.encode(packed), MediaType.MESSAGEPACK
     return _json.encode(content), MediaType.JSON
 
 

@@ -25,9 +25,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 import waypost
-from waypost.client.loop_watch import BOUNDS
 from waypost.core.position_events import KILOBYTE
 from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
+from waypost.drive.loop_watch import BOUNDS
 from waypost.http.queue_metrics import queue_text
 from waypost.http.service import Service
 from waypost.http.slices import sliced
@@ -69,7 +69,7 @@ class Metrics:
             buckets=_COMMIT_BUCKETS,
             registry=self._registry,
         )
-        service.shell.engine.on_durable = commits.observe
+        service.shell.driver.on_durable = commits.observe
 
     async def text(self) -> bytes:
         """What there is of all queues together is looked at in one moment, and single queues part by part."""
@@ -124,24 +124,24 @@ class _Live(Collector):
         return info
 
     def _manager(self) -> Iterator[Metric]:
-        service, engine = self._service, self._service.shell.engine
+        service, driver = self._service, self._service.shell.driver
         yield _gauge("waypost_start_time_seconds", "When the server started, in Unix time.", service.started)
         yield _gauge("waypost_bytes", "Bytes of all messages, as quotas count them.", service.node.manager.total_bytes)
         yield _gauge("waypost_store_bytes", "Size of the file of the store.", _store_size(service))
-        is_well = engine.node.trouble is None and not engine.is_broken
+        is_well = driver.node.trouble is None and not driver.is_broken
         yield _gauge("waypost_store_ok", "1 if the store can write.", int(is_well))
-        room = engine.node.room
+        room = driver.node.room
         yield _gauge(
             "waypost_store_room_bytes", "Bytes of the disk for new messages, beyond the reserve.", max(room.free, 0)
         )
         yield _gauge("waypost_store_reserve_bytes", "Bytes of the disk kept for receiving messages.", room.reserve)
         is_low = int(room.is_low)
         yield _gauge("waypost_store_low", "1 if new messages are refused as the disk is nearly full.", is_low)
-        quota = engine.node.manager.positions.quota
+        quota = driver.node.manager.positions.quota
         yield _gauge(
             "waypost_quota_bytes", "Bytes that all messages may have.", inf if quota == UNLIMITED else quota * KILOBYTE
         )
-        yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", engine.unwritten)
+        yield _gauge("waypost_unwritten_batches", "Batches on their way to disk.", driver.unwritten)
         damaged = service.node.damaged
         yield _gauge("waypost_damaged_messages", "Damaged messages that were set aside and are kept.", len(damaged))
         yield _counter("waypost_messages_damaged", "Messages that were found damaged.", damaged.since_start)

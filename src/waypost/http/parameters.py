@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.core.positions import END
 from waypost.errors import InvalidParameter
 from waypost.http.service import Service

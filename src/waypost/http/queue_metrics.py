@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from waypost.client.names import short_name
+from waypost.api.names import short_name
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
 from waypost.errors import StoreError
 from waypost.http.operations import oldest

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from litestar.params import FromQuery, JSONBody
 
+from waypost.api.names import short_name
 from waypost.client.aio_queue import Queue
-from waypost.client.names import short_name
 from waypost.client.queue_info import ignored
 from waypost.client.remote.packing import queue_object
 from waypost.client.remote.schema import NewQueue, QueueChange, QueueObject, Queues, given

@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias
 
+from waypost.api.names import format_name
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq.aio import Host
 from waypost.client.msmq.aio_queue import HostCursor, HostQueue
-from waypost.client.names import format_name
 from waypost.errors import (
     AccessDenied,
     AuthenticationFailed,

@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from waypost.api.excerpt import excerpt
+from waypost.api.names import format_name
 from waypost.client.aio_manager import Manager, Transaction, calls_of, outgoing_queue_of, shell_of
 from waypost.client.aio_queue import Cursor, Queue
-from waypost.client.excerpt import excerpt
-from waypost.client.loop_watch import LoopWatch
-from waypost.client.names import format_name
+from waypost.drive.loop_watch import LoopWatch
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotFound
 from waypost.http.leases import Leases
 from waypost.http.remote_queues import Connect, RemoteQueue, RemoteQueues
@@ -59,7 +59,7 @@ class Service:
         self.settings: Final = settings
         self.shell: Final = shell_of(manager)
         self.calls: Final = calls_of(manager)
-        self.node: Final = self.shell.engine.node
+        self.node: Final = self.shell.driver.node
         self.transactions: Final = Transactions(manager, settings)
         self.remote: Final = RemoteQueues(self.node, settings, connect)
         self.handles: Final[Leases[AnyQueue]] = Leases("handles", settings.max_handles, _close_handle)

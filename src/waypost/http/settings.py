@@ -1,5 +1,6 @@
 """What the HTTP server is told of itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from waypost.client.backups.source import BackupLimits
@@ -28,11 +29,16 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class RpcAccess:
-    """Who may read over RPC, for `doctor`. `users_file` is "" if nobody logs on by NTLM."""
+    """Who may read over RPC, for `doctor`. `users_file` is "" if nobody logs on by NTLM.
+
+    `count_users` reads that file, and raises InvalidParameter with what is wrong with it.
+    """
 
     is_loopback_only: bool
     users_file: str = ""
     kerberos: bool = False
+    count_users: Callable[[], int] = lambda: 0
+    has_kerberos_key: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,20 @@
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from litestar import MediaType
 from litestar.params import FromQuery
 from msgspec import Struct
 
 import waypost
-from waypost.client.loop_watch import Turn
-from waypost.client.message import iso_8601
-from waypost.client.remote.explain_calls import ExplanationObject
+from waypost.api.times import iso_8601
 from waypost.client.remote.schema import Status
-from waypost.errors import InvalidParameter
+from waypost.drive.loop_watch import Turn
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
 from waypost.http.routing import get
 from waypost.node.shortages import shortages
-from waypost.wire.identifiers import MessageIdentifier
-
-if TYPE_CHECKING:
-    from waypost.client.explanation import Explanation
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Waypost</title>
@@ -131,21 +125,3 @@ def _turn(turn: Turn) -> TurnObject:
 async def doctor(service: Served) -> Checks:
     """Look for what is wrong, and say what to do about it."""
     return Checks(await examine(service))
-
-
-@get("/api/explain")
-async def explain(service: Served, message: FromQuery[str] = "", queue: FromQuery[str] = "") -> ExplanationObject:
-    """Why a message, or the messages of a queue, are where they are."""
-    if bool(message) == bool(queue):
-        raise InvalidParameter("give either message=ID or queue=NAME")
-    explanations = service.shell.engine.explanations
-    if message:
-        found: Explanation = await service.shell.do(explanations.message, MessageIdentifier.parse(message))
-        return ExplanationObject(list(found.sentences), dict(found.facts))
-    found = await service.shell.do(explanations.queue, service.name(queue))
-    sentences = list(found.sentences)
-    if (host := service.remote.host_of(queue)) is not None:
-        sentences.append(
-            f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
-        )
-    return ExplanationObject(sentences, dict(found.facts))

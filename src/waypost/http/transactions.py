@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
+from waypost.api.excerpt import excerpt
 from waypost.client.aio_manager import Manager, Transaction
-from waypost.client.excerpt import excerpt
-from waypost.client.new_guid import new_guid
+from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, InvalidParameter, LimitReached, TransactionSequence, WaypostError
 from waypost.guid import guid_text, parse_guid
 from waypost.http.leases import Leases

@@ -4,7 +4,7 @@ from collections.abc import Coroutine, Generator
 from types import coroutine
 from typing import Any, Final
 
-from waypost.client.loop_watch import LoopWatch, NoWatch
+from waypost.drive.loop_watch import LoopWatch, NoWatch
 
 # Parts of a path that are told: a queue's name says nothing of the work.
 _PARTS: Final = 3

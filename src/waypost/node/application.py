@@ -23,7 +23,6 @@ from waypost.errors import (
     UnsupportedFormatName,
     WaypostError,
 )
-from waypost.guid import guid_text
 from waypost.hresult import HResult
 from waypost.limits import MOVE_PART, PURGE_PART
 from waypost.node.failures import failure, not_enqueued, not_moved
@@ -35,8 +34,9 @@ from waypost.wire.message_class import MessageClass
 if TYPE_CHECKING:
     from waypost.node.node import Node
 
-# It gets a Call and its arguments, and leads to one Reply or Failure.
-Operation: TypeAlias = Callable[..., None]
+# An operation that is not a record of waypost.api.operations yet. It gets a Call and its arguments, and leads to one
+# Reply or Failure.
+OperationFunction: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,49 +108,6 @@ class Application:
         with node.operation(call.now):
             node.manager.check_deletable(queue)
             purge()
-
-    def admit_address(self, call: Call, guid: bytes, address: str) -> None:
-        """Believe what the queue manager with this GUID acknowledges from this address (ADR 22).
-
-        The answer is how many acknowledgments that were kept are believed now. Raises LimitReached, InvalidParameter.
-        """
-        node = self._node
-        node.check_store()
-        if guid == node.manager.identity.identifier:
-            raise InvalidParameter(f"{guid_text(guid)} is this queue manager, and only others acknowledge its messages")
-        with node.operation(call.now):
-            node.destinations.admit(guid, address, call.now)
-            believed = 0 if node.network is None else node.network.judging.admitted(guid, address, call.now)
-            node.reply(call.request, believed)
-
-    def revoke_address(self, call: Call, guid: bytes, address: str) -> None:
-        """Take the admission of an address back: acknowledgments from there are kept again. Raises InvalidParameter."""
-        node = self._node
-        node.check_store()
-        with node.operation(call.now):
-            if not node.destinations.revoke(guid, address):
-                raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
-            if node.network is not None:
-                node.network.judging.revoked(guid, address)
-            node.reply(call.request)
-
-    def admitted_addresses(self, call: Call) -> None:
-        """The answer are the GUIDs and addresses that operators have admitted, in their order."""
-        with self._node.operation(call.now):
-            self._node.await_everything()
-            self._node.reply(call.request, sorted(self._node.destinations.admitted))
-
-    def damaged(self, call: Call, start: bytes, with_bytes: bool) -> None:  # noqa: FBT001
-        """The answer is a page of messages that were set aside (ADR 30), and where to go on; None at the end."""
-        with self._node.operation(call.now):
-            self._node.await_everything()
-            self._node.reply(call.request, self._node.damaged.page(start, with_bytes=with_bytes))
-
-    def forget_damaged(self, call: Call) -> None:
-        """Let go what is kept of them. The answer is how many there were."""
-        self._node.check_store()
-        with self._node.operation(call.now):
-            self._node.reply(call.request, self._node.damaged.forget(self._node.messages.batch))
 
     def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
         """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""

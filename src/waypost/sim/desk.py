@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from waypost.api.operations import Operation
 from waypost.core.message import Message
 from waypost.node.application import Application, Call
+from waypost.node.handlers import Handlers
 from waypost.node.node import Node
 
 
@@ -13,6 +15,10 @@ class Desk(Application):
     def __init__(self, node: Node) -> None:
         super().__init__(node)
         self._external: Final = node.external
+        self._handlers: Final = Handlers(node)
+
+    def do(self, call: Call, operation: Operation[object]) -> None:
+        self._handlers.start(call, operation)
 
     def cancel_read(self, call: Call, handle: int, request: int) -> None:
         self.cancel(call.now, handle, request)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.errors import InvalidParameter
 
 # Where nobody has counted: an MSMQ host is not asked how many messages it has.

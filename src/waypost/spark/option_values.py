@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
 

@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
+from waypost.api.excerpt import excerpt
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.schema import Locked
-from waypost.client.excerpt import excerpt
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.errors import InvalidParameter
 from waypost.spark import option_values as values

@@ -15,9 +15,9 @@ from typing import Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from waypost.api.names import format_name
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
-from waypost.client.names import format_name
 from waypost.client.remote.manager import Manager, connect
 from waypost.client.remote.schema import MessageProperties, NewMessage
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 
 from waypost.client.backups.container import BackupInfo, BackupReader
 from waypost.client.backups.target import NAME, Progress
-from waypost.client.new_guid import new_guid
+from waypost.drive.new_guid import new_guid
 from waypost.errors import BackupDamaged, BackupError, InvalidParameter
 from waypost.guid import guid_text
 from waypost.node.cloning import Cloned, change_identity

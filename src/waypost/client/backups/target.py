@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from waypost.api.excerpt import excerpt
 from waypost.client.backups.container import BackupInfo, BackupReader
-from waypost.client.excerpt import excerpt
 from waypost.errors import BackupError, InvalidParameter
 from waypost.store.folder import flush_folder
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
+from waypost.api.names import format_name
 from waypost.client.bulk.frame import Frame
 from waypost.client.bulk.local import (
     bulk_queue,
@@ -24,9 +25,8 @@ from waypost.client.bulk.local import (
 )
 from waypost.client.bulk.paging import frames
 from waypost.client.bulk.schema import BulkQueue, Locked, PlannedRange, PlanRange, ReadRange
-from waypost.client.names import format_name
-from waypost.client.new_guid import new_guid
 from waypost.clock import Now
+from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, NotAStore
 from waypost.node.application import Call
 from waypost.node.bulk import BulkReading, Plan, QueueState, Rows, Target

@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec import UNSET
 
+from waypost.api.names import short_name
 from waypost.client.bulk.frame import frame_bytes, header
 from waypost.client.bulk.schema import BulkQueue, PlannedRange, PlanRange, ReadRange
-from waypost.client.names import short_name
 from waypost.client.queue_info import kind_of, queue_info
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.errors import AuthenticationFailed, InvalidParameter
 from waypost.rpc.authentication import AuthLevel
 

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
+from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq import host_queue as twin
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
-from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType

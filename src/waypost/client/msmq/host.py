@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, Self, Unpack
 
+from waypost.api.names import Name
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq.access import MAPPER_PORT, Access, Level
@@ -13,7 +14,6 @@ from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
 from waypost.client.msmq.reader import Reader
 from waypost.client.msmq.sender import Sender
 from waypost.client.msmq.thread import HostThread
-from waypost.client.names import Name
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.guid import guid_text
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
+from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
-from waypost.client.names import Name, journal_name, subqueue_name
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType
 from waypost.errors import ServiceNotAvailable, Timeout

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Final
 
-from waypost.client.excerpt import excerpt
-from waypost.client.names import Name, format_name
-from waypost.client.new_guid import new_guid
+from waypost.api.excerpt import excerpt
+from waypost.api.names import Name, format_name
+from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, HostError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import parse_guid
 from waypost.transfer.settings import SESSION_PORT
@@ -66,7 +66,7 @@ class Place:
         return host if self.port == DEFAULT_PORT else f"{host}:{self.port}"
 
     def queue(self, name: Name) -> FormatName:
-        """The queue that `name` means on the host. Raises what waypost.client.names does."""
+        """The queue that `name` means on the host. Raises what waypost.api.names does."""
         found = format_name(name, _HERE)
         if isinstance(found, DirectFormatName) and found.address == _HERE:
             return replace(found, protocol=Protocol.TCP if _is_address(self.host) else Protocol.OS, address=self.host)

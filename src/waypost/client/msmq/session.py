@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from waypost.client.msmq.access import Access, NoCredentials
 from waypost.client.msmq.place import Place, reason_of
 from waypost.client.msmq.rpc_connection import Association, ReaderConnection, RpcConnection
-from waypost.client.new_guid import new_guid
 from waypost.core.queues import AccessType, ShareMode
+from waypost.drive.new_guid import new_guid
 from waypost.errors import AuthenticationFailed, HostUnreachable, WaypostError
 from waypost.remote.client.choosing import open_remote_queue
 from waypost.remote.client.conversations import Ask, Binding, Conversation
@@ -202,7 +202,7 @@ class Session:
 def _initiator(access: Access, host: str) -> SecurityContext:
     """It may take a while: Kerberos waits for the server of its realm."""
     # pyspnego takes longer to load than all else, and most programs of this package do without it.
-    security = import_module("waypost.client.rpc_security")
+    security = import_module("waypost.drive.rpc_security")
     credentials = security.Credentials(access.user, access.password)
     context: SecurityContext = security.initiator(AuthType.SPNEGO, access.level, host, credentials)
     return context

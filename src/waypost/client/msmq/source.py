@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from waypost.api.excerpt import excerpt
+from waypost.api.names import Name
 from waypost.client.calls import Seek, milliseconds, sought
-from waypost.client.excerpt import excerpt
 from waypost.client.message import Message
 from waypost.client.msmq.failures import Failures, is_lost_handle, is_passing
 from waypost.client.msmq.reading import Handle, Patience, Phase, Reading
 from waypost.client.msmq.received import message_of
-from waypost.client.names import Name
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.errors import (

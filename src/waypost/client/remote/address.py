@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.client.remote.exchanges import Exchange
 from waypost.client.remote.http11 import request_bytes
 from waypost.client.remote.schema import MESSAGEPACK

@@ -4,10 +4,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from waypost.api.names import Name
 from waypost.client import aio_manager, aio_queue
 from waypost.client.manager import making
-from waypost.client.names import Name
-from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueInfo
 from waypost.client.remote import manager
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
@@ -15,14 +14,15 @@ from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.remote.looping import RemoteLooping
 from waypost.client.remote.manager import IN_DOUBT, LOOK_SECONDS, VERIFICATION, report_of, transaction_limit
 from waypost.client.twins import documented_by
+from waypost.drive.new_guid import new_guid
 from waypost.errors import ConnectionLost, OutcomeUnknown, ServiceNotAvailable, TransactionSequence
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
     from waypost.client.calls import Calls
-    from waypost.client.looping import Looping
     from waypost.client.storage.report import StoreReport
+    from waypost.drive.loop import Loop
 
 
 def connect(url: str, *, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> "Connecting":
@@ -57,7 +57,7 @@ class Manager(aio_manager.Manager):
     __slots__ = ("url",)
 
     def __init__(self, shell: RemoteLooping, url: str) -> None:
-        self._shell = cast("Looping", shell)  # type: ignore[misc]
+        self._shell = cast("Loop", shell)  # type: ignore[misc]
         self._calls = cast("Calls", shell.calls)  # type: ignore[misc]
         self.url: Final = url
 

@@ -14,15 +14,18 @@ from contextlib import suppress
 from math import ceil
 from struct import Struct
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.client.remote.address import Address, Lost, NotSent, reason_of
 from waypost.client.remote.calls import RemoteCalls, status
-from waypost.client.remote.exchanges import Conversation, Exchange
+from waypost.client.remote.exchanges import Conversation, Exchange, ask
 from waypost.client.remote.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+
+R = TypeVar("R")
 
 _MAX_IDLE: Final = 64
 # A connection that has rested longer is looked at before it is used: the daemon may have closed it.
@@ -34,7 +37,7 @@ _HAS_TIMEVAL: Final = sys.platform != "win32"
 
 
 class RemoteBlocking:
-    """A shell around a daemon, with the methods of waypost.client.blocking.Blocking."""
+    """A shell around a daemon, with the methods of waypost.drive.threads.Threads."""
 
     __slots__ = ("_address", "_closing", "_idle", "_is_closed", "_process", "_waiting", "calls")
 
@@ -60,6 +63,11 @@ class RemoteBlocking:
         if self._is_closed:
             raise ServiceNotAvailable("the connection to the queue manager is closed")
         return self._address
+
+    def call(self, operation: Operation[R]) -> R:
+        """Have an operation done, and wait for its reply."""
+        reply: R = self._carry(ask(operation))
+        return reply
 
     def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
         """Have something done, and wait for the answer."""

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from waypost.client.names import Name, format_name, path_name
+from waypost.api.names import Name, format_name, path_name
+from waypost.api.operations import LONG_SECONDS
 from waypost.client.queue_info import QueueInfo, queue_attributes
-from waypost.client.remote.damaged import DamagedCalls
 from waypost.client.remote.exchanges import (
-    PURGE_SECONDS,
     Conversation,
     Decoder,
     accepted,
@@ -27,7 +26,6 @@ from waypost.client.remote.exchanges import (
     post,
     read,
 )
-from waypost.client.remote.explain_calls import RemoteExplainCalls
 from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
@@ -49,8 +47,6 @@ from waypost.client.remote.schema import (
     SentIds,
     Status,
 )
-from waypost.client.remote.sequence_calls import RemoteSequenceCalls
-from waypost.client.remote.sequences import SequenceCalls
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
@@ -82,7 +78,7 @@ def status() -> Conversation[Status]:
     return found
 
 
-class RemoteCalls(SequenceCalls, DamagedCalls):
+class RemoteCalls:
     """The operations on one daemon."""
 
     __slots__ = (
@@ -94,9 +90,7 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         "_pages",
         "application",
         "computer",
-        "explanations",
         "guid",
-        "sequences",
         "units",
         "used",
     )
@@ -105,8 +99,6 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         # Ends the waits under a handle.
         self._cancel: Final = cancel
         self.application: Final = self
-        self.sequences: Final = RemoteSequenceCalls()
-        self.explanations: Final = RemoteExplainCalls()
         self.computer: Final = status.name
         self.guid: Final = status.guid
         # The queue objects that were given out and not found missing.
@@ -143,7 +135,7 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         accepted((yield patch(queue_path(name), QueueChange(**queue_change(attributes)))))
 
     def delete_queue(self, name: FormatName) -> Conversation[None]:
-        accepted((yield delete(queue_path(name), PURGE_SECONDS)))
+        accepted((yield delete(queue_path(name), LONG_SECONDS)))
         for opened in tuple(self._handles.values()):
             opened.is_deleted = opened.is_deleted or opened.name == name
 
@@ -165,7 +157,7 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
 
     def purge(self, handle: int) -> Conversation[None]:
         opened = self._opened(handle)
-        self._accepted(opened, (yield post(opened.path("purge"), wait_s=PURGE_SECONDS)))
+        self._accepted(opened, (yield post(opened.path("purge"), wait_s=LONG_SECONDS)))
 
     # --- Handles and cursors
 

@@ -6,20 +6,19 @@ neither waits nor connects, so both shells can carry it.
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
-from urllib.parse import quote
+from typing import Any, Final, TypeAlias, TypeVar, cast
+from urllib.parse import quote, urlencode
 
 import msgspec
 
+from waypost.api.operations import Operation
+from waypost.api.records import plain, record_of
 from waypost.client.remote.http11 import Response
 from waypost.client.remote.packing import error_of
 from waypost.client.remote.schema import MESSAGEPACK, ErrorObject
 from waypost.errors import AccessDenied, DecodeError, ServiceNotAvailable, WaypostError
 
 R = TypeVar("R")
-
-# To purge or delete a queue takes as long as it has messages: minutes if they are millions.
-PURGE_SECONDS: Final = 3600.0
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -65,6 +64,36 @@ def any_request(method: str, target: str, content: object) -> Exchange:
     return Exchange(method, target, b"" if content is None else _encode(content), is_repeatable=method == "GET")
 
 
+def exchange_of(operation: Operation[object]) -> Exchange:
+    """The request that asks for an operation, as its row says."""
+    row = operation.row
+    values = plain(operation)
+    target = row.path
+    for name in row.path_names:
+        target = target.replace(f"{{{name}}}", path_part(values.pop(name)))
+    query = {name: values.pop(name) for name in row.query_names if name in values}
+    if query:
+        target += f"?{urlencode({name: _query_text(value) for name, value in query.items()})}"
+    body = _encode(values) if row.body_names else b""
+    return Exchange(row.method, target, body, row.is_repeatable, row.wait_s)
+
+
+def ask(operation: Operation[R]) -> Conversation[R]:
+    """Have an operation done by the daemon."""
+    content = accepted((yield exchange_of(operation)))
+    if operation.row.reply is type(None):
+        return cast("R", None)
+    try:
+        reply: R = record_of(msgspec.msgpack.decode(content), operation.row.reply)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _not_an_answer(error) from None
+    return reply
+
+
+def _query_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def path_part(text: str) -> str:
     return quote(text, safe="")
 
@@ -91,8 +120,11 @@ class Decoder:
         try:
             return self._decode(content)
         except (msgspec.MsgspecError, RecursionError) as error:
-            reason = f"it is not what a Waypost daemon answers: {error}"
-            raise DecodeError("HTTP", "answer", 0, reason) from None
+            raise _not_an_answer(error) from None
+
+
+def _not_an_answer(error: Exception) -> DecodeError:
+    return DecodeError("HTTP", "answer", 0, f"it is not what a Waypost daemon answers: {error}")
 
 
 def _error(response: Response) -> WaypostError:

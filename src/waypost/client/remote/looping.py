@@ -5,15 +5,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.client.remote.address import Address, Lost, NotSent, reason_of
 from waypost.client.remote.calls import RemoteCalls, status
-from waypost.client.remote.exchanges import Conversation, Exchange
+from waypost.client.remote.exchanges import Conversation, Exchange, ask
 from waypost.client.remote.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+
+R = TypeVar("R")
 
 _MAX_IDLE: Final = 64
 
@@ -53,6 +56,10 @@ class RemoteLooping:
         if self._is_closed:
             raise ServiceNotAvailable("the connection to the queue manager is closed")
         return self._address
+
+    async def call(self, operation: Operation[R]) -> R:
+        reply: R = await self._carry(ask(operation))
+        return reply
 
     async def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
         return await self._carry(operation(*args))

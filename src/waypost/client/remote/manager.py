@@ -4,13 +4,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from waypost.api.excerpt import excerpt
 from waypost.client import manager
-from waypost.client.excerpt import excerpt
-from waypost.client.new_guid import new_guid
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.blocking import RemoteBlocking
 from waypost.client.remote.calls import TRANSACTION_SECONDS
 from waypost.client.storage.report import StoreReport
+from waypost.drive.new_guid import new_guid
 from waypost.errors import (
     ConnectionLost,
     InvalidParameter,
@@ -23,8 +23,8 @@ from waypost.errors import (
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.blocking import Blocking
     from waypost.client.calls import Calls
+    from waypost.drive.threads import Threads
 
 # Where the daemon says how far a verification is, and how often it is asked.
 VERIFICATION: Final = "/api/store/verification"
@@ -64,7 +64,7 @@ class Manager(manager.Manager):
 
     def __init__(self, shell: RemoteBlocking, url: str) -> None:
         # The same calls on both; only what they return on their way differs, and no more than the shell sees that.
-        self._shell = cast("Blocking", shell)  # type: ignore[misc]
+        self._shell = cast("Threads", shell)  # type: ignore[misc]
         self._calls = cast("Calls", shell.calls)  # type: ignore[misc]
         self.url: Final = url
 

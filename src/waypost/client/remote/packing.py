@@ -10,7 +10,8 @@ from typing import Any, Final
 from msgspec import UNSET, structs
 
 from waypost import errors
-from waypost.client.message import Message, iso_8601
+from waypost.api.times import iso_8601
+from waypost.client.message import Message
 from waypost.client.queue_info import ConnectionInfo, QueueInfo
 from waypost.client.remote.schema import (
     ConnectionObject,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from waypost.api.names import format_name, format_names
 from waypost.client.calls import Seek
-from waypost.client.names import format_name, format_names
 from waypost.client.remote.schema import MessageProperties
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee

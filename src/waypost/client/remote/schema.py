@@ -27,12 +27,8 @@ format name, and is possible wherever NAME is):
     POST   /api/transactions         NewTransaction      -> TransactionObject
     POST   /api/transactions/ID/commit|abort     -> 204
     POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
-    POST   /api/sequences/admit      Admit       -> Admitted
-    POST   /api/sequences/revoke     Admit       -> nothing
-    GET    /api/sequences/admitted               -> AdmittedAddresses
-    GET    /api/sequences?direction=&queue=&source=&address=&after=  -> SequencesObject, of sequence_schema
-    POST   /api/sequences/reset      ResetSequences      -> SequenceResetObject
-    GET    /api/store/damaged?after=&with_bytes= -> DamagedObjects;  DELETE -> Forgotten
+
+The operations of waypost.api.operations say their own paths.
 
 Waits. A read waits for `timeout_s`, at most `Status.max_wait_s`, and answers 200 without messages when the time is
 over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
@@ -362,32 +358,6 @@ class MovedObject(Struct):
     moved: int
     next: str
     up_to: str
-
-
-class Admit(Request):
-    """A queue manager by its GUID, and an IP address from which it acknowledges transactional messages."""
-
-    guid: str
-    address: str
-
-
-class Admitted(Struct):
-    """How many acknowledgments that were kept from there are applied now."""
-
-    believed: int
-
-
-class AdmittedAddress(Struct):
-    """One that an operator has admitted, of the queue manager with this GUID."""
-
-    guid: str
-    address: str
-
-
-class AdmittedAddresses(Struct):
-    """All of them."""
-
-    addresses: list[AdmittedAddress]
 
 
 class Resend(Request):

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from waypost.client.new_guid import new_guid
 from waypost.client.storage.salvage_records import Found, Losses
 from waypost.core.positions import SEQUENCE_MASK
+from waypost.drive.new_guid import new_guid
 from waypost.errors import StoreError, WaypostError
 from waypost.node.message_records import message_of
 from waypost.node.reserves import BLOCK

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Generator
 from typing import Final
 
+from waypost.api.operations import AdmitAddress
 from waypost.core.queues import AccessType, ShareMode
+from waypost.guid import guid_text
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.net.host import Host
@@ -135,7 +137,7 @@ def healer(client: Client[Host]) -> Script:
         if other is not host and host.world.changes.has_moves:
             # The addresses that it had, too: what is owed to it there goes where it is now.
             for address in (*other.former, other.address):
-                yield Ask("admit_address", (other.guid, address))
+                yield Ask("do", (AdmitAddress(guid=guid_text(other.guid), address=address),))
     plans = [plan for plan in host.world.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:

@@ -1,8 +1,8 @@
 """The queue manager and its store, driven by whoever calls, and the answers that are awaited.
 
-An engine has one caller at a time and never waits: `start` asks for something, `tell` brings a fact of the network,
+A driver has one caller at a time and never waits: `start` asks for something, `tell` brings a fact of the network,
 `settle` carries out what that led to, `poll` takes in what has become durable. How to wait for an Answer is the
-business of a shell (blocking, looping), and what is to happen on the network that of an Outside.
+business of a shell (threads, loop), and what is to happen on the network that of an Outside.
 
 When anything but a WaypostError interrupts the queue manager in the middle of its work, such as Ctrl-C, nobody can tell
 what is half done. Then nothing more is written, and it has to be opened anew: what was answered is durable.
@@ -15,12 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from waypost.client.answers import Answer
-from waypost.client.explain_calls import ExplainCalls
-from waypost.client.new_guid import new_guid
-from waypost.client.outside import Nowhere, Outside
-from waypost.client.sequence_calls import SequenceCalls
+from waypost.api.operations import Operation
 from waypost.clock import Now
+from waypost.drive.answers import Answer
+from waypost.drive.new_guid import new_guid
+from waypost.drive.outside import Nowhere, Outside
 from waypost.errors import (
     InvalidHandle,
     OutcomeUnknown,
@@ -30,8 +29,9 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.application import Application, Call, Operation
+from waypost.node.application import Application, Call, OperationFunction
 from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.handlers import Handlers
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
@@ -54,13 +54,14 @@ _OPEN_OUTCOME: Final = (
 R = TypeVar("R")
 
 
-class Engine:
+class Driver:
     """One queue manager on one store."""
 
     __slots__ = (
         "_abandoned",
         "_answers",
         "_ended",
+        "_handlers",
         "_is_alone",
         "_last_request",
         "_leave_until",
@@ -72,12 +73,10 @@ class Engine:
         "_submitted",
         "_told_trouble",
         "application",
-        "explanations",
         "is_broken",
         "node",
         "on_durable",
         "restored",
-        "sequences",
         "transactions",
         "unwritten",
         "unwritten_bytes",
@@ -92,8 +91,7 @@ class Engine:
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
         self.application: Final = Application(node)
-        self.sequences: Final = SequenceCalls(node)
-        self.explanations: Final = ExplainCalls(node)
+        self._handlers: Final = Handlers(node)
         # Those under way, which end when the queue manager does.
         self.transactions: set[bytes] = set()
         # What the start did because the store is of a backup; None if it is not.
@@ -132,7 +130,7 @@ class Engine:
         is_alone: bool = False,
         on_walk: Progress = unheard,
         on_upgrade: Progress = unheard,
-    ) -> "Engine":
+    ) -> "Driver":
         """Open the store and start. Blocks until what the start changes is durable; a full disk does not prevent it.
 
         Two things take a while if the store is large. After an unclean end its pages are looked at first, and `on_walk`
@@ -142,18 +140,18 @@ class Engine:
         store = LmdbStore(path, notify, max_size=size, reserve=reserve, on_walk=on_walk, on_upgrade=on_upgrade)
         try:
             node, restored = _started(store, settings, path)
-            engine = cls(store, node, outside, is_alone=is_alone)
-            engine.restored = restored
-            engine.node.room = store.room
-            engine.settle()
-            while engine.unwritten and engine.node.trouble is None and not engine.is_broken:
+            driver = cls(store, node, outside, is_alone=is_alone)
+            driver.restored = restored
+            driver.node.room = store.room
+            driver.settle()
+            while driver.unwritten and driver.node.trouble is None and not driver.is_broken:
                 store.wait()
-                engine.poll()
-            engine.check()
+                driver.poll()
+            driver.check()
         except BaseException:
             store.close()
             raise
-        return engine
+        return driver
 
     def backup_ended(self) -> None:
         """A process that read the store has ended, or was killed. Any thread can call it."""
@@ -165,10 +163,15 @@ class Engine:
         if self._ended is not None:
             raise _again(self._ended)
 
-    def start(self, operation: Operation, args: tuple[Any, ...], handle: int | None = None) -> Answer:
+    def start(
+        self,
+        operation: Operation[object] | OperationFunction,
+        args: tuple[Any, ...] = (),
+        handle: int | None = None,
+    ) -> Answer:
         """Ask for something. What the operation refuses is raised; `settle` has to follow in either case.
 
-        `handle` marks a read, which can be cancelled.
+        A record is all of an operation; a function has arguments too. `handle` marks a read, which can be cancelled.
         """
         if self._ended is not None:
             raise _again(self._ended)
@@ -180,7 +183,10 @@ class Engine:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)
-            operation(Call(request, now), *args)
+            if isinstance(operation, Operation):
+                self._handlers.start(Call(request, now), operation)
+            else:
+                operation(Call(request, now), *args)
         except WaypostError:
             del self._answers[request]
             raise
@@ -190,7 +196,7 @@ class Engine:
         return answer
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
-        """Bring a fact of the network; `settle` has to follow. None if the engine is broken."""
+        """Bring a fact of the network; `settle` has to follow. None if the queue manager is broken."""
         if self.is_broken:
             return None
         try:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.client.rpc_security import Credentials, acceptors, initiator
+from waypost.daemon.rpc_acceptors import acceptors
+from waypost.drive.rpc_security import Credentials, initiator
 from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
 from waypost.rpc.calls import Request, Response, cut
 from waypost.rpc.pdu import Fragment

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from waypost.client.aio_manager import Manager
-from waypost.client.looping import Looping
-from waypost.client.settings import settings
 from waypost.clock import Now
+from waypost.drive.loop import Loop
+from waypost.drive.settings import settings
 from waypost.errors import OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.node.effects import Effect, Notice
 
@@ -31,15 +31,15 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def opened(path: Path, outside: Outside) -> Looping:
-    return Looping(path / "data", settings("HOST", None), max_size=None, outside=outside)
+def opened(path: Path, outside: Outside) -> Loop:
+    return Loop(path / "data", settings("HOST", None), max_size=None, outside=outside)
 
 
 def test_what_the_facts_of_one_turn_lead_to_is_carried_out_together(tmp_path: Path) -> None:
     async def work() -> None:
         outside = Outside()
         shell = opened(tmp_path, outside)
-        node = shell.engine.node
+        node = shell.driver.node
         outside.effects.clear()
 
         def fact(now: Now) -> int:
@@ -80,14 +80,14 @@ def test_batches_on_their_way_to_disk_are_counted_and_timed(tmp_path: Path) -> N
     async def work() -> None:
         shell = opened(tmp_path, Outside())
         times: list[float] = []
-        shell.engine.on_durable = times.append
+        shell.driver.on_durable = times.append
         manager = Manager(shell, tmp_path)
         orders = await manager.create_queue("orders")
         sending = asyncio.create_task(orders.send(b"x" * 100_000))
-        while shell.engine.unwritten_bytes < 100_000:
+        while shell.driver.unwritten_bytes < 100_000:
             await asyncio.sleep(0)
         await sending
-        assert shell.engine.unwritten_bytes == shell.engine.unwritten == 0
+        assert shell.driver.unwritten_bytes == shell.driver.unwritten == 0
         assert len(times) >= 2
         assert all(0 <= seconds < 5 for seconds in times)
         await manager.close()
@@ -102,12 +102,12 @@ def test_reads_that_wait_can_be_ended_while_the_rest_goes_on(tmp_path: Path) -> 
         orders = await manager.create_queue("orders")
         waiting = asyncio.create_task(orders.receive())
         await asyncio.sleep(0.01)
-        shell.engine.end_reads()
+        shell.driver.end_reads()
         with pytest.raises(OperationCancelled):
             await waiting
         await orders.send("42 bolts")
         assert (await orders.receive()).text == "42 bolts"
         await manager.close()
-        shell.engine.end_reads()
+        shell.driver.end_reads()
 
     run(work())

@@ -1,4 +1,4 @@
-"""Waiting in threads: whoever calls runs the engine, and one of those who wait serves the others.
+"""Waiting in threads: the caller runs the engine, and one of those who wait serves the others.
 
 One lock guards the engine; nobody holds it while waiting. Every thread that waits sleeps on a lock of its own. One of
 them is the leader: the commit thread wakes it when something has become durable, and the clock when a timer is due; it
@@ -17,19 +17,20 @@ from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import Any, Final, TypeVar
 
-from waypost.client.answers import Answer
-from waypost.client.engine import Engine
+from waypost.api.operations import Operation
+from waypost.drive.answers import Answer
+from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
-from waypost.node.application import Operation
+from waypost.node.application import OperationFunction
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")
 
 
-class Blocking:
-    """A shell around an engine, for threads."""
+class Threads:
+    """A shell around a driver, for threads."""
 
-    __slots__ = ("_alarm", "_has_news", "_is_closed", "_leader", "_lock", "_process", "_waiting", "engine")
+    __slots__ = ("_alarm", "_has_news", "_is_closed", "_leader", "_lock", "_process", "_waiting", "driver")
 
     def __init__(self, path: str | Path, settings: Settings, *, max_size: int | None) -> None:
         self._lock: Final = allocate_lock()
@@ -41,17 +42,22 @@ class Blocking:
         self._waiting: dict[LockType, None] = {}
         # When the leader wakes by itself, on the monotonic clock.
         self._alarm = inf
-        self.engine: Final = Engine.open(path, settings, self._notify, max_size=max_size)
+        self.driver: Final = Driver.open(path, settings, self._notify, max_size=max_size)
 
-    def do(self, operation: Operation, *args: Any) -> Any:
+    def call(self, operation: Operation[R]) -> R:
+        """Have an operation done, and wait for its reply, which says nothing that is not durable."""
+        reply: R = self._wait(self._start(operation, (), None))
+        return reply
+
+    def do(self, operation: OperationFunction, *args: Any) -> Any:
         """Have something done, and wait until it is durable."""
         return self._wait(self._start(operation, args, None))
 
-    def read(self, operation: Operation, handle: int, *args: Any) -> Any:
+    def read(self, operation: OperationFunction, handle: int, *args: Any) -> Any:
         """Read through a handle, and wait until there is something to read or its time is over."""
         return self._wait(self._start(operation, (handle, *args), handle))
 
-    def start(self, operation: Operation, *args: Any) -> None:
+    def start(self, operation: OperationFunction, *args: Any) -> None:
         """Have something done that nobody needs to wait for."""
         self._start(operation, args, None)
 
@@ -59,9 +65,9 @@ class Blocking:
         """Look at the queue manager while nobody changes it."""
         self._check_process()
         with self._lock:
-            self.engine.check()
+            self.driver.check()
             self._take_news()
-            self.engine.tick()
+            self.driver.tick()
             return function(*args)
 
     def close(self) -> None:
@@ -79,14 +85,14 @@ class Blocking:
         try:
             try:
                 with self._lock:
-                    self.engine.stop()
+                    self.driver.stop()
             finally:
                 # Without the lock: the commit thread, which has to end, may be about to wake somebody.
-                tokens = self.engine.close_store()
+                tokens = self.driver.close_store()
         finally:
             with self._lock:
-                self._is_closed = self.engine.is_store_closed
-                self.engine.finish(tokens)
+                self._is_closed = self.driver.is_store_closed
+                self.driver.finish(tokens)
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -94,14 +100,16 @@ class Blocking:
                 f"the queue manager belongs to process {self._process}, which forked this one; open another here"
             )
 
-    def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
+    def _start(
+        self, operation: Operation[object] | OperationFunction, args: tuple[Any, ...], handle: int | None
+    ) -> Answer:
         self._check_process()
         with self._lock:
             self._take_news()
             try:
-                answer = self.engine.start(operation, args, handle)
+                answer = self.driver.start(operation, args, handle)
             finally:
-                self.engine.settle()
+                self.driver.settle()
             if self._leader is not None:
                 self._hurry(self._leader)
         return answer
@@ -116,7 +124,7 @@ class Blocking:
                 sleep.acquire(timeout=seconds)
         except BaseException:
             with self._lock:
-                self.engine.cancel(answer)
+                self.driver.cancel(answer)
             raise
         finally:
             with self._lock:
@@ -133,7 +141,7 @@ class Blocking:
             deadline = None
             if self._leader is sleep and not self._is_closed:
                 self._take_news()
-                deadline = self.engine.tick()
+                deadline = self.driver.tick()
                 self._alarm = inf if deadline is None else deadline
         if answer.is_done:
             return None
@@ -142,7 +150,7 @@ class Blocking:
     def _take_news(self) -> None:
         if self._has_news and not self._is_closed:
             self._has_news = False
-            self.engine.poll()
+            self.driver.poll()
 
     def _leave(self, sleep: LockType) -> None:
         self._waiting.pop(sleep, None)
@@ -153,7 +161,7 @@ class Blocking:
 
     def _hurry(self, leader: LockType) -> None:
         """Wake a leader that would oversleep a timer which has just been started."""
-        deadline = self.engine.next_deadline()
+        deadline = self.driver.next_deadline()
         if deadline is not None and deadline < self._alarm:
             _wake(leader)
 

@@ -9,23 +9,24 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from waypost.client.answers import Answer
-from waypost.client.engine import Engine
-from waypost.client.loop_watch import LoopWatch, NoWatch
-from waypost.client.outside import Outside
+from waypost.api.operations import Operation
 from waypost.clock import Now
+from waypost.drive.answers import Answer
+from waypost.drive.driver import Driver
+from waypost.drive.loop_watch import LoopWatch, NoWatch
+from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
-from waypost.node.application import Operation
+from waypost.node.application import OperationFunction
 from waypost.node.recovery import Settings
 from waypost.store.progress import Progress, unheard
 
 R = TypeVar("R")
 
 
-class Looping:
-    """A shell around an engine, for one event loop. It has the methods of Blocking, with coroutines for what waits."""
+class Loop:
+    """A shell around a driver, for one event loop. It has the methods of Threads, with coroutines for what waits."""
 
-    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "engine", "on_written", "watch")
+    __slots__ = ("_alarm", "_is_closed", "_is_settling", "_loop", "_timer", "_written", "driver", "on_written", "watch")
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Looping:
         self.watch: LoopWatch | NoWatch = NoWatch()
         # Called when something has become durable.
         self.on_written: Callable[[], None] = lambda: None
-        self.engine: Final = Engine.open(
+        self.driver: Final = Driver.open(
             path,
             settings,
             self._notify,
@@ -61,30 +62,34 @@ class Looping:
             on_upgrade=on_upgrade,
         )
 
-    async def do(self, operation: Operation, *args: Any) -> Any:
+    async def call(self, operation: Operation[R]) -> R:
+        reply: R = await self._wait(self._start(operation, (), None))
+        return reply
+
+    async def do(self, operation: OperationFunction, *args: Any) -> Any:
         return await self._wait(self._start(operation, args, None))
 
-    async def read(self, operation: Operation, handle: int, *args: Any) -> Any:
+    async def read(self, operation: OperationFunction, handle: int, *args: Any) -> Any:
         return await self._wait(self._start(operation, (handle, *args), handle))
 
-    def start(self, operation: Operation, *args: Any) -> None:
+    def start(self, operation: OperationFunction, *args: Any) -> None:
         self._start(operation, args, None)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network. What the facts of one turn of the loop lead to is one batch."""
         began = self.watch.begin()
         try:
-            return self.engine.tell(fact)
+            return self.driver.tell(fact)
         finally:
             self._settle_soon()
             self.watch.end(began, fact)
 
     def look(self, function: Callable[..., R], *args: Any) -> R:
         self.check_loop()
-        self.engine.check()
+        self.driver.check()
         began = self.watch.begin()
         try:
-            self.engine.catch_up()
+            self.driver.catch_up()
             return function(*args)
         finally:
             self.watch.end(began, function)
@@ -96,16 +101,16 @@ class Looping:
         self._is_closed = True
         tokens: list[int] = []
         try:
-            self.engine.stop()
-            while self.engine.unwritten and self.engine.node.trouble is None and not self.engine.is_broken:
+            self.driver.stop()
+            while self.driver.unwritten and self.driver.node.trouble is None and not self.driver.is_broken:
                 self._written = self._loop.create_future()
                 await self._written
         finally:
             try:
-                tokens = self.engine.close_store()
+                tokens = self.driver.close_store()
             finally:
-                self._is_closed = self.engine.is_store_closed
-                self.engine.finish(tokens)
+                self._is_closed = self.driver.is_store_closed
+                self.driver.finish(tokens)
                 if self._timer is not None:
                     self._timer.cancel()
 
@@ -120,29 +125,31 @@ class Looping:
                 "the queue manager belongs to another event loop; use it there, and open one in each loop"
             )
 
-    def _start(self, operation: Operation, args: tuple[Any, ...], handle: int | None) -> Answer:
+    def _start(
+        self, operation: Operation[object] | OperationFunction, args: tuple[Any, ...], handle: int | None
+    ) -> Answer:
         self.check_loop()
         began = self.watch.begin()
         try:
-            return self.engine.start(operation, args, handle)
+            return self.driver.start(operation, args, handle)
         finally:
-            if not self.engine.has_something_to_write:
+            if not self.driver.has_something_to_write:
                 self._settle()
             else:
                 self._settle_soon()
-            self.watch.end(began, operation)
+            self.watch.end(began, operation.row.words if isinstance(operation, Operation) else operation)
 
     async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:
             if answer.handle is None:
                 future: asyncio.Future[None] = self._loop.create_future()
             else:
-                future = _Read(self._loop, partial(self.engine.cancel, answer))
+                future = _Read(self._loop, partial(self.driver.cancel, answer))
             answer.wake = partial(_wake, future)
             try:
                 await future
             except BaseException:
-                self.engine.cancel(answer)
+                self.driver.cancel(answer)
                 raise
         return answer.result()
 
@@ -154,8 +161,8 @@ class Looping:
     def _settle(self) -> None:
         self._is_settling = False
         began = self.watch.begin()
-        self.engine.settle()
-        self._set_timer(self.engine.next_deadline())
+        self.driver.settle()
+        self._set_timer(self.driver.next_deadline())
         self.watch.end(began, "writing and answering")
 
     def _set_timer(self, deadline: float | None) -> None:
@@ -169,14 +176,14 @@ class Looping:
     def _tick(self) -> None:
         self._timer = None
         began = self.watch.begin()
-        what = self.engine.long_work or "timers"
-        self._set_timer(self.engine.tick())
+        what = self.driver.long_work or "timers"
+        self._set_timer(self.driver.tick())
         self.watch.end(began, what)
 
     def _poll(self) -> None:
         began = self.watch.begin()
-        self.engine.poll()
-        self._set_timer(self.engine.next_deadline())
+        self.driver.poll()
+        self._set_timer(self.driver.next_deadline())
         self.on_written()
         self.watch.end(began, "answering what is durable")
         if self._written is not None:

@@ -1,24 +1,19 @@
-"""The security packages of RPC: pyspnego behind the port of waypost.rpc.authentication.
+"""The security packages of RPC: pyspnego behind the port of waypost.rpc.authentication, for clients and servers.
 
-NTLM and SPNEGO work everywhere; Kerberos needs the extra `kerberos` and what the system knows of its realm. An acceptor
-of NTLM knows the users of a file (rpc_users).
+NTLM and SPNEGO work everywhere; Kerberos needs the extra `kerberos` and what the system knows of its realm. The
+acceptors of a server are in waypost.daemon.rpc_acceptors.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Final
 
 import spnego
-from spnego.exceptions import SpnegoError
 from spnego.iov import BufferType, IOVBuffer, IOVResBuffer
 
-from waypost.client.rpc_acceptor import NtlmAcceptor, SpnegoAcceptor
-from waypost.client.rpc_users import UsersFile
 from waypost.errors import InvalidParameter
-from waypost.rpc.authentication import Acceptors, AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
+from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
 
 _PROTOCOLS: Final = {AuthType.NTLM: "ntlm", AuthType.SPNEGO: "negotiate", AuthType.KERBEROS: "kerberos"}
 
@@ -30,15 +25,13 @@ _OPTIONS: Final = {
 }
 
 # MS-RPCE 2.2.2.12 asks for the DCE style. A context that signs is built at each level: SPNEGO signs what it negotiated.
-_REQUIREMENTS: Final = (
+REQUIREMENTS: Final = (
     spnego.ContextReq.dce_style
     | spnego.ContextReq.mutual_auth
     | spnego.ContextReq.replay_detect
     | spnego.ContextReq.sequence_detect
     | spnego.ContextReq.integrity
 )
-
-_ACCEPTED: Final = _REQUIREMENTS | spnego.ContextReq.confidentiality
 
 # MS-NLMP 2.2.2.9.
 _NTLM_SIGNATURE: Final = 16
@@ -58,7 +51,7 @@ class Credentials:
 
 def initiator(auth_type: AuthType, level: AuthLevel, host: str, credentials: Credentials) -> SecurityContext:
     """The client's side of an authentication with `host`. With Kerberos it waits for the server of the realm."""
-    requirements = _REQUIREMENTS
+    requirements = REQUIREMENTS
     if level is AuthLevel.PRIVACY:
         requirements |= spnego.ContextReq.confidentiality
     try:
@@ -74,38 +67,10 @@ def initiator(auth_type: AuthType, level: AuthLevel, host: str, credentials: Cre
         raise InvalidParameter("Kerberos needs the extra of its name: pip install 'waypost[kerberos]'") from None
     except Exception as error:  # noqa: BLE001, Kerberos asks its server now, with errors of its own
         raise SecurityContextFailed(f"{_PROTOCOLS[auth_type]}: {error}") from None
-    return _Context(auth_type, proxy)
+    return Context(auth_type, proxy)
 
 
-def acceptors(users: Path | None) -> Acceptors:
-    """What a server offers: NTLM for the users of the file, Kerberos where the system has it, and SPNEGO over both.
-
-    A file that is not there or not right is an InvalidParameter at once.
-    """
-    file = UsersFile(users) if users is not None else None
-    if file is not None:
-        file.read()
-    return partial(_accept, file)
-
-
-def _accept(users: UsersFile | None, auth_type: AuthType) -> SecurityContext | None:
-    kerberos = _kerberos_acceptor() if auth_type in (AuthType.KERBEROS, AuthType.SPNEGO) else None
-    ntlm = NtlmAcceptor(users) if users is not None and auth_type in (AuthType.NTLM, AuthType.SPNEGO) else None
-    proxy = kerberos or ntlm
-    if proxy is None:
-        return None
-    return _Context(auth_type, SpnegoAcceptor(kerberos, ntlm, _ACCEPTED) if auth_type is AuthType.SPNEGO else proxy)
-
-
-def _kerberos_acceptor() -> spnego.ContextProxy | None:
-    """None without the extra, or without a key of this computer."""
-    try:
-        return spnego.server(context_req=_ACCEPTED, protocol="kerberos")
-    except (ImportError, SpnegoError):
-        return None
-
-
-class _Context:
+class Context:
     """A SecurityContext of pyspnego."""
 
     __slots__ = ("_is_complete", "_principal", "_proxy", "auth_type")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.errors import IllegalFormatName, InvalidParameter, UnsupportedFormatName
 from waypost.limits import MAX_ANSWER_QUEUES
 from waypost.wire.direct_names import DEFAULT_PORTS

@@ -3,7 +3,7 @@
 import os
 import socket
 
-from waypost.client.excerpt import excerpt
+from waypost.api.excerpt import excerpt
 from waypost.core.queues import UNLIMITED
 from waypost.errors import InvalidParameter
 from waypost.node.recovery import Settings

@@ -1,12 +1,12 @@
-"""`explain` of an embedded queue manager, and of the one that a daemon serves."""
+"""Why a message, or the messages of a queue, are where they are."""
 
 from typing import Final
 
-from waypost.client.excerpt import excerpt
-from waypost.client.explanation import Explanation
-from waypost.client.names import format_name
+from waypost.api.explanation import Explanation
+from waypost.api.names import format_name
+from waypost.api.operations import Explain
 from waypost.clock import Now
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.errors import InvalidParameter
 from waypost.limits import EXPLAIN_WAIT_SECONDS
 from waypost.node.application import Call
 from waypost.node.explain import Explanation as Told
@@ -17,29 +17,27 @@ from waypost.wire.identifiers import MessageIdentifier
 
 
 class ExplainCalls:
-    """Each is answered by an Explanation."""
+    """The operation on one node."""
 
     __slots__ = ("_node",)
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
 
-    def explain(self, call: Call, subject: object) -> None:
+    def explain(self, call: Call, operation: Explain) -> None:
         """A message by its identifier, or a queue by any of its names."""
-        if not isinstance(subject, str):
-            raise InvalidParameter(f"what to explain is the id of a message or a queue, not {excerpt(subject)}")
-        try:
-            identifier = MessageIdentifier.parse(subject)
-        except DecodeError:
-            self.queue(call, format_name(subject, self._node.manager.identity.computer_name))
+        if bool(operation.message) is bool(operation.queue):
+            raise InvalidParameter("give either message=ID or queue=NAME")
+        if operation.message:
+            self._message(call, MessageIdentifier.parse(operation.message))
         else:
-            self.message(call, identifier)
+            self._queue(call, format_name(operation.queue, self._node.manager.identity.computer_name))
 
-    def queue(self, call: Call, name: FormatName) -> None:
+    def _queue(self, call: Call, name: FormatName) -> None:
         with self._node.operation(call.now):
             self._reply(call, explain_queue(self._node, name, call.now))
 
-    def message(self, call: Call, identifier: MessageIdentifier) -> None:
+    def _message(self, call: Call, identifier: MessageIdentifier) -> None:
         """After a start it waits until all messages can be searched, but not for very long."""
         node = self._node
 
@@ -52,4 +50,4 @@ class ExplainCalls:
     def _reply(self, call: Call, told: Told) -> None:
         """It promises nothing, so it does not wait for the disk, which may be what is wrong."""
         self._node.messages.read_token = 0
-        self._node.reply(call.request, Explanation(bool(told.facts["found"]), tuple(told.sentences), told.facts))
+        self._node.reply(call.request, Explanation(tuple(told.sentences), dict(told.facts)))

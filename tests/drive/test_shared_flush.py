@@ -16,12 +16,12 @@ class Host:
     def __init__(self, manager: aio.Manager) -> None:
         self.manager = manager
         self.shell = shell_of(manager)
-        self.node = self.shell.engine.node
+        self.node = self.shell.driver.node
 
     async def fill(self) -> None:
         await (await self.manager.create_queue("orders")).send_many([b"1", b"2"])
         # What the disk can do is known from here on.
-        self.shell.engine._store._flush_seconds = 0.0
+        self.shell.driver._store._flush_seconds = 0.0
 
     @property
     def queue(self) -> Queue:
@@ -29,7 +29,7 @@ class Host:
 
     @property
     def flushes(self) -> int:
-        return int(self.shell.engine._store._env.info()["last_txnid"])
+        return int(self.shell.driver._store._env.info()["last_txnid"])
 
     def delete_first(self) -> None:
         """As transfer does, when somebody else has acknowledged a message."""
@@ -53,7 +53,7 @@ def test_what_nobody_waits_for_goes_with_the_next_batch(tmp_path: Path) -> None:
             assert host.flushes == before
             await manager.send("orders", "3")
             assert host.flushes == before + 1
-            assert not host.shell.engine.has_something_to_write
+            assert not host.shell.driver.has_something_to_write
 
     asyncio.run(main())
 

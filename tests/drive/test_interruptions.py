@@ -10,8 +10,8 @@ import pytest
 import waypost
 from tests.client.managers import opened, until
 from waypost import aio
-from waypost.client.blocking import Blocking
-from waypost.client.engine import Engine
+from waypost.drive.driver import Driver
+from waypost.drive.threads import Threads
 from waypost.store.lmdb import LmdbStore
 
 
@@ -62,7 +62,7 @@ def test_an_interrupted_open_leaves_nothing_open(tmp_path: Path, monkeypatch: py
     """To send to another computer makes an outgoing queue, which is opened when it is on disk."""
     with opened(tmp_path) as manager:
         with monkeypatch.context() as patch:
-            patch.setattr(Blocking, "_serve", interrupt)
+            patch.setattr(Threads, "_serve", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 manager.send(r"other\private$\orders", "x")
         calls = manager._calls
@@ -70,7 +70,7 @@ def test_an_interrupted_open_leaves_nothing_open(tmp_path: Path, monkeypatch: py
         until(lambda: manager.outgoing_queues() and things_open(calls) == (0, 0))
 
 
-@pytest.mark.parametrize(("owner", "step"), [(Engine, "stop"), (Engine, "close_store"), (LmdbStore, "_serve")])
+@pytest.mark.parametrize(("owner", "step"), [(Driver, "stop"), (Driver, "close_store"), (LmdbStore, "_serve")])
 def test_an_interrupted_close_can_be_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str
 ) -> None:
@@ -86,7 +86,7 @@ def test_an_interrupted_close_can_be_finished(
         assert manager.queue("orders").receive(0).text == "kept"
 
 
-@pytest.mark.parametrize(("owner", "step"), [(Engine, "stop"), (Engine, "close_store"), (LmdbStore, "_serve")])
+@pytest.mark.parametrize(("owner", "step"), [(Driver, "stop"), (Driver, "close_store"), (LmdbStore, "_serve")])
 def test_an_interrupted_close_in_a_loop_can_be_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str
 ) -> None:

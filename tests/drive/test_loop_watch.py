@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from waypost.client.loop_watch import BOUNDS, LoopWatch
+from waypost.drive.loop_watch import BOUNDS, LoopWatch
 from waypost.limits import LONG_TURN_SECONDS
 
 if TYPE_CHECKING:

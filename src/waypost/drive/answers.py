@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from waypost.node.application import Operation
+from waypost.api.operations import Operation
+from waypost.node.application import OperationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,13 @@ class Answer:
 
     __slots__ = ("args", "error", "handle", "is_done", "operation", "request", "value", "wake")
 
-    def __init__(self, request: int, operation: Operation, args: tuple[Any, ...], handle: int | None) -> None:
+    def __init__(
+        self,
+        request: int,
+        operation: Operation[object] | OperationFunction,
+        args: tuple[Any, ...],
+        handle: int | None,
+    ) -> None:
         self.request: Final = request
         self.operation: Final = operation
         self.args: Final = args

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2
 from spnego._ntlm_raw.messages import Authenticate, AvId, Challenge, NegotiateFlags
 
-from waypost.client.rpc_security import Credentials, acceptors, initiator
+from waypost.daemon.rpc_acceptors import acceptors
+from waypost.drive.rpc_security import Credentials, initiator
 from waypost.errors import InvalidParameter
 from waypost.rpc.authentication import AuthLevel, AuthType, Parts, SecurityContext, SecurityContextFailed
 from waypost.rpc.calls import Request, Response, cut
@@ -287,7 +288,7 @@ def test_a_name_that_is_not_known_costs_as_much_as_one_that_is(users: Path, monk
         return count
 
     for name, function in (("hmac_md5", hmac_md5), ("ntowfv1", ntowfv1), ("ntowfv2", ntowfv2)):
-        monkeypatch.setattr(f"waypost.client.rpc_acceptor.{name}", counted(name, function))
+        monkeypatch.setattr(f"waypost.daemon.rpc_acceptor.{name}", counted(name, function))
     done = []
     for user, password in (("alice", "wrong"), ("carol", "s3cret"), ("carol", "")):
         client = initiator(AuthType.NTLM, AuthLevel.PRIVACY, "host", Credentials(f"PLANT\\{user}", password))

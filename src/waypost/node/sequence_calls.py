@@ -1,28 +1,38 @@
-"""The operations of an embedded queue manager on transactional sequences, with the words of the API."""
+"""The operations on transactional sequences, and on the addresses whose acknowledgments are believed."""
 
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Final
 
-from waypost.client.excerpt import excerpt
-from waypost.client.names import format_name, short_name
-from waypost.client.sequence_info import DIRECTIONS, Direction, SequenceInfo, SequencePage, SequenceQuery, SequenceReset
+from waypost.api.excerpt import excerpt
+from waypost.api.names import format_name, short_name
+from waypost.api.operations import AdmitAddress, ListAdmitted, ListSequences, ResetSequences, RevokeAddress
+from waypost.api.sequences import (
+    DIRECTIONS,
+    Admitted,
+    AdmittedAddress,
+    AdmittedAddresses,
+    SequenceInfo,
+    SequencePage,
+    SequenceReset,
+)
 from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter
-from waypost.guid import guid_text, parse_guid
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.application import Call
 from waypost.node.explain_sequences import refused_sentence
 from waypost.node.node import Node
 from waypost.node.sequence_admin import Line, Page, Reset, SequenceAdmin, Wanted
 from waypost.peers import peer_of
 from waypost.wire.format_names import FormatName
+from waypost.wire.ip_addresses import plain_address
 
 _SOME: Final = 3
 
 
 class SequenceCalls:
-    """Each is answered by a SequencePage or a SequenceReset."""
+    """Those on one node."""
 
     __slots__ = ("_admin", "_computer", "_node")
 
@@ -31,11 +41,13 @@ class SequenceCalls:
         self._admin: Final = SequenceAdmin(node)
         self._computer: Final = node.manager.identity.computer_name
 
-    def page(self, call: Call, direction: Direction, query: SequenceQuery, start: str) -> None:
+    def list(self, call: Call, operation: ListSequences) -> None:
         """Sequences of one direction, from a place on."""
+        direction = operation.direction
         if direction not in DIRECTIONS:
             raise InvalidParameter(f"a direction is one of {', '.join(DIRECTIONS)}, not {excerpt(direction)}")
-        wanted, place = self._wanted(query), _place(start)
+        wanted = self._wanted(operation.queue or None, operation.source or None, operation.address or None)
+        place = _place(operation.after)
         with self._node.operation(call.now):
             if direction == "out":
                 page = self._admin.outgoing(wanted)
@@ -45,10 +57,12 @@ class SequenceCalls:
                 page = self._admin.incoming(wanted, place, call.now)
             self._reply(call, self._page(page, call.now))
 
-    def reset(self, call: Call, query: SequenceQuery, start: str, is_trial: object) -> None:
+    def reset(self, call: Call, operation: ResetSequences) -> None:
         """Begin sequences again, from a place on. Nothing happens if it is a trial."""
         self._node.check_store()
-        wanted, place = self._wanted(query), _place(start)
+        is_trial = bool(operation.trial)
+        wanted = self._wanted(operation.queue, operation.source, operation.address, operation.older_than_s)
+        place = _place(operation.after)
         if wanted == Wanted():
             raise InvalidParameter(
                 "which sequences to reset is not given: name a queue, a source, an address or an age"
@@ -58,10 +72,10 @@ class SequenceCalls:
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
                     raise InvalidParameter(f"{queue} is an outgoing queue: it has one source, which is here")
-                reset = self._admin.reset_outgoing(queue, call.now, is_trial=bool(is_trial))
+                reset = self._admin.reset_outgoing(queue, call.now, is_trial=is_trial)
                 warning = _outgoing_warning(reset, queue)
             else:
-                reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=bool(is_trial))
+                reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=is_trial)
                 warning = _incoming_warning(wanted)
             identifiers = tuple(reset.identifiers)
             self._reply(
@@ -71,19 +85,50 @@ class SequenceCalls:
                 ),
             )
 
+    def admit(self, call: Call, operation: AdmitAddress) -> None:
+        """Raises LimitReached, InvalidParameter."""
+        node = self._node
+        node.check_store()
+        guid, address = _queue_manager(operation.guid), _host(operation.address)
+        if guid == node.manager.identity.identifier:
+            raise InvalidParameter(f"{guid_text(guid)} is this queue manager, and only others acknowledge its messages")
+        with node.operation(call.now):
+            node.destinations.admit(guid, address, call.now)
+            believed = 0 if node.network is None else node.network.judging.admitted(guid, address, call.now)
+            node.reply(call.request, Admitted(believed))
+
+    def revoke(self, call: Call, operation: RevokeAddress) -> None:
+        """Acknowledgments from there are kept again. Raises InvalidParameter."""
+        node = self._node
+        node.check_store()
+        guid, address = _queue_manager(operation.guid), _host(operation.address)
+        with node.operation(call.now):
+            if not node.destinations.revoke(guid, address):
+                raise InvalidParameter(f"{address} was not admitted for {guid_text(guid)}")
+            if node.network is not None:
+                node.network.judging.revoked(guid, address)
+            node.reply(call.request)
+
+    def admitted(self, call: Call, _: ListAdmitted) -> None:
+        with self._node.operation(call.now):
+            found = sorted(self._node.destinations.admitted)
+            addresses = tuple(AdmittedAddress(guid_text(guid), address) for guid, address in found)
+            self._reply(call, AdmittedAddresses(addresses))
+
     def _reply(self, call: Call, answer: object) -> None:
         """What was taken and is not durable yet may be in the answer."""
         self._node.await_everything()
         self._node.reply(call.request, answer)
 
-    def _wanted(self, query: SequenceQuery) -> Wanted:
-        older_than = query.older_than
+    def _wanted(
+        self, queue: str | None, source: str | None, address: str | None, older_than: float | None = None
+    ) -> Wanted:
         if older_than is not None and (not isinstance(older_than, int | float) or not older_than >= 0):
             raise InvalidParameter(f"an age is a number of seconds, not {excerpt(older_than)}")
         return Wanted(
-            None if query.queue is None else format_name(query.queue, self._computer),
-            None if query.source is None else _guid(query.source),
-            "" if query.address is None else _address(query.address),
+            None if queue is None else format_name(queue, self._computer),
+            None if source is None else _guid(source),
+            "" if address is None else _address(address),
             older_than,
         )
 
@@ -146,6 +191,27 @@ def _address(text: object) -> str:
         return peer_of(str(ip_address(str(text))))
     except ValueError:
         raise InvalidParameter(f"{excerpt(text)} is not an IP address") from None
+
+
+def _queue_manager(text: object) -> bytes:
+    try:
+        identifier = parse_guid(str(text))
+    except DecodeError:
+        identifier = NULL_GUID
+    if identifier == NULL_GUID:
+        raise InvalidParameter(f"{excerpt(text)} is not the GUID of a queue manager")
+    return identifier
+
+
+def _host(text: object) -> str:
+    try:
+        plain = plain_address(str(text))
+    except ValueError:
+        raise InvalidParameter(f"{excerpt(text)} is not an IP address") from None
+    found = ip_address(plain)
+    if found.is_unspecified or found.is_multicast:
+        raise InvalidParameter(f"{plain} is not the address of a host")
+    return plain
 
 
 def _place(text: str) -> bytes:

@@ -1,18 +1,16 @@
-"""SequenceInfo: what is told of a transactional sequence; SequenceReset: what a reset has done."""
+"""What is told of transactional sequences, and of the addresses whose acknowledgments are believed."""
 
-from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from waypost.client.message import iso_8601
+from waypost.api.records import Record
 
 Direction: TypeAlias = Literal["in", "out", "refused"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("out", "refused", "in")
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceInfo:
-    """A transactional sequence at one moment. `to_dict` gives the object of the command line and HTTP.
+class SequenceInfo(Record, frozen=True):
+    """A transactional sequence at one moment.
 
     `direction` is "in" for what comes from others, "out" for what is sent from here, and "refused" for what came and
     was not taken. `source` is the GUID of the queue manager that has begun it, at `time_stamp` by its clock; `ordinal`
@@ -34,39 +32,19 @@ class SequenceInfo:
     unacknowledged: int
     reason: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        """Ready for json."""
-        return asdict(self) | {
-            "addresses": list(self.addresses),
-            "time_stamp": iso_8601(self.time_stamp),
-            "last_time": None if self.last_time is None else iso_8601(self.last_time),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class SequenceQuery:
-    """Which sequences: those that fit all that is given. `older_than` is in seconds since the last message."""
-
-    queue: str | None = None
-    source: str | None = None
-    address: str | None = None
-    older_than: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SequencePage:
-    """Some sequences, and where to go on, "" at the end."""
+class SequencePage(Record, frozen=True):
+    """Some sequences, and where to go on with `after`; "" at the end."""
 
     sequences: tuple[SequenceInfo, ...]
     next: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceReset:
+class SequenceReset(Record, frozen=True):
     """What a reset has done, or would do: how many `sequences` it begins again, and the `warning` that goes with it.
 
     At the sender `renumbered` messages get new numbers. `may_come_twice` of them were sent before and are not
-    acknowledged; `identifiers` are those of the first hundred.
+    acknowledged; `identifiers` are those of the first hundred. `next` is where to go on with `after`; "" at the end.
     """
 
     sequences: int
@@ -76,9 +54,9 @@ class SequenceReset:
     identifiers: tuple[str, ...] = ()
     next: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        """Ready for json."""
-        values = asdict(self) | {"identifiers": list(self.identifiers)}
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for json, of a reset that is over."""
+        values = super().to_dict()
         del values["next"]
         return values
 
@@ -92,3 +70,22 @@ class SequenceReset:
             self.identifiers + other.identifiers,
             other.next,
         )
+
+
+class Admitted(Record, frozen=True):
+    """The number of acknowledgments that were kept from an address and are applied now."""
+
+    believed: int
+
+
+class AdmittedAddress(Record, frozen=True):
+    """One that an operator has admitted, of the queue manager with this GUID."""
+
+    guid: str
+    address: str
+
+
+class AdmittedAddresses(Record, frozen=True):
+    """All of them, in order."""
+
+    addresses: tuple[AdmittedAddress, ...]

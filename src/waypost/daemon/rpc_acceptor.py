@@ -23,7 +23,7 @@ from spnego._ntlm_raw.crypto import hmac_md5, ntowfv1, ntowfv2, rc4k
 from spnego._ntlm_raw.messages import Authenticate, AvFlags, AvId, NegotiateFlags
 from spnego.exceptions import InvalidTokenError
 
-from waypost.client.rpc_users import UsersFile
+from waypost.daemon.rpc_users import UsersFile
 
 # MS-NLMP 2.2.2.6: the response of NTLM version 1 has 24 bytes, and one of version 2 more.
 _VERSION_1_SIZE: Final = 24

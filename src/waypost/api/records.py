@@ -1,0 +1,26 @@
+"""Record: what an operation is answered with. The same object is the one of Python, of HTTP and of `--json`."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+R = TypeVar("R")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A frozen record of one fact. `to_dict` gives its JSON object."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for json."""
+        values: dict[str, Any] = plain(self)
+        return values
+
+
+def plain(record: msgspec.Struct) -> Any:
+    """The values of JSON: times are ISO 8601 text, and bytes base64. MessagePack has the same."""
+    return msgspec.json.decode(msgspec.json.encode(record))
+
+
+def record_of(values: Any, kind: type[R]) -> R:
+    """The reverse of `plain`. Raises msgspec.ValidationError."""
+    return msgspec.convert(values, kind)

@@ -1,0 +1,48 @@
+"""The security packages that the RPC server offers; waypost.drive.rpc_security has the contexts."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import spnego
+from spnego.exceptions import SpnegoError
+
+from waypost.daemon.rpc_acceptor import NtlmAcceptor, SpnegoAcceptor
+from waypost.daemon.rpc_users import UsersFile
+from waypost.drive.rpc_security import REQUIREMENTS, Context
+from waypost.rpc.authentication import Acceptors, AuthType, SecurityContext
+
+_ACCEPTED: Final = REQUIREMENTS | spnego.ContextReq.confidentiality
+
+
+def acceptors(users: Path | None) -> Acceptors:
+    """What a server offers: NTLM for the users of the file, Kerberos where the system has it, and SPNEGO over both.
+
+    A file that is not there or not right is an InvalidParameter at once.
+    """
+    file = UsersFile(users) if users is not None else None
+    if file is not None:
+        file.read()
+    return partial(_accept, file)
+
+
+def has_kerberos_key() -> bool:
+    """Whether clients can log on by Kerberos: the extra is installed, and this computer has a key that can be used."""
+    return _kerberos_acceptor() is not None
+
+
+def _accept(users: UsersFile | None, auth_type: AuthType) -> SecurityContext | None:
+    kerberos = _kerberos_acceptor() if auth_type in (AuthType.KERBEROS, AuthType.SPNEGO) else None
+    ntlm = NtlmAcceptor(users) if users is not None and auth_type in (AuthType.NTLM, AuthType.SPNEGO) else None
+    proxy = kerberos or ntlm
+    if proxy is None:
+        return None
+    return Context(auth_type, SpnegoAcceptor(kerberos, ntlm, _ACCEPTED) if auth_type is AuthType.SPNEGO else proxy)
+
+
+def _kerberos_acceptor() -> spnego.ContextProxy | None:
+    """None without the extra, or without a key of this computer."""
+    try:
+        return spnego.server(context_req=_ACCEPTED, protocol="kerberos")
+    except (ImportError, SpnegoError):
+        return None

@@ -1,0 +1,123 @@
+"""Routes that are bound from the rows of operations: path, parameters, body, reply and status come from there."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from difflib import get_close_matches
+from inspect import Parameter, Signature
+from typing import Annotated, Any, Final, TypeVar, get_args
+
+import msgspec
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import Body, PathParameter, QueryParameter
+from msgspec import Struct
+from msgspec.structs import FieldInfo, asdict, fields
+
+from waypost.api.excerpt import excerpt
+from waypost.api.operations import OPERATIONS, Explain, Operation
+from waypost.api.records import record_of
+from waypost.errors import InvalidParameter
+from waypost.http.media import ApiRequest
+from waypost.http.parameters import Served, decoded
+from waypost.http.routing import delete, get, patch, post
+from waypost.http.service import Service
+
+R = TypeVar("R")
+O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
+
+_DECORATORS: Final[dict[str, Callable[..., Any]]] = {"GET": get, "POST": post, "PATCH": patch, "DELETE": delete}
+
+
+async def _ask(service: Service, operation: Operation[R]) -> R:
+    return await service.shell.call(operation)
+
+
+async def _explain(service: Service, operation: Explain) -> object:
+    explanation = await service.shell.call(operation)
+    host = service.remote.host_of(operation.queue) if operation.queue else None
+    if host is None:
+        return explanation
+    sentence = f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
+    return explanation.with_sentence(sentence)
+
+
+def routes() -> list[HTTPRouteHandler]:
+    """One for each operation."""
+    return [_route(Explain, _explain), *(_route(kind, _ask) for kind in OPERATIONS if kind is not Explain)]
+
+
+def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) -> HTTPRouteHandler:
+    row = kind.row
+    by_name = {each.name: each for each in fields(kind)}
+    body = _body(kind)
+
+    async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: Any) -> object:
+        _refuse_unknown(request.query_params, row.query_names)
+        if isinstance(data, kind):
+            return await perform(service, data)
+        for name in row.path_names:
+            values[name] = decoded(values[name])
+        try:
+            operation = record_of(values if data is None else values | asdict(data), kind)
+        except msgspec.ValidationError as error:
+            raise InvalidParameter(f"the request is not what it should be: {error}") from None
+        return await perform(service, operation)
+
+    types: dict[str, Any] = {"service": Served, "request": ApiRequest}
+    types |= {name: _annotated(by_name[name], PathParameter) for name in row.path_names}
+    types |= {name: _annotated(by_name[name], QueryParameter) for name in row.query_names}
+    if body is not None:
+        types["data"] = Annotated[body, Body()]
+    handle.__name__ = handle.__qualname__ = row.name
+    handle.__doc__ = kind.__doc__
+    # litestar reads what a handler takes, and the schema of it, from its signature.
+    handle.__annotations__ = types | {"return": None if row.reply is type(None) else row.reply}
+    handle.__signature__ = Signature(  # type: ignore[attr-defined]  # inspect looks for it
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=_default(by_name.get(name)))
+            for name, annotation in types.items()
+        ],
+        return_annotation=handle.__annotations__["return"],
+    )
+    path = row.path
+    for name in row.path_names:
+        path = path.replace(f"{{{name}}}", f"{{{name}:str}}")
+    bind: Callable[..., HTTPRouteHandler] = _DECORATORS[row.method](path, status_code=row.status)
+    return bind(handle)
+
+
+def _body(kind: type[Operation[object]]) -> type[Struct] | None:
+    """What the body of a request is decoded into: the record, or the part of it that is not elsewhere."""
+    row = kind.row
+    if not row.body_names:
+        return None
+    if not row.path_names and not row.query_names:
+        return kind
+    given = [each for each in fields(kind) if each.name in row.body_names]
+    return msgspec.defstruct(
+        f"{kind.__name__}Body",
+        [(each.name, each.type) if each.required else (each.name, each.type, each.default) for each in given],
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def _annotated(field: FieldInfo, place: Callable[..., object]) -> Any:
+    """The type of a parameter, with what its Meta says."""
+    kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
+    meta = next((each for each in notes if isinstance(each, msgspec.Meta)), msgspec.Meta())
+    return Annotated[kind, place(description=meta.description, ge=meta.ge, le=meta.le)]
+
+
+def _default(field: FieldInfo | None) -> Any:
+    return Parameter.empty if field is None or field.required else field.default
+
+
+def _refuse_unknown(given: Iterable[str], known: tuple[str, ...]) -> None:
+    for name in given:
+        if name in known:
+            continue
+        near = get_close_matches(name, known, 1)
+        if near:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            hint = f"known are {', '.join(known)}" if known else "there are none here"
+        raise InvalidParameter(f"unknown query parameter {excerpt(name)}; {hint}")
