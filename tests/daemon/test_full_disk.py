@@ -198,6 +198,35 @@ def test_peers_keep_what_has_no_room_and_it_comes_once_when_there_is(tmp_path: P
         assert drain(there, "answers") == list(range(50))
 
 
+def test_a_reset_that_has_no_room_is_refused_and_receives_go_on(tmp_path: Path, alpha: Daemon) -> None:
+    with ExitStack() as stack:
+        beta = stack.enter_context(Daemon(tmp_path, "beta", loopback(2), *SHORT_TIMERS, "rpc.enabled=false"))
+        large, small = beta.direct("large"), beta.direct("small")
+        here = stack.enter_context(alpha.connect())
+        here.create_queue("local").send(body(7, 10))
+        with here.transaction() as transaction:
+            here.queue(small).send_many([body(number, 1000) for number in range(3)], transaction=transaction)
+        for first in range(0, 2000, 500):
+            with here.transaction() as transaction:
+                numbers = range(first, first + 500)
+                here.queue(large).send_many([body(number, 1000) for number in numbers], transaction=transaction)
+        fill(here.queue("local"), 0, 6000)
+        take_the_rest(alpha.folder)
+        until("the disk is low", lambda: is_low(alpha))
+        with pytest.raises(StoreFull, match="nothing was stored"):
+            here.reset_sequences(queue=large)
+        # Everything goes on: what makes room, and a reset that takes little of it.
+        assert number_of(here.queue("local").receive(0)) == 7
+        assert here.reset_sequences(queue=small).renumbered == 3
+        beta.start()
+        there = stack.enter_context(beta.connect())
+        there.create_queue("large", transactional=True)
+        there.create_queue("small", transactional=True)
+        until("all arrive", lambda: [there.queue(name).info().message_count for name in ("large", "small")] == [2000, 3])
+        assert drain(there, "large") == list(range(2000))
+        assert drain(there, "small") == list(range(3))
+
+
 def test_quotas_refuse_in_words_and_take_messages_again(tmp_path: Path) -> None:
     with Daemon(tmp_path, "alpha", loopback(1), "quotas.machine_kb=100", "rpc.enabled=false") as alpha:
         alpha.start()

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _GUID_SIZE: Final = len(NULL_GUID)
 _SOME: Final = 100
+# The part of the reserve on the disk that may be written again without a question: pages are copied, two of them for a
+# message at worst, and receives go on beside it.
+_SMALL_PART: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,17 @@ class SequenceAdmin:
         return Reset(len(reset), next=following)
 
     def reset_outgoing(self, queue: OutgoingQueue, now: Now, *, is_trial: bool) -> Reset:
-        """Begin a new sequence with the messages of an outgoing queue that are not acknowledged."""
+        """Begin a new sequence with the messages of an outgoing queue that are not acknowledged.
+
+        They are written once more, in one batch. If that is more than a small part of the reserve on the disk, there
+        has to be room for it: raises StoreFull before anything has changed.
+        """
         messages = [message for message in self._numbered(queue) if not _is_acknowledged(queue, message)]
         sent = [message for message in messages if _may_be_sent(queue, message)]
         if not is_trial:
+            sizes = [len(message.packet) for message in messages]
+            if sum(sizes) > self._node.room.reserve // _SMALL_PART:
+                self._node.check_room(sum(sizes), max(sizes))
             self._begin_again(queue, now)
         return Reset(1, len(messages), len(sent), [str(message.identifier) for message in sent[:_SOME]])
 
