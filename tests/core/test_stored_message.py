@@ -19,11 +19,13 @@ from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.serialization import (
     deserialize_message_from_buffer,
+    message_from_packet,
     packet_of,
     serialize_message_to_buffer,
     size_in_bytes,
 )
 from waypost.core.stored_message import (
+    check_packet,
     copied,
     is_transactional,
     mark_in_transaction,
@@ -333,3 +335,19 @@ def test_a_copy_of_what_was_not_decoded_is_not_decoded_either() -> None:
     for form in (stored_message, quiet_message):
         message = form(packet_of(plain()))
         assert type(copied(message)) is type(message) is not Message
+
+
+@given(st.lists(st.tuples(st.integers(0, 159), st.integers(0, 255)), max_size=3), st.integers(0, 3))
+def test_a_packet_that_passes_the_check_decodes(changes: list[tuple[int, int]], cut: int) -> None:
+    """The check looks at little of a plain packet, and what it lets through never raises later."""
+    packet = bytearray(packet_of(replace(plain(), label="a label", body=b"body" * 20, packet=b"")))
+    for at, value in changes:
+        packet[at % len(packet)] = value
+    data = bytes(packet[: len(packet) - cut])
+    try:
+        check_packet(data)
+    except DecodeError:
+        with pytest.raises(DecodeError):
+            message_from_packet(UserMessage.decode(data))
+    else:
+        message_from_packet(UserMessage.decode(data))

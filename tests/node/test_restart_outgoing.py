@@ -8,7 +8,6 @@ from tests.node.rig import RECOVERABLE, SEND, TX, Rig, direct, letter
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import sequence_of, set_sequence
-from waypost.errors import StoreDamaged
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import MessageRecord
@@ -223,14 +222,19 @@ def test_what_was_prepared_is_numbered_at_commit_and_stored_so(
         restart(rig)
 
 
-def test_a_message_on_its_way_that_cannot_be_read_is_damage(rig: Rig) -> None:
+def test_a_message_on_its_way_that_cannot_be_decoded_is_set_aside_at_the_start(rig: Rig) -> None:
     rig.done(rig.send("a", FAR))
+    rig.done(rig.send("b", FAR))
     rig.settle()
-    (lookup_id,) = far(rig).positions
+    lookup_id, _ = far(rig).positions
     key = keys.message_key(far(rig).number, lookup_id)
     batch = Batch()
     batch.put(Table.MESSAGES, key, MessageRecord(b"no packet").encode())
     rig.store.submit(batch, 1_000_000)
     rig.memory.complete(1)
-    with pytest.raises(StoreDamaged, match="cannot be read"):
-        rig.crash()
+    rig.crash()
+    rig.settle()
+    assert [message.label for message in contents(rig, far(rig))] == ["b"]
+    (kept,) = rig.node.damaged.all()
+    assert (kept.lookup_id, kept.queue) == (lookup_id, str(far(rig)))
+    assert "cannot be decoded" in kept.reason

@@ -25,7 +25,7 @@ from waypost.daemon.rpc_acceptors import has_kerberos_key
 from waypost.daemon.rpc_users import UsersFile
 from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
-from waypost.errors import StoreDamaged, StoreError, StoreInUse, WaypostError
+from waypost.errors import StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
 from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
@@ -39,7 +39,10 @@ _DAMAGE_HINT: Final = (
 
 
 class Damaged(Failure):
-    """The store is damaged. The exit code keeps systemd from starting it again and again."""
+    """The store is damaged, or a newer Waypost has written it.
+
+    The exit code keeps systemd from starting it again and again.
+    """
 
     exit_code: ClassVar = DAMAGED
 
@@ -60,6 +63,8 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         raise Failure(error.sentence, error.hint) from None
     except StoreDamaged as error:
         raise Damaged(f"{error}.", _DAMAGE_HINT) from None
+    except StoreTooNew as error:
+        raise Damaged(f"{error}.", f"start the Waypost that has written it. Else, {_DAMAGE_HINT}") from None
     except WaypostError as error:
         # What it begins with may be the name of a file, which stays as it is.
         raise Failure(f"{error}.", _hint(error)) from None
@@ -149,8 +154,6 @@ def _hint(error: WaypostError) -> str:
             return "choose another --bind or port; port 0 takes a free one."
         case StoreInUse():
             return "stop that process, or name another folder with --data."
-        case StoreDamaged():
-            return "`waypost store verify` names all that is damaged; or name another folder with --data."
         case StoreError():
             return "name another folder with --data."
         case _:

@@ -5,15 +5,19 @@ takes 0.4 us, and the first use of an attribute that the packet carries decodes 
 Other messages pay nothing for this: with a `__getattr__` in Message, a function of ten reads took twice as long.
 """
 
+from codecs import utf_16_le_decode
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
 from waypost.core.serialization import message_from_packet
+from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
+from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
 from waypost.wire import base_header, message_properties, transaction_header, user_header
 from waypost.wire.codec import cut_short
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
@@ -25,6 +29,11 @@ from waypost.wire.user_message import UserMessage
 _FLAGS: Final = Struct("<2xH56xIH")
 # LabelLength, BodyType, MessageSize and ExtensionSize of a MessagePropertiesHeader.
 _PROPERTIES: Final = Struct("<xB22xI4xI16xI")
+# The same header's LabelLength, MessageSize, AllocationBodySize and ExtensionSize.
+_SIZES: Final = Struct("<xB30xII12xI")
+# VersionNumber, Flags, Signature and PacketSize of a BaseHeader, and the last two of _FLAGS.
+_OUTLINE: Final = Struct("<BxHII48xIH")
+_USER_FLAGS_AT: Final = base_header.SIZE + 44
 _IDENTIFIER: Final = Struct(f"<{base_header.SIZE}x16s24xI")
 _TIME_TO_REACH_QUEUE: Final = Struct("<12xI")
 _TIME_TO_BE_RECEIVED: Final = Struct(f"<{base_header.SIZE + 32}xI")
@@ -38,6 +47,12 @@ _PREVIOUS_AT: Final = _SEQUENCE_AT + 12
 # With these the body can be encrypted, or part of a compound message.
 _OTHER_BODIES: Final = user_header.SH | user_header.AH | user_header.HH
 _RECOVERABLE_FLAG: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
+# The flags of a BaseHeader that plain messages do not have, and those of a UserHeader that say which headers follow.
+_RARE_BASE_FLAGS: Final = base_header.IN | base_header.SH | base_header.DH | base_header.TR
+_SHAPE: Final = _OTHER_BODIES | user_header.MP | user_header.DM | user_header.TH | user_header.MQ
+_PLAIN_SHAPES: Final = frozenset(
+    {user_header.MP, user_header.MP | _RECOVERABLE_FLAG, user_header.MP | _RECOVERABLE_FLAG | user_header.TH}
+)
 _EXPRESS: Final = DeliveryGuarantee.EXPRESS
 _RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
 _DESTINATION_AT: Final = base_header.SIZE + user_header.FIXED_SIZE
@@ -66,7 +81,7 @@ def quiet_message(packet: bytes, origin: Origin | None = None) -> Message:
 def stored_message(packet: bytes, origin: Origin | None = None) -> Message:
     """A message with the packet that it had when it was stored, and with the local attributes of a new one.
 
-    The first use of another attribute raises DecodeError if the packet cannot be decoded.
+    The first use of another attribute raises DecodeError if the packet cannot be decoded, which check_message finds.
     """
     message = object.__new__(Message)
     message.lookup_identifier = 0
@@ -84,6 +99,18 @@ def stored_message(packet: bytes, origin: Origin | None = None) -> Message:
     message.packet = packet
     message.__class__ = _StoredMessage
     return message
+
+
+def check_packet(packet: bytes) -> None:
+    """Raise DecodeError if the packet cannot be decoded. Most packets take a fifth of the time of a decoder."""
+    if not _is_plainly_readable(packet):
+        message_from_packet(UserMessage.decode(packet))
+
+
+def check_message(message: Message) -> None:
+    """The same for a message of stored_message or quiet_message: afterwards every attribute can be used."""
+    if isinstance(message, _StoredMessage) and not _is_plainly_readable(message.packet):
+        _decode(message)
 
 
 def copied(message: Message) -> Message:
@@ -291,6 +318,59 @@ def _decode(message: Message) -> None:
     for name, fill in _FILL.items():
         fill(message, getattr(decoded, name))
     message.__class__ = Message
+
+
+def _is_plainly_readable(packet: bytes) -> bool:
+    """Whether it is the packet of a plain message that decodes; False if it takes a decoder to find out."""
+    size = len(packet)
+    if size < _OUTLINE.size:
+        return False
+    version, base_flags, signature, packet_size, flags, count = _OUTLINE.unpack_from(packet)
+    if (
+        version != base_header.VERSION
+        or signature != base_header.SIGNATURE
+        or packet_size != size
+        or size > MAX_PACKET_SIZE
+        or base_flags & _RARE_BASE_FLAGS
+        or flags & _SHAPE not in _PLAIN_SHAPES
+    ):
+        return False
+    queues = flags & _QUEUES
+    name_size = count + 5 & ~3 if queues == _DIRECT_DESTINATION else _NAME_SIZES.get(queues)
+    if name_size is None:
+        return False
+    at = _DESTINATION_AT + name_size
+    if not _has_readable_names(packet[_USER_FLAGS_AT:at]):
+        return False
+    if flags & user_header.TH:
+        if at >= size or packet[at] & transaction_header.CG:
+            return False
+        at += transaction_header.FIXED_SIZE
+    return at + message_properties.FIXED_SIZE <= size and _has_readable_properties(packet, at)
+
+
+@lru_cache(maxsize=1024)
+def _has_readable_names(flags_and_names: bytes) -> bool:
+    """Whether UserHeader.Flags and the names behind them decode. Most messages go to few queues."""
+    buf = bytes(_USER_FLAGS_AT) + flags_and_names
+    try:
+        return UserHeader.decode(buf, base_header.SIZE)[1] == len(buf)
+    except DecodeError:
+        return False
+
+
+def _has_readable_properties(packet: bytes, at: int) -> bool:
+    """Whether a MessagePropertiesHeader whose fixed part is there decodes, and is the end of the packet."""
+    label_length, size, allocated, extension_size = _SIZES.unpack_from(packet, at)
+    label_at = at + message_properties.FIXED_SIZE
+    label_end = label_at + 2 * label_length
+    end = label_end + extension_size + size
+    if allocated != size or label_length > MAX_LABEL_LENGTH or end + (at - end & 3) != len(packet):
+        return False
+    if not label_length:
+        return True
+    label, used = utf_16_le_decode(packet[label_at:label_end], "surrogatepass")
+    return used == 2 * label_length and label.find("\0") == len(label) - 1
 
 
 def _asks_for_nothing(packet: bytes) -> bool:

@@ -17,7 +17,7 @@ from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import spans_of
-from waypost.errors import QueueDeleted, QueueNotFound, RecordDamaged, SharingViolation
+from waypost.errors import QueueDeleted, QueueNotFound, RecordDamaged, SharingViolation, StoreError
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
 from waypost.node.application import Call
@@ -323,6 +323,11 @@ def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int 
             head, new = split_messages(node.messages.records(queue.number, left, len(packets)))
         except RecordDamaged as damage:
             node.manager.positions.set_aside(queue, left.pop(len(packets)), damage)
+            continue
+        except StoreError:
+            # One of them is not a record that can be decoded: to look for each sets it aside.
+            readable = node.manager.positions.find_all(queue, left[len(packets) :])
+            left[len(packets) :] = [message.lookup_identifier for message in readable]
             continue
         heads.append(head)
         packets += new

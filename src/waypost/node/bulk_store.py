@@ -25,16 +25,19 @@ class Kept:
 def read(reader: Reader) -> Kept:
     kept = Kept()
     for key, value in scans.whole_table(reader, Table.BULK):
-        if (claim := keys.claim_of(key)) is not None:
-            kept.claims[claim] = ClaimRecord.decode(value)
-        elif (stage := keys.stage_of(key)) is not None:
-            kept.stages[stage] = StageRecord.decode(value)
-        elif (query := keys.query_of(key)) is not None:
-            kept.commits.append((query, BatchesRecord.decode(value).commits()))
-        elif (query := keys.committing_query_of(key)) is not None:
-            kept.commits.append((query, CommitsRecord.decode(value)))
-        else:
-            raise StoreDamaged(f"the store has a record of the unknown kind {key[0]} among claims and stages")
+        try:
+            if (claim := keys.claim_of(key)) is not None:
+                kept.claims[claim] = ClaimRecord.decode(value)
+            elif (stage := keys.stage_of(key)) is not None:
+                kept.stages[stage] = StageRecord.decode(value)
+            elif (query := keys.query_of(key)) is not None:
+                kept.commits.append((query, BatchesRecord.decode(value).commits()))
+            elif (query := keys.committing_query_of(key)) is not None:
+                kept.commits.append((query, CommitsRecord.decode(value)))
+            else:
+                raise StoreDamaged(f"the store has a record of the unknown kind {key[0]} among claims and stages")
+        except scans.UNDECODABLE as error:
+            raise scans.undecodable(Table.BULK, key, error) from error
     return kept
 
 

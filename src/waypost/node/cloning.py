@@ -19,7 +19,7 @@ from waypost.core.queues import AWAITING_FINAL_ACK
 from waypost.core.source_journal import lasting_copy
 from waypost.core.system import SYSTEM_QUEUES
 from waypost.directory.records import ObjectType
-from waypost.errors import DecodeError, IllegalPathName, StoreDamaged
+from waypost.errors import IllegalPathName, StoreDamaged, StoreError
 from waypost.node import manager_store, scans
 from waypost.node.message_records import message_of, value_of
 from waypost.store import keys, records
@@ -138,7 +138,7 @@ def _set_aside(
                 message = message_of(value, lookup_id)
                 is_normal = message.message_class == MessageClass.MQMSG_CLASS_NORMAL
                 letter = lasting_copy(message, _GUID_CHANGED)
-            except (DecodeError, StoreDamaged):
+            except StoreError:
                 # It is set aside by the first who wants it (ADR 30).
                 continue
             batch.delete(Table.MESSAGES, key)

@@ -11,11 +11,11 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.damaged_message import DamagedMessage
 from waypost.core.queues import Queue
-from waypost.errors import DecodeError, RecordDamaged, StoreDamaged, StoreError
+from waypost.errors import DecodeError, RecordDamaged, StoreError
 from waypost.limits import MAX_DAMAGED_KEPT, MAX_DAMAGED_PAGE, MAX_SCAN_BYTES
 from waypost.node import scans
 from waypost.node.effects import Notice
-from waypost.node.message_records import message_of
+from waypost.node.message_records import unchecked_message_of
 from waypost.store import keys
 from waypost.store.checksums import CHECKSUM_SIZE
 from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
@@ -87,7 +87,7 @@ class DamagedMessages:
             value = self._reader.get(Table.DAMAGED, key)
             record = None if value is None else DamagedRecord.decode(value)
             data = self._reader.get(Table.DAMAGED, keys.damaged_bytes_key(key)) if with_bytes else None
-        except StoreDamaged as error:
+        except StoreError as error:
             # The disk goes on to fail: that there was something is still known.
             return DamagedMessage(number, "", lookup_id, 0, str(error), "", has_bytes=False)
         if record is None:
@@ -155,7 +155,7 @@ def size_of(value: bytes | None, lookup_id: int) -> int:
     if value is None:
         return 0
     try:
-        return len(message_of(value[:-CHECKSUM_SIZE], lookup_id).packet)
+        return len(unchecked_message_of(value[:-CHECKSUM_SIZE], lookup_id).packet)
     except (DecodeError, StoreError):
         return 0
 
@@ -164,6 +164,6 @@ def _identifier(value: bytes | None, lookup_id: int) -> str:
     if value is None:
         return ""
     try:
-        return str(message_of(value[:-CHECKSUM_SIZE], lookup_id).identifier)
+        return str(unchecked_message_of(value[:-CHECKSUM_SIZE], lookup_id).identifier)
     except (DecodeError, StoreError):
         return ""

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 from waypost.clock import Now
-from waypost.errors import DecodeError, LimitReached, StoreDamaged
+from waypost.errors import LimitReached
 from waypost.limits import MAX_ADMITTED_ADDRESSES, MAX_MET_ADDRESSES
 from waypost.node import scans
 from waypost.node.stored_messages import StoredMessages
@@ -47,8 +47,11 @@ class Destinations:
         self._messages: Final = messages
         self._known: dict[FormatName, KnownDestination] = {}
         self._changed: dict[FormatName, KnownDestination] = {}
-        for _, value in scans.range_items(reader, Table.COUNTERS, *keys.destination_range()):
-            known = _destination_of(DestinationRecord.decode(value))
+        for key, value in scans.range_items(reader, Table.COUNTERS, *keys.destination_range()):
+            try:
+                known = _destination_of(DestinationRecord.decode(value))
+            except scans.UNDECODABLE as error:
+                raise scans.undecodable(Table.COUNTERS, key, error) from error
             self._known[known.name] = known
         # GUIDs with addresses.
         self.admitted: set[tuple[bytes, str]] = set()
@@ -137,10 +140,7 @@ def _forget_one(known: KnownDestination, but: bytes) -> None:
 
 
 def _destination_of(record: DestinationRecord) -> KnownDestination:
-    try:
-        name = FormatName.parse(record.name)
-    except DecodeError:
-        raise StoreDamaged(f"a record of the store is of the destination {record.name!r}, which is no name") from None
+    name = FormatName.parse(record.name)
     time_stamp, ordinal = divmod(record.sequence_identifier, 1 << 32)
     known = KnownDestination(name, (TxSequenceId(ordinal, time_stamp), record.sequence_number))
     for guid, address in record.met:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from waypost.core.queues import Queue
-from waypost.errors import StoreDamaged
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_CACHED_SEQUENCES, MAX_SEQUENCE_PAGE
 from waypost.node import scans, transfer_store
@@ -162,7 +161,10 @@ class Incoming:
             if count == limit:
                 return found, False
             _, address = keys.sequence_address_of(stored)
-            record = AddressRecord.decode(value)
+            try:
+                record = AddressRecord.decode(value)
+            except scans.UNDECODABLE:
+                continue
             total = found.setdefault(transfer_store.address_text(address), AddressRecord())
             total.sources += record.sources
             total.single += record.single
@@ -228,7 +230,7 @@ class Incoming:
         try:
             value = self._reader.get(Table.SEQUENCES, keys.incoming_sequence_key(queue, source))
             return None if value is None else transfer_store.read_incoming(value)
-        except StoreDamaged:
+        except scans.UNDECODABLE:
             # To take it for a source that was never met would be to take its messages twice.
             return IncomingSequences(is_damaged=True)
 
@@ -239,7 +241,7 @@ class Incoming:
         try:
             value = self._reader.get(Table.SEQUENCES, stored)
             return None if value is None else AddressRecord.decode(value)
-        except StoreDamaged:
+        except scans.UNDECODABLE:
             return None
 
 

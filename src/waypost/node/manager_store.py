@@ -2,6 +2,7 @@
 
 from waypost.core.queue_manager import QueueManager
 from waypost.core.system import QueueManagerAttributes
+from waypost.node import scans
 from waypost.store import keys
 from waypost.store.port import Batch, Reader, Table
 from waypost.store.queue_records import (
@@ -15,8 +16,9 @@ from waypost.store.records import CounterRecord
 
 
 def read(reader: Reader) -> QueueManagerRecord | None:
-    value = reader.get(Table.COUNTERS, keys.QUEUE_MANAGER_KEY)
-    return None if value is None else QueueManagerRecord.decode(value)
+    key = keys.QUEUE_MANAGER_KEY
+    value = reader.get(Table.COUNTERS, key)
+    return None if value is None else scans.decoded(Table.COUNTERS, key, value, QueueManagerRecord.decode)
 
 
 def write(batch: Batch, manager: QueueManager) -> None:

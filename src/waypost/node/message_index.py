@@ -16,7 +16,8 @@ from waypost.core.message_tags import tag_of, tag_of_identifier, tag_of_packet
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import START, UNTAGGED
 from waypost.core.queues import Queue
-from waypost.errors import DecodeError, StoreDamaged
+from waypost.core.stored_message import check_packet
+from waypost.errors import DecodeError, StoreDamaged, StoreError
 from waypost.limits import INDEX_PART, INDEX_PAUSE_SECONDS
 from waypost.node.stored_messages import StoredMessages
 from waypost.store.records import decode_message
@@ -119,13 +120,13 @@ class MessageIndex:
         try:
             records = self._messages.records(queue.number, part, 0)
             return [(lookup_id, _tag(value)) for lookup_id, value in zip(part, records, strict=False)]
-        except (DecodeError, StoreDamaged):
+        except (DecodeError, StoreError):
             return [(lookup_id, self._tag_alone(queue, lookup_id)) for lookup_id in part]
 
     def _tag_alone(self, queue: Queue, lookup_id: int) -> int | None:
         try:
             message = self._positions.find(queue, lookup_id)
-        except (DecodeError, StoreDamaged):
+        except StoreDamaged:
             self.unreadable += 1
             return UNTAGGED
         if message is None:
@@ -135,5 +136,7 @@ class MessageIndex:
 
 
 def _tag(value: bytes) -> int:
-    """That of the message in a MessageRecord."""
-    return tag_of_packet(decode_message(value)[-1])
+    """That of the message in a MessageRecord. DecodeError or a StoreError if nobody will be able to read it."""
+    packet = decode_message(value)[-1]
+    check_packet(packet)
+    return tag_of_packet(packet)

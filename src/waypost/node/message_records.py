@@ -6,8 +6,8 @@ from typing import Final
 from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel
 from waypost.core.serialization import packet_of
-from waypost.core.stored_message import quiet_message, stored_message
-from waypost.errors import IllegalFormatName, StoreDamaged
+from waypost.core.stored_message import check_message, quiet_message, stored_message
+from waypost.errors import DecodeError, IllegalFormatName, StoreDamaged
 from waypost.guid import NULL_GUID
 from waypost.store.records import (
     ALLOW_PEEK_WHEN_LOCKED,
@@ -43,7 +43,20 @@ def head_of(message: Message) -> bytes:
 
 
 def message_of(value: bytes, lookup_id: int) -> Message:
-    """The message of such a value. What its packet carries is decoded when somebody looks."""
+    """The message of such a value. What its packet carries is decoded when somebody looks, which raises nothing.
+
+    Raises StoreDamaged for a value that no message can be made of, and StoreTooNew.
+    """
+    message = unchecked_message_of(value, lookup_id)
+    try:
+        check_message(message)
+    except DecodeError as error:
+        raise StoreDamaged(f"a message of the store has a packet that cannot be decoded: {error}") from error
+    return message
+
+
+def unchecked_message_of(value: bytes, lookup_id: int) -> Message:
+    """The same, but the first use of what the packet carries may raise DecodeError: for what is left of a message."""
     flags, level, arrival_time, abort_count, move_count, last_move_time, details, packet = decode_message(value)
     message = quiet_message(packet) if flags & ASKS_FOR_NOTHING else stored_message(packet)
     message.lookup_identifier = lookup_id

@@ -7,6 +7,7 @@ Express messages, handles, cursors and waits are gone. What the start itself cha
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,20 +18,20 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import is_transactional, sequence_of
 from waypost.core.system import Identity, QueueManagerAttributes
-from waypost.errors import DecodeError, StoreDamaged
+from waypost.errors import StoreDamaged, StoreError
 from waypost.guid import NULL_GUID
-from waypost.node import bulk_store, manager_store, queue_store, scans, transaction_store
+from waypost.node import any_record, bulk_store, manager_store, queue_store, scans, transaction_store
 from waypost.node.bulk_store import Kept
 from waypost.node.directory import DirectoryMode, NodeDirectory
 from waypost.node.message_records import message_of
 from waypost.node.queue_security import queue_security
 from waypost.node.reserves import stored_end
-from waypost.node.stored_messages import StoredMessages
+from waypost.node.stored_messages import StoredMessages, undecodable
 from waypost.routing.routes import Relays, Route
 from waypost.store import keys
 from waypost.store.descriptions import describe
 from waypost.store.keys import Counter
-from waypost.store.port import Reader, Table, after
+from waypost.store.port import Item, Reader, Table, after
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
 from waypost.transfer.settings import TransferSettings
@@ -79,9 +80,7 @@ def recover(
     kept: Kept,
 ) -> QueueManager:
     """`kept` is what is claimed and staged."""
-    # All of it is small, and whatever is absent here counts as new: so nothing of it may have another key than it had.
-    for _ in scans.whole_table(reader, Table.COUNTERS):
-        pass
+    _check_counters(reader)
     record = manager_store.read(reader) or _provision(new_guid, now)
     identity = Identity(
         record.identifier,
@@ -131,6 +130,19 @@ def recover(
     return manager
 
 
+def _check_counters(reader: Reader) -> None:
+    """All of it is small, and whatever is absent here counts as new: so nothing may have another key than it had.
+
+    Those who read it later find records that can be decoded. A kind of record that is not known is left alone.
+    """
+    for key, value in scans.whole_table(reader, Table.COUNTERS):
+        with suppress(LookupError):
+            try:
+                any_record.decode(Table.COUNTERS, key, value)
+            except StoreError as error:
+                raise scans.undecodable(Table.COUNTERS, key, error) from error
+
+
 def _configured(attributes: QueueManagerAttributes, settings: Settings) -> QueueManagerAttributes:
     attributes = replace(attributes, directory_integrated=settings.directory is not DirectoryMode.WORKGROUP)
     if settings.quota is not None:
@@ -147,15 +159,19 @@ def _provision(new_guid: Callable[[], bytes], now: Now) -> QueueManagerRecord:
 def _restore_queues(reader: Reader, manager: QueueManager) -> None:
     """In the order of their numbers: a journal and a subqueue are younger than their queue."""
     for key, value in scans.whole_table(reader, Table.QUEUES):
-        record = QueueRecord.decode(value)
-        queues = manager.collection.by_number
-        manager.restore_queue(queue_store.queue_of(keys.queue_id_of(key), record, manager.identity, queues))
+        try:
+            record = QueueRecord.decode(value)
+            queues = manager.collection.by_number
+            manager.restore_queue(queue_store.queue_of(keys.queue_id_of(key), record, manager.identity, queues))
+        except scans.UNDECODABLE as error:
+            raise scans.undecodable(Table.QUEUES, key, error) from error
 
 
 def _restore_messages(reader: Reader, messages: StoredMessages, manager: QueueManager, queue: Queue) -> int:
     """Returns how many records there are in the store."""
     lookup_ids: Sequence[int] = scans.lookup_ids(reader, queue.number)
     value = reader.get(Table.COUNTERS, keys.totals_key(queue.number))
+    # All of COUNTERS was decoded before.
     totals = TotalsRecord() if value is None else TotalsRecord.decode(value)
     messages.restore(queue.number, totals)
     count = len(lookup_ids)
@@ -187,21 +203,27 @@ def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> 
     """
     key = keys.outgoing_sequence_key(queue.number)
     has_sequence = bool(reader.keys(Table.SEQUENCES, key, after(key), 1)) or not isinstance(queue, OutgoingQueue)
+    for page, damage in scans.messages_and_damage(reader, queue.number):
+        restored = [message for item in page if (message := _readable(manager, queue, item)) is not None]
+        manager.final_acks.restore(queue, restored)
+        if isinstance(queue, OutgoingQueue):
+            manager.positions.restore_timers(queue, restored)
+        if damage is not None:
+            manager.positions.set_aside(queue, keys.lookup_id_of(damage.key), damage)
+        if not has_sequence and any(_is_numbered(message, manager) for message in restored):
+            # To begin another sequence would be to give its messages to nobody.
+            raise StoreDamaged(f"{queue} has messages of a sequence, and {describe(Table.SEQUENCES, key)} is missing")
+
+
+def _readable(manager: QueueManager, queue: Queue, item: Item) -> Message | None:
+    """The message of a record; None if it cannot be decoded: then it is set aside."""
+    key, value = item
+    lookup_id = keys.lookup_id_of(key)
     try:
-        for page, damage in scans.messages_and_damage(reader, queue.number):
-            restored = [message_of(value, keys.lookup_id_of(key)) for key, value in page]
-            manager.final_acks.restore(queue, restored)
-            if isinstance(queue, OutgoingQueue):
-                manager.positions.restore_timers(queue, restored)
-            if damage is not None:
-                manager.positions.set_aside(queue, keys.lookup_id_of(damage.key), damage)
-            if not has_sequence and any(_is_numbered(message, manager) for message in restored):
-                # To begin another sequence would be to give its messages to nobody.
-                raise StoreDamaged(
-                    f"{queue} has messages of a sequence, and {describe(Table.SEQUENCES, key)} is missing"
-                )
-    except DecodeError as error:
-        raise StoreDamaged(f"a message of {queue} cannot be read: {error}") from error
+        return message_of(value, lookup_id)
+    except StoreError as error:
+        manager.positions.set_aside(queue, lookup_id, undecodable(key, value, error))
+        return None
 
 
 def _is_numbered(message: Message, manager: QueueManager) -> bool:
@@ -219,9 +241,12 @@ def _restore_positions(
 ) -> Iterator[tuple[tuple[int, int], Queue]]:
     """Timers start again. The positions that were purged and could not go are returned."""
     for key, value in scans.whole_table(reader, Table.POSITIONS):
-        record = PositionRecord.decode(value)
-        queue = manager.collection.by_number.get(keys.queue_id_of(key))
-        lookup_id = keys.lookup_id_of(key)
+        try:
+            record = PositionRecord.decode(value)
+            queue = manager.collection.by_number.get(keys.queue_id_of(key))
+            lookup_id = keys.lookup_id_of(key)
+        except scans.UNDECODABLE as error:
+            raise scans.undecodable(Table.POSITIONS, key, error) from error
         if queue is None or lookup_id not in queue.positions:
             raise StoreDamaged(f"there is no message {lookup_id} in queue {keys.queue_id_of(key)}, but its position")
         messages.restore_position(queue.number)
@@ -235,9 +260,12 @@ def _restore_transactions(reader: Reader, manager: QueueManager) -> list[bytes]:
     """Returns those that nobody else will end: MS-MQDMPR 3.1.3 has them aborted."""
     unfinished = []
     for identifier, value in scans.whole_table(reader, Table.TRANSACTIONS):
-        record = TransactionRecord.decode(value)
-        by_number = manager.collection.by_number
-        manager.transactions.restore(transaction_store.transaction_of(identifier, record, by_number))
+        try:
+            record = TransactionRecord.decode(value)
+            by_number = manager.collection.by_number
+            manager.transactions.restore(transaction_store.transaction_of(identifier, record, by_number))
+        except scans.UNDECODABLE as error:
+            raise scans.undecodable(Table.TRANSACTIONS, identifier, error) from error
         if record.single_phase:
             unfinished.append(identifier)
     return unfinished

@@ -7,6 +7,7 @@ restart counting goes on behind it. An answer that tells a number beyond the dur
 from collections.abc import Callable
 from typing import Final
 
+from waypost.node import scans
 from waypost.store.keys import Counter
 from waypost.store.port import Batch, Reader, Table
 from waypost.store.records import CounterRecord
@@ -45,4 +46,4 @@ class Reserve:
 def stored_end(reader: Reader, counter: Counter) -> int:
     """How far the numbers may have been used, 0 in an empty store."""
     value = reader.get(Table.COUNTERS, counter.value)
-    return 0 if value is None else CounterRecord.decode(value).value
+    return 0 if value is None else scans.decoded(Table.COUNTERS, counter.value, value, CounterRecord.decode).value

@@ -17,7 +17,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.stored_message import is_transactional, sequence_of, set_sequence
-from waypost.errors import DecodeError, StoreDamaged
+from waypost.errors import StoreError
 from waypost.node import manager_store, scans
 from waypost.node.message_records import message_of, value_of
 from waypost.node.reserves import stored_end
@@ -56,7 +56,10 @@ class Restored:
 
 def begin_again(store: Store, now: Now) -> Restored | None:
     """Do what the mark of the store asks for. None if there is none. Everything is durable when this comes back."""
-    mark = read_mark(store)
+    try:
+        mark = read_mark(store)
+    except scans.UNDECODABLE as error:
+        raise scans.undecodable(Table.COUNTERS, keys.RESTORED_KEY, error) from error
     if mark is None:
         return None
     if not mark.time_stamp:
@@ -80,7 +83,7 @@ def begin_again(store: Store, now: Now) -> Restored | None:
 
 def _outgoing_queues(store: Store, first: int) -> Iterator[int]:
     for key, value in scans.items(store, Table.QUEUES, keys.queue_key(first)):
-        if QueueRecord.decode(value).kind is QueueKind.OUTGOING:
+        if scans.decoded(Table.QUEUES, key, value, QueueRecord.decode).kind is QueueKind.OUTGOING:
             yield keys.queue_id_of(key)
 
 
@@ -122,7 +125,7 @@ def _give_number(batch: Batch, item: Item, own: bytes, sequence: OutgoingSequenc
             return False
         if not sequence_of(message.packet)[1]:
             return False
-    except (DecodeError, StoreDamaged):
+    except StoreError:
         return False
     number = sequence.number()
     set_sequence(message, sequence.sequence_id, number, number - 1)

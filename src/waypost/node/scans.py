@@ -1,17 +1,43 @@
 """Whole tables and ranges of the store, page by page."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import ge
 from struct import error, unpack
-from typing import Final
+from typing import Final, TypeVar
 
-from waypost.errors import RecordDamaged, StoreDamaged
+from waypost.errors import DecodeError, RecordDamaged, StoreDamaged, StoreError, StoreTooNew
+from waypost.store.descriptions import describe
 from waypost.store.keys import message_range
 from waypost.store.port import Item, Reader, Table, after
 
 _PAGE: Final = 10_000
+_Record = TypeVar("_Record")
+
+# What is raised for a record that is whole and says nothing that Waypost understands.
+UNDECODABLE: Final = (StoreDamaged, StoreTooNew, DecodeError, ValueError, LookupError, OverflowError, error)
+
+
+def decoded(table: Table, key: bytes, value: bytes, decode: Callable[[bytes], _Record]) -> _Record:
+    """The record that is this value. Raises what `undecodable` gives if it is not one."""
+    try:
+        return decode(value)
+    except UNDECODABLE as reason:
+        raise undecodable(table, key, reason) from reason
+
+
+def undecodable(table: Table, key: bytes, reason: Exception) -> StoreError:
+    """The error for a record that is needed and cannot be decoded. It names the record and its key.
+
+    StoreTooNew if a newer Waypost has written the record, else RecordDamaged.
+    """
+    if isinstance(reason, RecordDamaged):
+        return reason
+    name = f"{describe(table, key)} (table {table.name.lower()}, key {key.hex()})"
+    if isinstance(reason, StoreTooNew):
+        return StoreTooNew(f"{name} cannot be decoded: {reason}")
+    return RecordDamaged(f"{name} cannot be decoded: {str(reason) or type(reason).__name__}", table, key)
 
 
 def items(reader: Reader, table: Table, start: bytes = b"", stop: bytes | None = None) -> Iterator[Item]:

@@ -13,7 +13,7 @@ from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import Queue
 from waypost.core.serialization import packet_of
-from waypost.errors import RecordDamaged, StoreDamaged
+from waypost.errors import RecordDamaged, StoreError
 from waypost.limits import MAX_SCAN_BYTES
 from waypost.node.damaged import DamagedMessages, size_of
 from waypost.node.message_records import head_of, message_of, value_of
@@ -400,8 +400,14 @@ def _missing(key: bytes) -> RecordDamaged:
 def _read(key: bytes, value: bytes, lookup_id: int) -> Message:
     try:
         return message_of(value, lookup_id)
-    except StoreDamaged as error:
-        raise RecordDamaged(str(error), _MESSAGES, key, seal(_MESSAGES, key, value)) from error
+    except StoreError as error:
+        raise undecodable(key, value, error) from error
+
+
+def undecodable(key: bytes, value: bytes, error: StoreError) -> RecordDamaged:
+    """What is raised for the record of a message that is whole and says nothing that Waypost understands."""
+    reason = f"{describe(_MESSAGES, key)} cannot be decoded: {error}"
+    return RecordDamaged(reason, _MESSAGES, key, seal(_MESSAGES, key, value))
 
 
 def _by_key(queue: int, messages: Sequence[Message]) -> dict[_Key, Message]:

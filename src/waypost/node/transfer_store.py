@@ -95,8 +95,11 @@ def read_outgoing(reader: Reader) -> dict[int, OutgoingSequence]:
     """The sequences of what goes out, by the numbers of the queues."""
     outgoing: dict[int, OutgoingSequence] = {}
     for key, value in scans.items(reader, Table.SEQUENCES, *keys.all_outgoing_sequences()):
-        queue, _ = keys.sequence_of(key)
-        record = SequenceRecord.decode(value)
+        try:
+            queue, _ = keys.sequence_of(key)
+            record = SequenceRecord.decode(value)
+        except scans.UNDECODABLE as error:
+            raise scans.undecodable(Table.SEQUENCES, key, error) from error
         time_stamp, ordinal = divmod(record.sequence_identifier, 1 << _TIME_STAMP_SHIFT)
         outgoing[queue] = OutgoingSequence(TxSequenceId(ordinal, time_stamp), record.sequence_number)
     return outgoing
@@ -155,7 +158,10 @@ def restore_history(reader: Reader, history: MessageHistory, now: Now) -> None:
     nothing could come again. Then it counts as new.
     """
     for key, value in scans.whole_table(reader, Table.DUPLICATES):
-        record = DuplicatesRecord.decode(value)
+        try:
+            record = DuplicatesRecord.decode(value)
+        except scans.UNDECODABLE as error:
+            raise scans.undecodable(Table.DUPLICATES, key, error) from error
         age = now.wall - record.time_stamp
         if not 0 <= age <= history.period:
             age = 0.0

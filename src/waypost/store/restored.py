@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
+from waypost.errors import StoreError
 from waypost.store import keys
 from waypost.store.codec import VERSION, unpack_whole
 from waypost.store.port import Batch, Reader, Store, Table
@@ -44,12 +45,16 @@ class RestoredRecord:
 def mark_restored(store: Store) -> None:
     """Mark a store that no queue manager has open. It is durable when this comes back.
 
-    A record of an incoming sequence that is damaged stays as it is: nothing of its source is taken (ADR 30).
+    A record of an incoming sequence that is damaged, or cannot be decoded, stays as it is: nothing of its source is
+    taken (ADR 30).
     """
     for page in whole_pages(store, Table.SEQUENCES, *keys.all_incoming_sequences()):
         batch = Batch()
         for key, value in page:
-            record = IncomingRecord.decode(value)
+            try:
+                record = IncomingRecord.decode(value)
+            except StoreError:
+                continue
             record.flags |= TAKES_ANY
             batch.put(Table.SEQUENCES, key, record.encode())
         store.commit(batch, 1)

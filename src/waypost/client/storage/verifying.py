@@ -15,7 +15,8 @@ import lmdb
 
 from waypost.client.storage.report import StoreDamage, StoreReport
 from waypost.core.positions import SEQUENCE_MASK
-from waypost.errors import NotAStore, StoreDamaged, StoreError, StoreTooNew
+from waypost.core.stored_message import check_packet
+from waypost.errors import DecodeError, NotAStore, StoreDamaged, StoreError, StoreTooNew
 from waypost.node import any_record
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
@@ -160,10 +161,13 @@ class _Verification:
                     continue
                 value = value[:-CHECKSUM_SIZE]
             try:
-                self._take(table, node.key, any_record.decode(table, node.key, value))
+                record = any_record.decode(table, node.key, value)
+                if isinstance(record, MessageRecord):
+                    check_packet(record.packet)
+                self._take(table, node.key, record)
             except LookupError:
                 continue
-            except (StoreDamaged, StoreTooNew) as error:
+            except (DecodeError, StoreDamaged, StoreTooNew) as error:
                 self._unread.add(table)
                 self._records.append((table, node.key, number, f"cannot be read: {error}"))
 
