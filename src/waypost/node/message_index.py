@@ -52,6 +52,8 @@ class MessageIndex:
         # What waits until all are tagged, and until when; all wait equally long.
         self._waiting: Final[deque[tuple[float, Callable[[Now], None]]]] = deque()
         self.unreadable = 0
+        # Whoever reads a message before it is tagged finds out whether it can be decoded; the others were looked at.
+        messages.checks_packets = not self.is_complete
 
     @property
     def is_complete(self) -> bool:
@@ -108,6 +110,7 @@ class MessageIndex:
         if not part:
             self._queues.popleft()
             self._after = START
+            self._messages.checks_packets = not self.is_complete
             return
         for lookup_id, tag in self._tags(place.queue, part):
             if tag is not None:

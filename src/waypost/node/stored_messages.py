@@ -16,7 +16,7 @@ from waypost.core.serialization import packet_of
 from waypost.errors import RecordDamaged, StoreError
 from waypost.limits import MAX_SCAN_BYTES
 from waypost.node.damaged import DamagedMessages, size_of
-from waypost.node.message_records import head_of, message_of, value_of
+from waypost.node.message_records import head_of, message_of, unchecked_message_of, value_of
 from waypost.store import keys
 from waypost.store.checksums import seal
 from waypost.store.descriptions import describe
@@ -51,6 +51,7 @@ class StoredMessages:
         "_touched",
         "_volatile",
         "batch",
+        "checks_packets",
         "held_bytes",
         "read_token",
         "token",
@@ -61,6 +62,8 @@ class StoredMessages:
         self._reader: Final = reader
         self._damaged: Final = damaged
         self.batch = Batch()
+        # Whether a packet that is read may be one that nothing has decoded in this life.
+        self.checks_packets = True
         self.token = 1
         # The latest batch of those that have to become durable before what was read can be told to anybody.
         self.read_token = 0
@@ -197,7 +200,7 @@ class StoredMessages:
         value = self._reader.get(Table.MESSAGES, key)
         if value is None:
             raise _missing(key)
-        return _read(key, value, lookup_id)
+        return self._read(key, value, lookup_id)
 
     def get_all(self, queue: int, lookup_ids: Sequence[int]) -> list[Message]:
         volatile, pending = self._volatile, self._pending
@@ -212,10 +215,16 @@ class StoredMessages:
             if not more:
                 raise _missing(wanted[len(values)])
             values += more
-        found = map(_read, wanted, values, stored)
+        found = map(self._read, wanted, values, stored)
         if not held:
             return list(found)
         return [self.get(queue, each) if each in held else next(found) for each in lookup_ids]
+
+    def _read(self, key: bytes, value: bytes, lookup_id: int) -> Message:
+        try:
+            return message_of(value, lookup_id) if self.checks_packets else unchecked_message_of(value, lookup_id)
+        except StoreError as error:
+            raise undecodable(key, value, error) from error
 
     def records(self, queue: int, lookup_ids: Sequence[int], at: int) -> Sequence[bytes]:
         """The MessageRecords of some of these messages from a place on, in this order, of one at least.
@@ -395,13 +404,6 @@ class StoredMessages:
 
 def _missing(key: bytes) -> RecordDamaged:
     return RecordDamaged(f"{describe(_MESSAGES, key)} is missing in the store", _MESSAGES, key)
-
-
-def _read(key: bytes, value: bytes, lookup_id: int) -> Message:
-    try:
-        return message_of(value, lookup_id)
-    except StoreError as error:
-        raise undecodable(key, value, error) from error
 
 
 def undecodable(key: bytes, value: bytes, error: StoreError) -> RecordDamaged:
