@@ -257,12 +257,12 @@ def test_a_full_disk_does_not_stop_it(tmp_path: Path, monkeypatch: pytest.Monkey
             apply = LmdbStore._apply
             full = [True]
 
-            def applied(store: LmdbStore, batches: Any) -> None:
+            def applied(store: LmdbStore, operations: Any, size: int) -> None:
                 if full[0] and store._folder == tmp_path / "beta":
                     error = lmdb.Error("there is no room")
                     setattr(error, "code", errno.ENOSPC)  # noqa: B010, as LMDB does
                     raise error
-                apply(store, batches)
+                apply(store, operations, size)
 
             monkeypatch.setattr(LmdbStore, "_apply", applied)
             await alpha.manager.send(remote(two), "42 bolts")

@@ -34,13 +34,13 @@ def test_an_error_that_is_over_at_once_is_in_the_log_once(
             orders = await alpha.manager.create_queue("orders")
             apply, left = LmdbStore._apply, [failures]
 
-            def applied(store: LmdbStore, batches: Any) -> None:
+            def applied(store: LmdbStore, operations: Any, size: int) -> None:
                 if left[0]:
                     left[0] -= 1
                     error = lmdb.Error(f"mdb_txn_commit: {INPUT_OUTPUT}")
                     setattr(error, "code", errno.EIO)  # noqa: B010, as LMDB does
                     raise error
-                apply(store, batches)
+                apply(store, operations, size)
 
             monkeypatch.setattr("waypost.store.lmdb._QUICK_SECONDS", 60.0 if is_quick else 0.0)
             monkeypatch.setattr(LmdbStore, "_apply", applied)
