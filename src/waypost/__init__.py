@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
+    from waypost.api.queues import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
     from waypost.client.queue import Cursor, Queue
-    from waypost.client.queue_info import QueueInfo
     from waypost.client.remote.manager import connect
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
@@ -75,7 +75,7 @@ _HOMES: Final = {
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
-    "QueueInfo": "waypost.client.queue_info",
+    "QueueInfo": "waypost.api.queues",
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
     "SalvagedQueue": "waypost.client.storage.salvage_report",

@@ -15,18 +15,23 @@ from waypost import aio
 from waypost.api.operations import (
     OPERATIONS,
     AdmitAddress,
+    DeleteQueue,
     Explain,
     ForgetDamaged,
     ListAdmitted,
     ListDamaged,
+    ListQueues,
     ListSequences,
     Operation,
+    PauseQueue,
     ResetSequences,
+    ResumeQueue,
     RevokeAddress,
+    ShowQueue,
 )
 from waypost.client.remote.exchanges import exchange_of
-from waypost.drive.loop import Loop
 from waypost.errors import WaypostError
+from waypost.http import bound
 from waypost.node.handlers import Handlers
 
 PAGE = Path(__file__).parents[2] / "docs/http.md"
@@ -35,6 +40,11 @@ FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
 
 # The method of a Manager that asks for each, as "Class.method".
 METHODS = {
+    ListQueues: "Manager.queues",
+    ShowQueue: "Queue.info",
+    DeleteQueue: "Queue.delete",
+    PauseQueue: "Queue.pause",
+    ResumeQueue: "Queue.resume",
     ListSequences: "Manager.sequences",
     ResetSequences: "Manager.reset_sequences",
     AdmitAddress: "Manager.admit_sequence_address",
@@ -45,17 +55,30 @@ METHODS = {
     ForgetDamaged: "Manager.forget_damaged_messages",
 }
 
-# Fields whose parameter has another name; "" for what the method does by itself: it asks for all pages.
+# Fields whose parameter has another name; "" for what the method knows by itself: it asks for all pages, and a queue
+# object has its name. `outgoing_queues` is another kind of `queues`, and who has all of them needs no pattern.
 PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
     (ResetSequences, "older_than_s"): "older_than",
     (Explain, "message"): "subject",
     (Explain, "queue"): "subject",
+    (ListQueues, "kind"): "",
+    (ListQueues, "pattern"): "",
+    (ShowQueue, "name"): "",
+    (DeleteQueue, "name"): "",
+    (PauseQueue, "name"): "",
+    (ResumeQueue, "name"): "",
     (ListSequences, "after"): "",
     (ResetSequences, "after"): "",
     (ListDamaged, "after"): "",
 }
 
 SAMPLES: list[Operation[object]] = [
+    ListQueues(),
+    ListQueues(kind="outgoing", pattern="ord?rs & *"),
+    ShowQueue(name=FAR),
+    DeleteQueue(name=FAR),
+    PauseQueue(name=FAR),
+    ResumeQueue(name=FAR),
     ListSequences(),
     ListSequences(direction="out", queue=FAR, source=GUID, address="::1", after="00ff"),
     ResetSequences(queue=FAR, trial=True),
@@ -112,15 +135,15 @@ def test_every_operation_has_a_sample_here() -> None:
 
 @served()
 async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -> None:
-    got: list[Operation[object]] = []
-    do = Loop.call
+    got: list[object] = []
+    decode: Any = bound.operation_of
 
-    async def call(shell: Loop, operation: Operation[Any]) -> Any:
-        got.append(operation)
-        return await do(shell, operation)
+    def operation_of(*arguments: Any) -> Any:
+        got.append(decode(*arguments))
+        return got[-1]
 
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(Loop, "call", call)
+        patches.setattr(bound, "operation_of", operation_of)
         async with aio.connect(f"http://127.0.0.1:{api.port}") as manager:
             for each in SAMPLES:
                 with suppress(WaypostError):

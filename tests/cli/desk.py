@@ -13,7 +13,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import waypost
+from waypost.api.operations import Explain
+from waypost.api.records import record_of
 from waypost.cli import app, daemon
+from waypost.client.remote.exchanges import exchange_of
 
 
 class Borrowed:
@@ -32,6 +35,10 @@ class Borrowed:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def explain(self, subject: str) -> waypost.Explanation:
+        found = self._answers.get(("GET", exchange_of(Explain.of(subject)).target))
+        return self._manager.explain(subject) if found is None else record_of(found, waypost.Explanation)
 
     def request(self, method: str, path: str, _body: object = None) -> Any:
         self.asked.append((method, path))

@@ -78,7 +78,6 @@ def orders(manager: waypost.Manager) -> waypost.Queue:
         (waypost.Transaction, remote.Transaction),
         (aio.Manager, remote_aio.Manager),
         (aio.Transaction, remote_aio.Transaction),
-        (aio.Queue, remote_aio.Queue),
     ],
 )
 def test_what_connect_gives_has_the_interface_of_what_open_gives(theirs: type, ours: type) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.http.server import Api, served
-from waypost.client import calls
+from waypost.api.operations import DeleteQueue
 from waypost.client.aio_manager import shell_of
-from waypost.client.queue_info import queue_info
 from waypost.http import queue_metrics
 from waypost.limits import LIST_PART
+from waypost.node import queue_calls
 from waypost.node.bulk import BulkReading
+from waypost.node.queue_info import queue_info
 
 MANY = 5 * LIST_PART
 
@@ -52,7 +53,7 @@ async def test_a_list_of_queues_gives_others_their_turns(api: Api) -> None:
     await make_queues(api)
     counting = Counting()
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(calls, "queue_info", counting.counted(queue_info))
+        patches.setattr(queue_calls, "queue_info", counting.counted(queue_info))
         found = (await counting.beside(api.get("/api/queues"))).json()["queues"]
     assert [each["path"] for each in found] == [f"HOST\\private$\\queue{number:03}" for number in range(MANY)]
     assert counting.most <= LIST_PART
@@ -91,11 +92,11 @@ async def test_a_queue_that_is_deleted_while_a_list_is_made_is_left_out(api: Api
         nonlocal made
         made += 1
         if made == 1:
-            shell_of(api.manager).start(calls.Calls(shell_of(api.manager).driver).delete_queue, last._name)
+            shell_of(api.manager)._start(DeleteQueue(name=last.name), (), None)
         return queue_info(*args, **options)
 
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(calls, "queue_info", delete_last)
+        patches.setattr(queue_calls, "queue_info", delete_last)
         found = (await api.get("/api/queues")).json()["queues"]
     assert len(found) == MANY - 1
 
@@ -106,7 +107,7 @@ async def test_status_counts_queues_without_looking_at_them(api: Api) -> None:
     await api.manager.delete_queue("queue000")
     await api.manager.queue("queue001").move_all("queue001;sub")
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(calls.Calls, "queues", None)
+        patches.setattr(queue_calls.QueueCalls, "names", None)
         assert (await api.get("/api/status")).json()["queues"] == MANY - 1
 
 
@@ -114,7 +115,7 @@ async def test_status_counts_queues_without_looking_at_them(api: Api) -> None:
 async def test_an_outgoing_queue_is_found_without_a_list_of_all(api: Api) -> None:
     await api.manager.send("DIRECT=TCP:192.0.2.1\\private$\\far", "hello")
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(calls.Calls, "outgoing_queues", None)
+        patches.setattr(queue_calls.QueueCalls, "names", None)
         path = "/api/queues/DIRECT=TCP:192.0.2.1%5Cprivate$%5Cfar/purge?outgoing=true"
         assert (await api.post(path)).status_code == 204
         assert (await api.post(path.replace("far", "farther"))).status_code == 404

@@ -257,7 +257,7 @@ def test_a_destination_behind_nat_is_believed_when_its_address_is_admitted(
     come_from(NAT, peer, a, of(sent[2], peer.guid), of(last, peer.guid, None))
     assert (a.bodies(";journal"), a.bodies(P)) == (["1", "3"], [])
     # Another queue manager at the same address was not admitted.
-    assert admit(a, bytes(16), NAT) == 0
+    assert admit(a, bytes(15) + b"\1", NAT) == 0
 
 
 def test_the_setting_admits_addresses_too(net: Net, a: Host, peer: Peer) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.node.hosts import START, Host, Net, Peer
-from waypost.client.queue_info import queue_info
+from waypost.node.queue_info import queue_info
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection

@@ -17,6 +17,7 @@ from msgspec.structs import fields
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.excerpt import excerpt
 from waypost.api.explanation import Explanation
+from waypost.api.queues import Kind, QueueInfo, QueueList
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.identifiers import MessageIdentifier
@@ -115,10 +116,55 @@ def operation(binding: str, *, asks: Right, status: int = 200, wait_s: float = 0
     return add_row
 
 
-Seconds = Annotated[float, Meta(ge=0)]
+# In a path it is percent-encoded.
+QueueName = Annotated[str, Meta(description="A queue: orders, orders;retry, DIRECT=..., any NAME.")]
+# Where it is checked, the sentence says more than a decoder could.
+Age = Annotated[float, Meta(description="Seconds, 0 or more.")]
 Guid = Annotated[str, Meta(description="The GUID of a queue manager.")]
 Address = Annotated[str, Meta(description="An IP address.")]
 After = Annotated[str, Meta(description="The `next` of the page before.")]
+
+
+# --- Queues -----------------------------------------------------------------------------------------------------------
+
+
+@operation("GET /api/queues", asks=Right.READ)
+class ListQueues(Operation[QueueList], frozen=True, kw_only=True):
+    """List the queues that applications have created; with `kind` others: outgoing, system or all.
+
+    Of many queues each is shown as it is when its turn comes: one that is created or deleted meanwhile may be missing.
+    """
+
+    kind: Kind = ""
+    pattern: Annotated[str, Meta(description="Compared with names of queues: * and ? are any characters.")] = ""
+
+
+@operation("GET /api/queues/{name}", asks=Right.READ)
+class ShowQueue(Operation[QueueInfo], frozen=True, kw_only=True):
+    """Show a queue as it is at this moment."""
+
+    name: QueueName
+
+
+@operation("DELETE /api/queues/{name}", asks=Right.ADMIN, status=204, wait_s=LONG_SECONDS)
+class DeleteQueue(Operation[None], frozen=True, kw_only=True):
+    """Delete a queue with all that is in it."""
+
+    name: QueueName
+
+
+@operation("POST /api/queues/{name}/pause", asks=Right.ADMIN, status=204)
+class PauseQueue(Operation[None], frozen=True, kw_only=True):
+    """Let no message leave an outgoing queue."""
+
+    name: QueueName
+
+
+@operation("POST /api/queues/{name}/resume", asks=Right.ADMIN, status=204)
+class ResumeQueue(Operation[None], frozen=True, kw_only=True):
+    """Let messages leave an outgoing queue again."""
+
+    name: QueueName
 
 
 # --- Transactional sequences ------------------------------------------------------------------------------------------
@@ -151,7 +197,7 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     queue: str | None = None
     source: str | None = None
     address: str | None = None
-    older_than_s: Seconds | None = None
+    older_than_s: Age | None = None
     after: After = ""
     trial: bool = False
 
@@ -216,6 +262,11 @@ class ForgetDamaged(Operation[Forgotten], frozen=True, kw_only=True):
 
 
 OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
+    ListQueues,
+    ShowQueue,
+    DeleteQueue,
+    PauseQueue,
+    ResumeQueue,
     ListSequences,
     ResetSequences,
     AdmitAddress,

@@ -12,7 +12,7 @@ from waypost.cli.tables import write_json, write_pairs, write_table
 
 if TYPE_CHECKING:
     from waypost import QueueInfo
-    from waypost.client.queue_info import ConnectionInfo
+    from waypost.api.queues import ConnectionInfo
 
 SYSTEM_QUEUES: Final = ("system$;deadletter", "system$;deadxact", "system$;journal")
 

@@ -17,6 +17,7 @@ from waypost.api.operations import (
     ForgetDamaged,
     ListAdmitted,
     ListDamaged,
+    ListQueues,
     ListSequences,
     ResetSequences,
     RevokeAddress,
@@ -136,10 +137,12 @@ class Manager:
         return found
 
     async def queues(self) -> list[Queue]:
-        return [self._named(name) for name in self._shell.look(self._calls.queues)]
+        found = (await self._shell.call(ListQueues())).queues
+        return [self._named(self._calls.name(each.format_name)) for each in found]
 
     async def outgoing_queues(self) -> list[Queue]:
-        names = self._shell.look(self._calls.outgoing_queues)
+        found = (await self._shell.call(ListQueues(kind="outgoing"))).queues
+        names = [self._calls.name(each.format_name) for each in found]
         return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
 
     async def admit_sequence_address(self, guid: str, address: str) -> int:

@@ -7,12 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.api.names import Name, journal_name, subqueue_name
+from waypost.api.operations import DeleteQueue, PauseQueue, ResumeQueue, ShowQueue
+from waypost.api.queues import QueueInfo
 from waypost.client import queue
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
+from waypost.client.queue_info import QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
@@ -175,7 +177,7 @@ class Queue(BaseQueue):
 
     async def info(self) -> QueueInfo:
         with self._if_it_is_there():
-            return self._shell.look(self._calls.info, self._name)
+            return await self._shell.call(ShowQueue(name=str(self._name)))
 
     async def set(self, **properties: Unpack[QueueProperties]) -> None:
         attributes = queue_attributes(properties)
@@ -184,15 +186,16 @@ class Queue(BaseQueue):
             await self._shell.do(self._calls.set_queue, self._name, attributes)
 
     async def pause(self) -> None:
-        await self._shell.do(self._calls.pause_queue, self._name)
+        await self._shell.call(PauseQueue(name=str(self._name)))
 
     async def resume(self) -> None:
-        await self._shell.do(self._calls.resume_queue, self._name)
+        await self._shell.call(ResumeQueue(name=str(self._name)))
 
     async def delete(self) -> None:
         handles = tuple(self._handles.values())
         with self._if_it_is_there():
-            await self._shell.do(self._calls.delete_queue, self._name)
+            await self._shell.call(DeleteQueue(name=str(self._name)))
+        self._calls.deleted(self._name)
         self._forget()
         self._close(*handles)
 

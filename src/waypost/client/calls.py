@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, format_name, path_name
-from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
+from waypost.client.queue_info import queue_attributes
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
-from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
+from waypost.core.queues import QueueAttributes
 from waypost.core.reading import MessageSeekAction
 from waypost.core.writing import MovedPart
-from waypost.errors import InvalidParameter, QueueNotFound
+from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
 from waypost.node.application import Call
-from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
-from waypost.wire.path_names import QueueKind
+from waypost.node.queue_info import queue_named
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.drive.driver import Driver
@@ -78,24 +78,8 @@ class Calls:
         return QueueAttributes(path, transactional=bool(transactional), **queue_attributes(properties))
 
     def set_queue(self, call: Call, name: FormatName, attributes: Mapping[str, Any]) -> None:
-        queue = self._queue(name)
+        queue = queue_named(self._manager, name)
         self.application.modify_queue(call, queue, replace(queue.attributes, **attributes))
-
-    def delete_queue(self, call: Call, name: FormatName) -> None:
-        self.application.delete_queue(call, self._queue(name))
-
-    def pause_queue(self, call: Call, name: FormatName) -> None:
-        """Let nothing leave an outgoing queue."""
-        node, queue = self._driver.node, self._outgoing(name)
-        with node.operation(call.now):
-            self._manager.outgoing.pause_queue(queue)
-            node.reply(call.request)
-
-    def resume_queue(self, call: Call, name: FormatName) -> None:
-        node, queue = self._driver.node, self._outgoing(name)
-        with node.operation(call.now):
-            self._manager.outgoing.resume_queue(queue)
-            node.reply(call.request)
 
     def begin(self, call: Call, identifier: bytes) -> None:
         self.application.begin_transaction(call, identifier)
@@ -109,33 +93,8 @@ class Calls:
         self._driver.transactions.discard(identifier)
         self.application.abort(call, identifier)
 
-    def info(self, name: FormatName) -> QueueInfo:
-        queue = self._queue(name)
-        damaged = self._driver.node.damaged.count_of(queue)
-        return queue_info(queue, name, self._manager.identity.identifier, damaged_count=damaged)
-
-    def queues(self) -> list[FormatName]:
-        """Those that applications have created, by their paths."""
-        found = [queue for queue in self._manager.queues.values() if queue.queue_type is not QueueKind.SYSTEM]
-        found.sort(key=lambda queue: str(queue).lower())
-        return [
-            DirectFormatName(Protocol.OS, self.computer, queue.pathname.kind, queue.pathname.queue) for queue in found
-        ]
-
-    def outgoing_queues(self) -> list[FormatName]:
-        return sorted(self._manager.collection.outgoing, key=str)
-
-    def _queue(self, name: FormatName) -> Queue:
-        queue = self._manager.find_queue(name) or self._manager.collection.outgoing.get(name)
-        if queue is None or queue.is_provisional:
-            raise QueueNotFound(f"{name} is no queue of this computer")
-        return queue
-
-    def _outgoing(self, name: FormatName) -> OutgoingQueue:
-        queue = self._queue(name)
-        if not isinstance(queue, OutgoingQueue):
-            raise InvalidParameter(f"{name} is a queue of this computer; only outgoing queues are paused and resumed")
-        return queue
+    def deleted(self, name: FormatName) -> None:
+        """A queue was deleted: nothing has to be done for those that read from it."""
 
 
 def milliseconds(timeout: float | None) -> int | None:

@@ -15,6 +15,7 @@ from waypost.api.operations import (
     ForgetDamaged,
     ListAdmitted,
     ListDamaged,
+    ListQueues,
     ListSequences,
     ResetSequences,
     RevokeAddress,
@@ -117,14 +118,16 @@ class Manager:
 
     def queues(self) -> list[Queue]:
         """The queues that were created on this computer, in the order of their names."""
-        return [self._named(name) for name in self._shell.look(self._calls.queues)]
+        found = self._shell.call(ListQueues()).queues
+        return [self._named(self._calls.name(each.format_name)) for each in found]
 
     def outgoing_queues(self) -> list[Queue]:
         """The queues that hold what was sent to other computers until it is transferred.
 
         One can look into them, receive or purge what is there, and delete them.
         """
-        names = self._shell.look(self._calls.outgoing_queues)
+        found = self._shell.call(ListQueues(kind="outgoing")).queues
+        names = [self._calls.name(each.format_name) for each in found]
         return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in names]
 
     def admit_sequence_address(self, guid: str, address: str) -> int:

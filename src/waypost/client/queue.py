@@ -7,11 +7,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.api.names import Name, journal_name, subqueue_name
+from waypost.api.operations import DeleteQueue, PauseQueue, ResumeQueue, ShowQueue
+from waypost.api.queues import QueueInfo
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
+from waypost.client.queue_info import QueueProperties, queue_attributes, warn_of_ignored
 from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
@@ -257,7 +259,7 @@ class Queue(BaseQueue):
     def info(self) -> QueueInfo:
         """How many messages it has, and everything else about it, at this moment."""
         with self._if_it_is_there():
-            return self._shell.look(self._calls.info, self._name)
+            return self._shell.call(ShowQueue(name=str(self._name)))
 
     def set(self, **properties: Unpack[QueueProperties]) -> None:
         """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
@@ -268,17 +270,18 @@ class Queue(BaseQueue):
 
     def pause(self) -> None:
         """Let no message leave an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
-        self._shell.do(self._calls.pause_queue, self._name)
+        self._shell.call(PauseQueue(name=str(self._name)))
 
     def resume(self) -> None:
         """Let messages leave an outgoing queue again."""
-        self._shell.do(self._calls.resume_queue, self._name)
+        self._shell.call(ResumeQueue(name=str(self._name)))
 
     def delete(self) -> None:
         """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
         handles = tuple(self._handles.values())
         with self._if_it_is_there():
-            self._shell.do(self._calls.delete_queue, self._name)
+            self._shell.call(DeleteQueue(name=str(self._name)))
+        self._calls.deleted(self._name)
         self._forget()
         self._close(*handles)
 

@@ -1,32 +1,19 @@
-"""QueueInfo: what is told of a queue; QueueProperties: what can be said of one."""
+"""QueueProperties: what can be said of a queue."""
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from waypost.api.excerpt import excerpt
-from waypost.api.times import iso_8601
+from waypost.api.queues import PRIVACY
 from waypost.client.sending import is_encodable, refuse_unknown
-from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
+from waypost.core.queues import UNLIMITED
 from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
-from waypost.guid import NULL_GUID, guid_text, parse_guid
+from waypost.guid import NULL_GUID, parse_guid
 from waypost.limits import MAX_QUEUE_LABEL
-from waypost.wire.format_names import FormatName, PrivateFormatName, PublicFormatName
-from waypost.wire.management import ConnectionEvent
+from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_checks import is_queue_label
-from waypost.wire.property_values import QueuePrivacy
-
-_PRIVACY: Final = {
-    "none": QueuePrivacy.MQ_PRIV_LEVEL_NONE,
-    "optional": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL,
-    "body": QueuePrivacy.MQ_PRIV_LEVEL_BODY,
-}
-# What only an outgoing queue has.
-_OUTGOING: Final = ("state", "next_hops", "unacknowledged", "unread", "last_error", "connections")
-_PRIVACY_WORDS: Final = {level: word for word, level in _PRIVACY.items()}
 
 
 class QueueProperties(TypedDict, total=False):
@@ -41,127 +28,6 @@ class QueueProperties(TypedDict, total=False):
     base_priority: int
     type_id: str
     multicast: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionInfo:
-    """Something that happened to the connection of an outgoing queue: MS-MQMQ 2.3.12.25.
-
-    `status` is such as ready or connect_socket_failure. `error` is an HRESULT as 0x and eight digits, zero for none.
-    """
-
-    status: str
-    time: datetime
-    error: str
-    addresses: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
-    """A queue at one moment. `to_dict` gives the queue object of the command line and HTTP.
-
-    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one.
-
-    What follows `modified` is None but for an outgoing queue: its `state`, such as inactive or connected; `next_hops`,
-    the addresses it is sent to; how many transactional messages were sent and are `unacknowledged`, and how many
-    arrived and are `unread`; why the last attempt to connect failed, "" if it did not, as `last_error`; and the last
-    `connections`, the youngest at the end. `damaged_count` is how many messages were damaged on disk and set aside.
-    """
-
-    path: str
-    format_name: str
-    private_format_name: str | None
-    kind: str
-    label: str
-    transactional: bool
-    message_count: int
-    bytes: int
-    journal: bool
-    journal_count: int
-    journal_bytes: int
-    quota_kb: int | None
-    journal_quota_kb: int | None
-    authenticate: bool
-    privacy: str
-    base_priority: int
-    type_id: str
-    multicast: str
-    subqueues: tuple[str, ...]
-    created: datetime
-    modified: datetime
-    state: str | None = None
-    next_hops: tuple[str, ...] | None = None
-    unacknowledged: int | None = None
-    unread: int | None = None
-    last_error: str | None = None
-    connections: tuple[ConnectionInfo, ...] | None = None
-    damaged_count: int = 0
-
-    def to_dict(self) -> dict[str, object]:
-        """Ready for json. Only an outgoing queue has a state and what follows it."""
-        values = asdict(self) | {"created": iso_8601(self.created), "modified": iso_8601(self.modified)}
-        values["subqueues"] = list(self.subqueues)
-        if self.next_hops is None or self.connections is None:
-            for name in _OUTGOING:
-                del values[name]
-        else:
-            values["next_hops"] = list(self.next_hops)
-            values["connections"] = [
-                asdict(each) | {"time": iso_8601(each.time), "addresses": list(each.addresses)}
-                for each in self.connections
-            ]
-        return values
-
-
-def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_count: int = 0) -> QueueInfo:
-    attributes, journal = queue.attributes, queue.journal
-    number = queue.private_queue_number
-    return QueueInfo(
-        path=f"{queue.pathname};journal" if queue.is_journal else str(queue.pathname),
-        format_name=str(name),
-        private_format_name=str(PrivateFormatName(queue_manager, number)) if number else None,
-        kind=kind_of(queue),
-        label=attributes.label,
-        transactional=attributes.transactional,
-        message_count=len(queue.positions),
-        bytes=queue.total_bytes,
-        journal=attributes.journaling,
-        journal_count=0 if journal is None else len(journal.positions),
-        journal_bytes=0 if journal is None else journal.total_bytes,
-        quota_kb=_kilobytes(attributes.quota),
-        journal_quota_kb=_kilobytes(attributes.journal_quota),
-        authenticate=attributes.authentication,
-        privacy=_PRIVACY_WORDS[attributes.privacy_level],
-        base_priority=attributes.base_priority,
-        type_id=guid_text(attributes.type_guid),
-        multicast=attributes.multicast_address,
-        subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values() if not each.is_provisional)),
-        created=datetime.fromtimestamp(queue.create_time, UTC),
-        modified=datetime.fromtimestamp(queue.modify_time, UTC),
-        **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
-        damaged_count=damaged_count,
-    )
-
-
-def _outgoing(queue: OutgoingQueue) -> dict[str, Any]:
-    return {
-        "state": queue.state.name.lower(),
-        "next_hops": queue.next_hops,
-        "unacknowledged": queue.outgoing_transfer_info.no_ack_count,
-        "unread": queue.outgoing_transfer_info.no_read_count,
-        # A queue manager inside a program transfers nothing and has no links.
-        "last_error": "" if queue.link is None else queue.link.last_error,
-        "connections": tuple(map(_connection, queue.connection_history)),
-    }
-
-
-def _connection(event: ConnectionEvent) -> ConnectionInfo:
-    return ConnectionInfo(
-        status=event.status.name.lower(),
-        time=datetime.fromtimestamp(event.time, UTC),
-        error=f"{event.error & 0xFFFF_FFFF:#010x}",
-        addresses=event.addresses,
-    )
 
 
 def queue_attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,9 +66,9 @@ def _attribute(name: str, value: Any) -> tuple[str, Any]:
         case "authenticate":
             return "authentication", bool(value)
         case "privacy":
-            if not isinstance(value, str) or value not in _PRIVACY:
+            if not isinstance(value, str) or value not in PRIVACY:
                 raise InvalidParameter(f"privacy is none, optional or body, not {excerpt(value)}")
-            return "privacy_level", _PRIVACY[value]
+            return "privacy_level", PRIVACY[value]
         case "base_priority":
             if not isinstance(value, int) or not -0x8000 <= value <= 0x7FFF:
                 raise InvalidParameter(f"base_priority is a number from -32768 to 32767, not {excerpt(value)}")
@@ -233,17 +99,3 @@ def _multicast(value: object) -> str:
     if value:
         raise UnsupportedFormatName(f"no queue takes messages from {excerpt(value)}: multicast is not offered yet")
     return ""
-
-
-def _kilobytes(quota: int) -> int | None:
-    return None if quota == UNLIMITED else quota
-
-
-def kind_of(queue: Queue) -> str:
-    """The `kind` of a QueueInfo."""
-    if isinstance(queue, OutgoingQueue):
-        return "outgoing"
-    if queue.parent is not None:
-        return "journal" if queue.is_journal else "subqueue"
-    kind = queue.queue_type
-    return "private" if isinstance(kind, NoPath) else QueueKind(kind).value

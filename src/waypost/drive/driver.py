@@ -179,7 +179,8 @@ class Driver:
         self._last_request = request = self._last_request + 1
         answer = self._answers[request] = Answer(request, operation, args, handle)
         try:
-            if (handle is not None and not self._is_alone) or now.monotonic >= self._next_tick:
+            looks = isinstance(operation, Operation) and operation.row.reads_only
+            if (handle is not None and not self._is_alone) or looks or now.monotonic >= self._next_tick:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, TypeVar, get_args
 
@@ -12,13 +13,17 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, asdict, fields
 
 from waypost.api.excerpt import excerpt
-from waypost.api.operations import OPERATIONS, Explain, Operation
+from waypost.api.explanation import Explanation
+from waypost.api.operations import OPERATIONS, DeleteQueue, Explain, ListQueues, Operation, ShowQueue
+from waypost.api.queues import QueueInfo, QueueList
 from waypost.api.records import record_of
 from waypost.errors import InvalidParameter
 from waypost.http.media import ApiRequest
 from waypost.http.parameters import Served, decoded
 from waypost.http.routing import delete, get, patch, post
 from waypost.http.service import Service
+from waypost.http.slices import sliced
+from waypost.node.queue_calls import QueueCalls
 
 R = TypeVar("R")
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
@@ -30,7 +35,7 @@ async def _ask(service: Service, operation: Operation[R]) -> R:
     return await service.shell.call(operation)
 
 
-async def _explain(service: Service, operation: Explain) -> object:
+async def _explain(service: Service, operation: Explain) -> Explanation:
     explanation = await service.shell.call(operation)
     host = service.remote.host_of(operation.queue) if operation.queue else None
     if host is None:
@@ -39,9 +44,33 @@ async def _explain(service: Service, operation: Explain) -> object:
     return explanation.with_sentence(sentence)
 
 
+async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
+    queues = QueueCalls(service.node)
+    names = service.shell.look(queues.names, operation.kind)
+    return QueueList(tuple(await sliced(partial(queues.infos, operation.pattern), names)))
+
+
+async def _show_queue(service: Service, operation: ShowQueue) -> QueueInfo:
+    with service.remote.explaining(operation.name):
+        return await service.shell.call(operation)
+
+
+async def _delete_queue(service: Service, operation: DeleteQueue) -> None:
+    """By the queue object that all share, whose handles have to be closed."""
+    with service.remote.explaining(operation.name):
+        await service.manager.queue(operation.name).delete()
+
+
 def routes() -> list[HTTPRouteHandler]:
     """One for each operation."""
-    return [_route(Explain, _explain), *(_route(kind, _ask) for kind in OPERATIONS if kind is not Explain)]
+    by_hand = [
+        _route(Explain, _explain),
+        _route(ListQueues, _list_queues),
+        _route(ShowQueue, _show_queue),
+        _route(DeleteQueue, _delete_queue),
+    ]
+    others = set(OPERATIONS) - {Explain, ListQueues, ShowQueue, DeleteQueue}
+    return [*by_hand, *(_route(kind, _ask) for kind in OPERATIONS if kind in others)]
 
 
 def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) -> HTTPRouteHandler:
@@ -51,15 +80,7 @@ def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) ->
 
     async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: Any) -> object:
         _refuse_unknown(request.query_params, row.query_names)
-        if isinstance(data, kind):
-            return await perform(service, data)
-        for name in row.path_names:
-            values[name] = decoded(values[name])
-        try:
-            operation = record_of(values if data is None else values | asdict(data), kind)
-        except msgspec.ValidationError as error:
-            raise InvalidParameter(f"the request is not what it should be: {error}") from None
-        return await perform(service, operation)
+        return await perform(service, operation_of(kind, values, data))
 
     types: dict[str, Any] = {"service": Served, "request": ApiRequest}
     types |= {name: _annotated(by_name[name], PathParameter) for name in row.path_names}
@@ -82,6 +103,18 @@ def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) ->
         path = path.replace(f"{{{name}}}", f"{{{name}:str}}")
     bind: Callable[..., HTTPRouteHandler] = _DECORATORS[row.method](path, status_code=row.status)
     return bind(handle)
+
+
+def operation_of(kind: type[O], values: dict[str, Any], body: Struct | None) -> O:
+    """The record that a request asks for, of the parameters in its path and query and of its body."""
+    if isinstance(body, kind):
+        return body
+    for name in kind.row.path_names:
+        values[name] = decoded(values[name])
+    try:
+        return record_of(values if body is None else values | asdict(body), kind)
+    except msgspec.ValidationError as error:
+        raise InvalidParameter(f"the request is not what it should be: {error}") from None
 
 
 def _body(kind: type[Operation[object]]) -> type[Struct] | None:

@@ -21,15 +21,14 @@ from waypost.errors import (
     InvalidParameter,
     LimitReached,
     UnsupportedFormatName,
-    WaypostError,
 )
 from waypost.hresult import HResult
-from waypost.limits import MOVE_PART, PURGE_PART
+from waypost.limits import MOVE_PART
+from waypost.node.deleting import delete_queue
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, enqueue, messages_like, new_message, prepare_message, queue_of
 from waypost.wire.format_names import FormatName
-from waypost.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
     from waypost.node.node import Node
@@ -82,32 +81,7 @@ class Application:
             self._node.reply(call.request, queue)
 
     def delete_queue(self, call: Call, queue: Queue) -> None:
-        """Its messages go first, while others work, and the queue at last, with the few that came meanwhile."""
-        node = self._node
-        node.check_store()
-
-        def purge() -> None:
-            for part in (*queue.subqueues.values(), queue.journal, queue):
-                if part is not None:
-                    begun = node.manager.writing.begin_purge(part)
-                    begun.reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
-                    node.purge(begun, delete if part is queue else _nothing)
-
-        def delete() -> None:
-            if not queue.is_deleted and _free_messages(queue) > PURGE_PART:
-                purge()
-                return
-            try:
-                if not queue.is_deleted:
-                    node.manager.delete_queue(queue)
-            except WaypostError as error:
-                node.fail(call.request, error)
-            else:
-                node.reply(call.request)
-
-        with node.operation(call.now):
-            node.manager.check_deletable(queue)
-            purge()
+        delete_queue(self._node, queue, call.request, call.now)
 
     def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
         """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""
@@ -387,16 +361,6 @@ class Application:
         if status is not HResult.MQ_OK:
             raise failure(status)
         self._node.reply(call.request)
-
-
-def _nothing() -> None:
-    """When a part of a queue is empty."""
-
-
-def _free_messages(queue: Queue) -> int:
-    """How many messages of a queue, its journal and its subqueues are held by nobody."""
-    parts = (*queue.subqueues.values(), queue.journal, queue)
-    return sum(len(part.positions) - len(part.positions.held) for part in parts if part is not None)
 
 
 def _cursor(descriptor: OpenQueueDescriptor, number: int) -> Cursor:

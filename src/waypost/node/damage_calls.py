@@ -20,7 +20,7 @@ class DamageCalls:
     def __init__(self, node: Node) -> None:
         self._node: Final = node
 
-    def list(self, call: Call, operation: ListDamaged) -> None:
+    def list_damaged(self, call: Call, operation: ListDamaged) -> None:
         try:
             start = bytes.fromhex(operation.after)
         except ValueError:

@@ -41,7 +41,7 @@ class SequenceCalls:
         self._admin: Final = SequenceAdmin(node)
         self._computer: Final = node.manager.identity.computer_name
 
-    def list(self, call: Call, operation: ListSequences) -> None:
+    def list_sequences(self, call: Call, operation: ListSequences) -> None:
         """Sequences of one direction, from a place on."""
         direction = operation.direction
         if direction not in DIRECTIONS:

@@ -9,12 +9,12 @@ from msgspec import UNSET
 from waypost.api.names import short_name
 from waypost.client.bulk.frame import frame_bytes, header
 from waypost.client.bulk.schema import BulkQueue, PlannedRange, PlanRange, ReadRange
-from waypost.client.queue_info import kind_of, queue_info
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.bulk import Plan, QueueState, Range, Rows, Target
+from waypost.node.queue_info import kind_of, queue_info
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol, Suffix
 from waypost.wire.path_names import QueueKind
 

@@ -4,10 +4,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from waypost.api.names import Name
-from waypost.client import aio_manager, aio_queue
+from waypost.client import aio_manager
 from waypost.client.manager import making
-from waypost.client.queue_info import QueueInfo
 from waypost.client.remote import manager
 from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
 from waypost.client.remote.calls import TRANSACTION_SECONDS
@@ -64,23 +62,6 @@ class Manager(aio_manager.Manager):
     def __repr__(self) -> str:
         return f"<Manager {self.name} at {self.url}>"
 
-    def queue(self, name: Name, *, exclusive: bool = False) -> "Queue":
-        format_name = self._calls.name(name)
-        found: Queue | None = None if exclusive else self._calls.used.get(format_name)
-        if found is None:
-            found = Queue(self, self._shell, self._calls, format_name, exclusive=exclusive)
-            if not exclusive:
-                self._calls.used[format_name] = found
-        return found
-
-    async def queues(self) -> list[aio_queue.Queue]:
-        looking: Any = self._shell.look(self._calls.queues)
-        return [self.queue(str(name)) for name in await looking]
-
-    async def outgoing_queues(self) -> list[aio_queue.Queue]:
-        looking: Any = self._shell.look(self._calls.outgoing_queues)
-        return [Queue(self, self._shell, self._calls, name, outgoing=True) for name in await looking]
-
     def transaction(self, timeout: float = TRANSACTION_SECONDS) -> "Transaction":
         identifier = new_guid()
         self._shell.start(self._calls.begin, identifier, transaction_limit(timeout))
@@ -106,17 +87,6 @@ class Manager(aio_manager.Manager):
 
     async def close(self) -> None:
         await self._shell.close()
-
-
-@documented_by(aio_queue.Queue)
-class Queue(aio_queue.Queue):
-    __slots__ = ()
-
-    async def info(self) -> QueueInfo:
-        looking: Any = self._shell.look(self._calls.info, self._name)
-        with self._if_it_is_there():
-            found: QueueInfo = await looking
-            return found
 
 
 @documented_by(manager.Transaction)

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from waypost.api.names import Name, format_name, path_name
 from waypost.api.operations import LONG_SECONDS
-from waypost.client.queue_info import QueueInfo, queue_attributes
+from waypost.client.queue_info import queue_attributes
 from waypost.client.remote.exchanges import (
     Conversation,
     Decoder,
@@ -29,7 +29,7 @@ from waypost.client.remote.exchanges import (
 from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
-from waypost.client.remote.packing import info_of, message_of, sent_again, sent_messages
+from waypost.client.remote.packing import message_of, sent_again, sent_messages
 from waypost.client.remote.properties import SEEK_WORDS, Outgoing, message_properties, queue_change
 from waypost.client.remote.schema import (
     Move,
@@ -39,8 +39,6 @@ from waypost.client.remote.schema import (
     PacketRow,
     Packets,
     QueueChange,
-    QueueObject,
-    Queues,
     Read,
     Resend,
     Send,
@@ -67,8 +65,6 @@ _sent_ids: Final = Decoder(SentIds)
 _packets: Final = Decoder(Packets)
 _moved: Final = Decoder(MovedObject)
 _handle: Final = Decoder(Handle)
-_queue: Final = Decoder(QueueObject)
-_queues: Final = Decoder(Queues)
 _status: Final = Decoder(Status)
 _anything: Final = Decoder(Any)
 
@@ -134,26 +130,10 @@ class RemoteCalls:
     def set_queue(self, name: FormatName, attributes: Mapping[str, Any]) -> Conversation[None]:
         accepted((yield patch(queue_path(name), QueueChange(**queue_change(attributes)))))
 
-    def delete_queue(self, name: FormatName) -> Conversation[None]:
-        accepted((yield delete(queue_path(name), LONG_SECONDS)))
+    def deleted(self, name: FormatName) -> None:
+        """A queue was deleted: reads that wait on it end at the daemon."""
         for opened in tuple(self._handles.values()):
             opened.is_deleted = opened.is_deleted or opened.name == name
-
-    def pause_queue(self, name: FormatName) -> Conversation[None]:
-        accepted((yield post(queue_path(name, "pause"))))
-
-    def resume_queue(self, name: FormatName) -> Conversation[None]:
-        accepted((yield post(queue_path(name, "resume"))))
-
-    def info(self, name: FormatName) -> Conversation[QueueInfo]:
-        return info_of(_queue((yield get(queue_path(name)))))
-
-    def queues(self) -> Conversation[list[FormatName]]:
-        """In the order of their names, like those of the embedded side."""
-        return self._names((yield get("/api/queues")))
-
-    def outgoing_queues(self) -> Conversation[list[FormatName]]:
-        return self._names((yield get("/api/queues?kind=outgoing")))
 
     def purge(self, handle: int) -> Conversation[None]:
         opened = self._opened(handle)
@@ -320,9 +300,6 @@ class RemoteCalls:
     def request(self, method: str, target: str, content: object) -> Conversation[Any]:
         response = yield any_request(method, target, content)
         return None if response.status == 204 else _anything(response)
-
-    def _names(self, response: Response) -> list[FormatName]:
-        return [self.name(queue.format_name) for queue in _queues(response).queues]
 
     def _opened(self, handle: int) -> OpenQueue:
         opened = self._handles.get(handle)

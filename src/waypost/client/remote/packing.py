@@ -2,24 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
 
-from msgspec import UNSET, structs
-
 from waypost import errors
-from waypost.api.times import iso_8601
 from waypost.client.message import Message
-from waypost.client.queue_info import ConnectionInfo, QueueInfo
 from waypost.client.remote.schema import (
-    ConnectionObject,
     CopyObject,
     ErrorObject,
     MessageObject,
     PacketRow,
-    QueueObject,
     SentIds,
 )
 from waypost.core.message import Message as CoreMessage
@@ -127,61 +120,6 @@ def sent_again(rows: Sequence[PacketRow]) -> CoreMessage | Copies:
         return messages[0]
     names = tuple(message.destination_queue_format_name for message in messages)
     return Copies(MultipleElementFormatName(names), messages)  # type: ignore[arg-type]  # each was sent to a queue
-
-
-def queue_object(info: QueueInfo) -> QueueObject:
-    found = QueueObject(
-        path=info.path,
-        format_name=info.format_name,
-        private_format_name=info.private_format_name,
-        kind=info.kind,
-        label=info.label,
-        transactional=info.transactional,
-        message_count=info.message_count,
-        bytes=info.bytes,
-        journal=info.journal,
-        journal_count=info.journal_count,
-        journal_bytes=info.journal_bytes,
-        quota_kb=info.quota_kb,
-        journal_quota_kb=info.journal_quota_kb,
-        authenticate=info.authenticate,
-        privacy=info.privacy,
-        base_priority=info.base_priority,
-        type_id=info.type_id,
-        multicast=info.multicast,
-        subqueues=list(info.subqueues),
-        created=iso_8601(info.created),
-        modified=iso_8601(info.modified),
-        damaged_count=info.damaged_count,
-    )
-    if info.state is None or info.next_hops is None or info.connections is None:
-        return found
-    assert info.unacknowledged is not None
-    assert info.unread is not None
-    assert info.last_error is not None
-    found.state, found.next_hops = info.state, list(info.next_hops)
-    found.unacknowledged, found.unread, found.last_error = info.unacknowledged, info.unread, info.last_error
-    found.connections = [
-        ConnectionObject(status=each.status, time=iso_8601(each.time), error=each.error, addresses=list(each.addresses))
-        for each in info.connections
-    ]
-    return found
-
-
-def info_of(found: QueueObject) -> QueueInfo:
-    values: dict[str, Any] = {name: value for name, value in structs.asdict(found).items() if value is not UNSET}
-    values["subqueues"] = tuple(found.subqueues)
-    values["created"] = datetime.fromisoformat(found.created)
-    values["modified"] = datetime.fromisoformat(found.modified)
-    if found.next_hops is not UNSET:
-        values["next_hops"] = tuple(found.next_hops)
-    if found.connections is not UNSET:
-        values["connections"] = tuple(map(_connection_of, found.connections))
-    return QueueInfo(**values)
-
-
-def _connection_of(found: ConnectionObject) -> ConnectionInfo:
-    return ConnectionInfo(found.status, datetime.fromisoformat(found.time), found.error, tuple(found.addresses))
 
 
 def error_of(found: ErrorObject) -> WaypostError:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from waypost.api.names import format_name, format_names
+from waypost.api.queues import PRIVACY_WORDS
 from waypost.client.calls import Seek
 from waypost.client.remote.schema import MessageProperties
 from waypost.core.message import Message
@@ -12,7 +13,6 @@ from waypost.core.queues import UNLIMITED
 from waypost.core.reading import MessageSeekAction
 from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
-from waypost.wire.property_values import QueuePrivacy
 
 SEEK_WORDS: Final[dict[MessageSeekAction, Seek]] = {
     MessageSeekAction.SEEK_FIRST: "first",
@@ -20,11 +20,6 @@ SEEK_WORDS: Final[dict[MessageSeekAction, Seek]] = {
     MessageSeekAction.SEEK_CURRENT: "current",
     MessageSeekAction.SEEK_NEXT: "next",
     MessageSeekAction.SEEK_LAST: "last",
-}
-_PRIVACY: Final = {
-    QueuePrivacy.MQ_PRIV_LEVEL_NONE: "none",
-    QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL: "optional",
-    QueuePrivacy.MQ_PRIV_LEVEL_BODY: "body",
 }
 
 
@@ -115,7 +110,7 @@ _WORDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "quota": ("quota_kb", _quota),
     "journal_quota": ("journal_quota_kb", _quota),
     "authentication": ("authenticate", _same),
-    "privacy_level": ("privacy", _PRIVACY.__getitem__),
+    "privacy_level": ("privacy", PRIVACY_WORDS.__getitem__),
     "base_priority": ("base_priority", _same),
     "type_guid": ("type_id", guid_text),
     "multicast_address": ("multicast", _same),

@@ -123,54 +123,6 @@ class NewQueue(QueueChange, kw_only=True):
     transactional: bool = False
 
 
-class ConnectionObject(Struct, kw_only=True):
-    """Something that happened to the connection of an outgoing queue: ConnectionInfo."""
-
-    status: str
-    time: str
-    error: str
-    addresses: list[str]
-
-
-class QueueObject(Struct, kw_only=True):
-    """A queue at one moment: the keys of QueueInfo.to_dict. Only an outgoing queue has a state and what follows it."""
-
-    path: str
-    format_name: str
-    private_format_name: str | None
-    kind: str
-    label: str
-    transactional: bool
-    message_count: int
-    bytes: int
-    journal: bool
-    journal_count: int
-    journal_bytes: int
-    quota_kb: int | None
-    journal_quota_kb: int | None
-    authenticate: bool
-    privacy: str
-    base_priority: int
-    type_id: str
-    multicast: str
-    subqueues: list[str]
-    created: str
-    modified: str
-    state: str | UnsetType = UNSET
-    next_hops: list[str] | UnsetType = UNSET
-    unacknowledged: int | UnsetType = UNSET
-    unread: int | UnsetType = UNSET
-    last_error: str | UnsetType = UNSET
-    connections: list[ConnectionObject] | UnsetType = UNSET
-    damaged_count: int = 0
-    # In the answer to a request that creates or changes it: what was given and changes nothing.
-    notes: list[str] | UnsetType = UNSET
-
-
-class Queues(Struct):
-    queues: list[QueueObject]
-
-
 # --- Sending ----------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,50 @@
+"""How a queue is deleted."""
+
+from typing import TYPE_CHECKING
+
+from waypost.clock import Now
+from waypost.core.queues import Queue
+from waypost.errors import WaypostError
+from waypost.limits import PURGE_PART
+from waypost.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from waypost.node.node import Node
+
+
+def delete_queue(node: "Node", queue: Queue, request: int, now: Now) -> None:
+    """Its messages go first, while others work, and the queue at last, with the few that came meanwhile."""
+    node.check_store()
+
+    def purge() -> None:
+        for part in (*queue.subqueues.values(), queue.journal, queue):
+            if part is not None:
+                begun = node.manager.writing.begin_purge(part)
+                begun.reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+                node.purge(begun, delete if part is queue else _nothing)
+
+    def delete() -> None:
+        if not queue.is_deleted and _free_messages(queue) > PURGE_PART:
+            purge()
+            return
+        try:
+            if not queue.is_deleted:
+                node.manager.delete_queue(queue)
+        except WaypostError as error:
+            node.fail(request, error)
+        else:
+            node.reply(request)
+
+    with node.operation(now):
+        node.manager.check_deletable(queue)
+        purge()
+
+
+def _nothing() -> None:
+    """When a part of a queue is empty."""
+
+
+def _free_messages(queue: Queue) -> int:
+    """How many messages of a queue, its journal and its subqueues are held by nobody."""
+    parts = (*queue.subqueues.values(), queue.journal, queue)
+    return sum(len(part.positions) - len(part.positions.held) for part in parts if part is not None)

@@ -1,0 +1,104 @@
+"""The operations on queues as a whole: to show, list, delete, pause and resume them."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import Final
+
+from waypost.api.excerpt import excerpt
+from waypost.api.names import format_name, short_name
+from waypost.api.operations import DeleteQueue, ListQueues, PauseQueue, ResumeQueue, ShowQueue
+from waypost.api.queues import Kind, QueueInfo, QueueList
+from waypost.core.queues import OutgoingQueue, Queue
+from waypost.errors import InvalidParameter, QueueNotFound
+from waypost.node.application import Call
+from waypost.node.deleting import delete_queue
+from waypost.node.node import Node
+from waypost.node.queue_info import queue_info, queue_named
+from waypost.wire.format_names import DirectFormatName, FormatName, Protocol
+from waypost.wire.path_names import QueueKind
+
+_SYSTEM: Final = ("deadletter", "deadxact", "journal")
+_KINDS: Final[tuple[Kind, ...]] = ("", "local", "outgoing", "system", "all")
+
+
+class QueueCalls:
+    """Those on one node. What is shown of a queue need not be durable yet."""
+
+    __slots__ = ("_computer", "_manager", "_node")
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+        self._manager: Final = node.manager
+        self._computer: Final = node.manager.identity.computer_name
+
+    def show(self, call: Call, operation: ShowQueue) -> None:
+        name = self._name(operation.name)
+        with self._node.operation(call.now):
+            self._node.reply(call.request, self._info(name))
+
+    def list_queues(self, call: Call, operation: ListQueues) -> None:
+        names = self.names(operation.kind)
+        with self._node.operation(call.now):
+            self._node.reply(call.request, QueueList(tuple(self.infos(operation.pattern, names))))
+
+    def delete(self, call: Call, operation: DeleteQueue) -> None:
+        delete_queue(self._node, self._queue(operation.name), call.request, call.now)
+
+    def pause(self, call: Call, operation: PauseQueue) -> None:
+        queue = self._outgoing(operation.name)
+        with self._node.operation(call.now):
+            self._manager.outgoing.pause_queue(queue)
+            self._node.reply(call.request)
+
+    def resume(self, call: Call, operation: ResumeQueue) -> None:
+        queue = self._outgoing(operation.name)
+        with self._node.operation(call.now):
+            self._manager.outgoing.resume_queue(queue)
+            self._node.reply(call.request)
+
+    def names(self, kind: Kind) -> list[FormatName]:
+        """The queues of a kind, in the order of their paths. Raises InvalidParameter."""
+        if kind not in _KINDS:
+            raise InvalidParameter(f"a kind of queues is one of {', '.join(filter(None, _KINDS))}, not {excerpt(kind)}")
+        names: list[FormatName] = []
+        if kind in ("", "local", "all"):
+            names += self._created()
+        if kind in ("system", "all"):
+            names += [self._name(f"system$;{name}") for name in _SYSTEM]
+        if kind in ("outgoing", "all"):
+            names += sorted(self._manager.collection.outgoing, key=str)
+        return names
+
+    def infos(self, pattern: str, names: Sequence[FormatName]) -> Iterator[QueueInfo]:
+        """Those whose short names match the pattern, if there is one, and which were not deleted meanwhile."""
+        pattern = pattern.lower()
+        for name in names:
+            if not pattern or fnmatchcase(short_name(name, self._computer).lower(), pattern):
+                with suppress(QueueNotFound):
+                    yield self._info(name)
+
+    def _created(self) -> list[FormatName]:
+        found = [queue for queue in self._manager.queues.values() if queue.queue_type is not QueueKind.SYSTEM]
+        found.sort(key=lambda queue: str(queue).lower())
+        return [
+            DirectFormatName(Protocol.OS, self._computer, queue.pathname.kind, queue.pathname.queue) for queue in found
+        ]
+
+    def _info(self, name: FormatName) -> QueueInfo:
+        queue = queue_named(self._manager, name)
+        damaged = self._node.damaged.count_of(queue)
+        return queue_info(queue, name, self._manager.identity.identifier, damaged_count=damaged)
+
+    def _outgoing(self, text: str) -> OutgoingQueue:
+        queue = self._queue(text)
+        if not isinstance(queue, OutgoingQueue):
+            name = self._name(text)
+            raise InvalidParameter(f"{name} is a queue of this computer; only outgoing queues are paused and resumed")
+        return queue
+
+    def _queue(self, text: str) -> Queue:
+        return queue_named(self._manager, self._name(text))
+
+    def _name(self, text: str) -> FormatName:
+        return format_name(text, self._computer)
