@@ -1,9 +1,10 @@
 """Measure this checkout against another commit: `make bench AGAINST=COMMIT`, or `python bench/against.py COMMIT`.
 
 An environment under build/against has what both commits depend on, and both sides run in it, each from its own source:
-two environments that differ in anything else give other rates for the same code. Both sides run all the time, each in
-a process of its own (bench/side.py) with daemons of its own, and take turns: A B B A in every round, so that a drift of
-the machine favours neither. The ratio of a round is what this checkout does to what the commit does; above 1 is faster.
+two environments that differ in anything else give other rates for the same code. Each side is
+a process (bench/side.py) with daemons of its own, and they take turns: A B B A in every round, so that a drift of the
+machine favours neither. Every round has new processes: one that has its memory in an unlucky place stays slow. The
+ratio of a round is what this checkout does to what the commit does; above 1 is faster.
 
 First this checkout is measured against itself, which says how far apart two equal sides come out: the spread of a row
 is the interquartile range of those ratios. A row fails if its median ratio is below 0.95 and below 1 minus twice its
@@ -79,6 +80,9 @@ class Running:
         answer: dict[str, float] = json.loads(line)
         return answer
 
+    def warm_up(self, row: str) -> None:
+        self.rate(f"{side.WARM_UP} {row}")
+
     def rate(self, row: str) -> float:
         assert self._process.stdin is not None
         self._process.stdin.write(row + "\n")
@@ -137,15 +141,16 @@ def measure(
 ) -> dict[str, list[list[float]]]:
     """For each row the rates of all rounds: ours, and theirs."""
     rates: dict[str, list[list[float]]] = {row: [[], []] for row in rows}
-    with running(ours, ADDRESSES[0]) as a, running(theirs, ADDRESSES[1]) as b:
-        # The first round finds cold caches and empty files, and does not count.
-        for number in range(rounds + 1):
+    for number in range(rounds):
+        print(f"\r{what}: round {number + 1} of {rounds} ", end="", file=sys.stderr, flush=True)
+        with running(ours, ADDRESSES[0]) as a, running(theirs, ADDRESSES[1]) as b:
             for row in rows:
+                # The first time finds cold caches and empty files, and does not count.
+                a.warm_up(row)
+                b.warm_up(row)
                 first, one, other, last = a.rate(row), b.rate(row), b.rate(row), a.rate(row)
-                if number:
-                    rates[row][0].append((first + last) / 2)
-                    rates[row][1].append((one + other) / 2)
-            print(f"\r{what}: round {number} of {rounds} ", end="", file=sys.stderr, flush=True)
+                rates[row][0].append((first + last) / 2)
+                rates[row][1].append((one + other) / 2)
     print(file=sys.stderr)
     return rates
 

@@ -1,6 +1,7 @@
 """One side of bench/against.py: measures rows with the Waypost that its interpreter has.
 
-A line on standard input is the name of a row; the answer is one line with its rate, per second. It uses public names
+A line on standard input is the name of a row; the answer is one line with its rate, per second. Behind the words
+"warm up" the row is measured for a moment only. It uses public names
 alone, so that it runs with any version, and needs nothing but Waypost. Two daemons are started with the first row that
 needs them and end with the input.
 """
@@ -24,16 +25,18 @@ from waypost.wire import UserMessage, decode_packet
 BODY: Final = bytes(range(256)) * 4
 BATCH: Final = 250
 SECONDS: Final = 1.0
+SECONDS_TO_WARM_UP: Final = 0.2
+WARM_UP: Final = "warm up"
 SECONDS_TO_WAIT: Final = 60
 FEWEST: Final = 1000
 HOP: Final = 4000
 READS: Final = 300
 
 
-def repeat(call: Callable[[], int], clock: Callable[[], float] = perf_counter) -> float:
+def repeat(side: "Side", call: Callable[[], int], clock: Callable[[], float] = perf_counter) -> float:
     """How much a second holds of what the call counts."""
     amount, begun = 0, clock()
-    while (seconds := clock() - begun) < SECONDS:
+    while (seconds := clock() - begun) < side.seconds:
         amount += call()
     return amount / seconds
 
@@ -51,6 +54,8 @@ class Side:
     """The places where rows are measured, made when they are first wanted."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
+        # How long a row is measured.
+        self.seconds = SECONDS
         self._first, self._second = address, address[:-1] + str(int(address[-1]) + 1)
         self._stack: Final = stack
         self._folder: Final = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path.cwd())))
@@ -102,22 +107,22 @@ def sample(side: Side) -> bytes:
 
 def decode(side: Side) -> float:
     data = sample(side)
-    return repeat(lambda: sum(bool(decode_packet(data)) for _ in range(FEWEST)), process_time)
+    return repeat(side, lambda: sum(bool(decode_packet(data)) for _ in range(FEWEST)), process_time)
 
 
 def encode(side: Side) -> float:
     message = UserMessage.decode(sample(side))
-    return repeat(lambda: sum(bool(message.encode()) for _ in range(FEWEST)), process_time)
+    return repeat(side, lambda: sum(bool(message.encode()) for _ in range(FEWEST)), process_time)
 
 
 def embedded_send(side: Side) -> float:
-    rate = repeat(lambda: bool(side.embedded.send(BODY)))
+    rate = repeat(side, lambda: bool(side.embedded.send(BODY)))
     side.embedded.purge()
     return rate
 
 
 def embedded_send_many(side: Side) -> float:
-    rate = repeat(lambda: len(side.embedded.send_many([BODY] * BATCH)))
+    rate = repeat(side, lambda: len(side.embedded.send_many([BODY] * BATCH)))
     side.embedded.purge()
     return rate
 
@@ -132,14 +137,14 @@ def embedded_receive_many(side: Side) -> float:
 
 def daemon_send_one(side: Side) -> float:
     queue = side.hosts.a.queue("plain")
-    rate = repeat(lambda: bool(queue.send(BODY)))
+    rate = repeat(side, lambda: bool(queue.send(BODY)))
     queue.purge()
     return rate
 
 
 def daemon_send_many(side: Side) -> float:
     queue = side.hosts.a.queue("plain")
-    rate = repeat(lambda: len(queue.send_many([BODY] * BATCH)))
+    rate = repeat(side, lambda: len(queue.send_many([BODY] * BATCH)))
     queue.purge()
     return rate
 
@@ -193,15 +198,15 @@ def hop_one_by_one(side: Side) -> float:
         away.send(BODY)
         return bool(there.receive(SECONDS_TO_WAIT))
 
-    return repeat(one)
+    return repeat(side, one)
 
 
 def remote_peek(side: Side) -> float:
-    return repeat(lambda: bool(side.reader.peek(SECONDS_TO_WAIT)))
+    return repeat(side, lambda: bool(side.reader.peek(SECONDS_TO_WAIT)))
 
 
 def remote_browse(side: Side) -> float:
-    return repeat(lambda: sum(1 for _ in side.reader.browse()))
+    return repeat(side, lambda: sum(1 for _ in side.reader.browse()))
 
 
 ROWS: Final[dict[str, Callable[[Side], float]]] = {
@@ -227,7 +232,9 @@ def main(address: str) -> None:
         side = Side(address, stack)
         print(json.dumps({"waypost": waypost.__file__}), flush=True)
         for line in sys.stdin:
-            print(json.dumps({"rate": ROWS[line.strip()](side)}), flush=True)
+            row = line.strip()
+            side.seconds = SECONDS_TO_WARM_UP if row.startswith(WARM_UP) else SECONDS
+            print(json.dumps({"rate": ROWS[row.removeprefix(WARM_UP).lstrip()](side)}), flush=True)
 
 
 if __name__ == "__main__":
