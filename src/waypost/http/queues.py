@@ -1,6 +1,6 @@
 """/api/queues: to create, change and purge queues. waypost.http.bound has the rest."""
 
-from typing import Any, Literal
+from typing import Any
 
 from litestar.params import JSONBody
 from msgspec.structs import replace
@@ -13,8 +13,6 @@ from waypost.http.parameters import Name, Outgoing, Served, decoded
 from waypost.http.routing import patch, post
 from waypost.http.service import Service
 from waypost.wire.format_names import FormatName
-
-Kind = Literal["", "local", "outgoing", "system", "all"]
 
 
 @post("/api/queues")

@@ -37,7 +37,7 @@ _HAS_TIMEVAL: Final = sys.platform != "win32"
 
 
 class RemoteBlocking:
-    """A shell around a daemon, with the methods of waypost.drive.threads.Threads."""
+    """A shell around a daemon, with those methods of waypost.drive.threads.Threads that ask for something."""
 
     __slots__ = ("_address", "_closing", "_idle", "_is_closed", "_process", "_waiting", "calls")
 
@@ -79,9 +79,6 @@ class RemoteBlocking:
 
     def start(self, operation: Callable[..., Conversation[Any]], *args: Any) -> None:
         self._carry(operation(*args))
-
-    def look(self, function: Callable[..., Conversation[Any]], *args: Any) -> Any:
-        return self._carry(function(*args))
 
     def close(self) -> None:
         """End the waits and what is open at the daemon, and let the connections go. A second time it does nothing."""

@@ -22,7 +22,7 @@ _MAX_IDLE: Final = 64
 
 
 class RemoteLooping:
-    """A shell around a daemon, for one event loop. `look` is a coroutine here: nothing can be known without asking."""
+    """A shell around a daemon, for one event loop, with coroutines for those that wait."""
 
     __slots__ = ("_address", "_idle", "_is_closed", "_loop", "_started", "_waiting", "calls")
 
@@ -66,9 +66,6 @@ class RemoteLooping:
 
     async def read(self, operation: Callable[..., Conversation[Any]], handle: int, *args: Any) -> Any:
         return await self._carry(operation(handle, *args), handle)
-
-    async def look(self, function: Callable[..., Conversation[Any]], *args: Any) -> Any:
-        return await self._carry(function(*args))
 
     def start(self, operation: Callable[..., Conversation[Any]], *args: Any) -> None:
         self.check_loop()

@@ -1,4 +1,4 @@
-"""What travels between a client and the daemon over HTTP: every request and answer, for both ends.
+"""What travels between a client and the daemon over HTTP, for both ends, but for waypost.api.operations.
 
 The same structures are JSON or MessagePack, as Content-Type and Accept say. `bytes` are base64 text in JSON and binary
 in MessagePack. A key that a request does not have is refused; answers may grow keys, which an older client ignores.
@@ -7,12 +7,9 @@ Paths (NAME is percent-encoded, any name that a person may type; `?outgoing=true
 format name, and is possible wherever NAME is):
 
     GET    /api/status                           -> Status
-    GET    /api/queues?kind=&pattern=            -> Queues; kind=outgoing for the outgoing ones
-    POST   /api/queues               NewQueue    -> QueueObject, 201
-    GET    /api/queues/NAME                      -> QueueObject
-    PATCH  /api/queues/NAME          QueueChange -> QueueObject
-    DELETE /api/queues/NAME                      -> 204
-    POST   /api/queues/NAME/purge|pause|resume   -> 204
+    POST   /api/queues               NewQueue    -> QueueInfo, 201
+    PATCH  /api/queues/NAME          QueueChange -> QueueInfo
+    POST   /api/queues/NAME/purge                -> 204
     POST   /api/queues/NAME/messages Send        -> Sent (answer "full") or SentIds (answer "ids")
     POST   /api/queues/NAME/receive  Read        -> Messages (form "full") or Packets (form "packet")
     POST   /api/queues/NAME/peek     Read        -> the same
@@ -28,7 +25,7 @@ format name, and is possible wherever NAME is):
     POST   /api/transactions/ID/commit|abort     -> 204
     POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
 
-The operations of waypost.api.operations say their own paths.
+The paths of the others are in the rows of waypost.api.operations.
 
 Waits. A read waits for `timeout_s`, at most `Status.max_wait_s`, and answers 200 without messages when the time is
 over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
