@@ -6,9 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from waypost.api.properties import MessageProperties
 from waypost.client import manager
 from waypost.client.admitting import admitted_address
 from waypost.client.aio_queue import Queue
+from waypost.client.aio_senders import ManagerSender
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
@@ -18,7 +20,6 @@ from waypost.client.message import Message
 from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
 from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.sequence_info import (
     DIRECTIONS,
     Direction,
@@ -88,7 +89,7 @@ class Opening:
 
 
 @documented_by(manager.Manager)
-class Manager:
+class Manager(ManagerSender):
     __slots__ = ("_calls", "_shell", "path")
 
     def __init__(self, shell: Looping, path: Path) -> None:
@@ -157,20 +158,10 @@ class Manager:
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()
 
-    async def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    async def _send_to(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
     ) -> Message:
-        return await self.queue(queue).send(
-            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        return await self.queue(queue).send_record(body, properties, transaction)
 
     async def sequences(
         self,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from waypost.api.properties import MessageProperties
 from waypost.client.excerpt import excerpt
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
@@ -58,10 +59,9 @@ class Calls:
     def name(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
 
-    def message(self, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]) -> Message:
+    def message(self, properties: MessageProperties) -> Message:
         """A message to send, without its body. Raises InvalidParameter before anything is sent."""
-        attributes = message_attributes(label, priority, recoverable, properties, computer=self.computer)
-        return Message(**attributes)
+        return Message(**message_attributes(properties, computer=self.computer))
 
     def send_many(
         self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], transaction: bytes | None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from waypost.api.properties import MessageProperties
 from waypost.client.admitting import admitted_address
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
@@ -14,7 +15,7 @@ from waypost.client.names import Name
 from waypost.client.new_guid import new_guid
 from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.senders import ManagerSender
 from waypost.client.sequence_info import (
     DIRECTIONS,
     Direction,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from waypost.client.storage.report import StoreReport
 
 
-class Manager:
+class Manager(ManagerSender):
     """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
 
     Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
@@ -160,25 +161,10 @@ class Manager:
         """Delete a queue: see `Queue.delete`."""
         self.queue(name).delete()
 
-    def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    def _send_to(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
     ) -> Message:
-        """Send one message to any queue, here or elsewhere, or to several, whose format names are joined with commas.
-
-        What goes to another computer waits in an outgoing queue until it can be transferred. The arguments are those of
-        `Queue.send`.
-        """
-        return self.queue(queue).send(
-            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        return self.queue(queue).send_record(body, properties, transaction)
 
     def sequences(
         self,

@@ -228,6 +228,12 @@ class Message:
         return "" if self._core.tracing_requested else None
 
     @property
+    def connector_type(self) -> str | None:
+        """The GUID of the connector that it goes through to another system; None without one."""
+        guid = self._core.connector_type_identifier
+        return None if guid == NULL_GUID else guid_text(guid)
+
+    @property
     def time_to_reach_queue(self) -> int | None:
         """Seconds that it had to reach its queue; None for ever, which other queue managers may allow."""
         return _span(self._core.time_to_reach_queue)

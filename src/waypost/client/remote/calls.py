@@ -11,7 +11,9 @@ from itertools import count
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
+from waypost.api.properties import MessageProperties
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes
 from waypost.client.remote.damaged import DamagedCalls
@@ -32,7 +34,7 @@ from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
 from waypost.client.remote.packing import info_of, message_of, sent_again, sent_messages
-from waypost.client.remote.properties import SEEK_WORDS, Outgoing, message_properties, queue_change
+from waypost.client.remote.properties import SEEK_WORDS, Outgoing, queue_change
 from waypost.client.remote.schema import (
     Move,
     MoveAll,
@@ -123,10 +125,9 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
     def name(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
 
-    def message(self, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]) -> Outgoing:
+    def message(self, properties: MessageProperties) -> Outgoing:
         """A message to send, without its body. Raises InvalidParameter before anything is sent."""
-        attributes = message_attributes(label, priority, recoverable, properties, computer=self.computer)
-        return Outgoing(message_properties(label, priority, recoverable, properties, self.computer), attributes)
+        return Outgoing(properties, message_attributes(properties, computer=self.computer))
 
     def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> NewQueue:
         """Of a new queue. Raises InvalidParameter before anything is created."""
@@ -213,8 +214,10 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         self, handle: int, like: Outgoing, bodies: Sequence[bytes], transaction: bytes | None
     ) -> Conversation[list[Message | Copies]]:
         opened = self._opened(handle)
+        # Of the bodies the daemon sees bytes only.
         properties = like.properties
-        properties.body_type = like.body_type
+        if properties.body_type is None:
+            properties = replace(properties, body_type=like.body_type)
         request = Send(like=properties, bodies=list(bodies), answer="ids")
         unit = self._join(request, transaction)
         content = self._accepted(opened, (yield post(opened.messages, request)), unit)

@@ -64,8 +64,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from waypost.api.properties import MessageProperties
 from waypost.client.calls import Seek
-from waypost.client.sending import DEFAULT_PRIORITY
 
 MESSAGEPACK: Final = "application/x-msgpack"
 JSON: Final = "application/json"
@@ -178,29 +178,7 @@ class Queues(Struct):
 # --- Sending ----------------------------------------------------------------------------------------------------------
 
 
-class MessageProperties(Request):
-    """The properties of `Queue.send`, in its words."""
-
-    label: str = ""
-    priority: int = DEFAULT_PRIORITY
-    recoverable: bool = True
-    body_type: int | UnsetType = UNSET
-    time_to_reach_queue: float | UnsetType | None = UNSET
-    time_to_be_received: float | UnsetType | None = UNSET
-    acknowledge: str | UnsetType = UNSET
-    admin_queue: str | list[str] | UnsetType = UNSET
-    response_queue: str | list[str] | UnsetType | None = UNSET
-    journal: bool | UnsetType = UNSET
-    dead_letter: bool | str | UnsetType = UNSET
-    correlation_id: str | UnsetType | None = UNSET
-    app_tag: int | UnsetType = UNSET
-    extension: bytes | UnsetType | None = UNSET
-    trace: str | UnsetType = UNSET
-    message_class: int | UnsetType = UNSET
-    connector_type: str | UnsetType = UNSET
-
-
-class NewMessage(MessageProperties):
+class NewMessage(MessageProperties, frozen=True):
     """One of the three has the body; text is what `Queue.send` makes of a str."""
 
     body: bytes | UnsetType = UNSET

@@ -1,0 +1,1 @@
+"""The vocabulary that every surface shares: names, operations and their answers, without I/O."""
