@@ -4,14 +4,16 @@ import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
+from msgspec import structs
 from typer.testing import CliRunner
 
 import waypost
 from tests.client import managers
 from waypost import aio
+from waypost.api.messages import MessageObject
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.cli import app
 from waypost.client.msmq import aio as msmq_aio
@@ -118,6 +120,13 @@ def test_the_command_line_has_an_option_for_each_property() -> None:
             assert f"{', '.join(row.options)} " in shown
             assert row.help.split(".")[0].replace("- ", "-") in shown.replace("- ", "-")
     assert "--recoverable" in shown
+
+
+def test_the_page_of_http_lists_the_keys_of_a_message_object() -> None:
+    fields_of = {each.name: each.encode_name for each in structs.fields(MessageObject)}
+    hints = get_type_hints(MessageObject, include_extras=True)
+    lines = [f"| `{key}` | {get_args(hints[name])[1].description} |" for name, key in fields_of.items()]
+    assert "\n".join(lines) in (DOCS / "http.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", ["python.md", "http.md", "cli.md"])

@@ -64,6 +64,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from waypost.api.messages import CopyObject, MessageObject
 from waypost.api.properties import MessageProperties
 from waypost.client.calls import Seek
 
@@ -202,14 +203,6 @@ class Send(Request):
     answer: Answer = "full"
 
 
-class CopyObject(Struct, kw_only=True):
-    """A message that was sent to several queues, in one of them."""
-
-    destination_queue: str
-    lookup_id: str
-    size: int
-
-
 class SentIds(Struct, omit_defaults=True, kw_only=True):
     """What a client does not know of messages that it has sent: the id of the first is {source}\\first_ordinal.
 
@@ -243,45 +236,6 @@ class Read(Request):
     lease_s: Seconds | UnsetType = UNSET
     acknowledge: list[str] = []
     form: Form = "full"
-
-
-class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message: the keys of Message.to_dict. MessagePack has `body` for `body_base64`."""
-
-    id: str
-    lookup_id: str
-    label: str
-    body_base64: bytes | UnsetType = UNSET
-    body: bytes | UnsetType = UNSET
-    body_text: str | None
-    body_type: int
-    message_class: str
-    class_name: str
-    priority: int
-    delivery: str
-    transactional: bool
-    sent_time: str
-    arrived_time: str
-    source_machine: str
-    sender_sid: str | None
-    sender_verified: bool = False
-    authenticated: bool = False
-    encrypted: bool = False
-    correlation_id: str | None
-    app_tag: int
-    admin_queue: str | None
-    response_queue: str | None
-    destination_queue: str | None
-    first_in_transaction: bool
-    last_in_transaction: bool
-    abort_count: int
-    move_count: int
-    size: int
-    # Only if there are several.
-    admin_queues: list[str] | UnsetType = UNSET
-    response_queues: list[str] | UnsetType = UNSET
-    # Only of a message that was sent to several queues at once.
-    copies: list[CopyObject] | UnsetType = UNSET
 
 
 class Sent(Struct):
