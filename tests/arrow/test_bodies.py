@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waypost.arrow.bodies import decode_bodies, untyped
+from waypost.api.bodies import decode_text, read_untyped_body
+from waypost.arrow.bodies import decode_bodies
 from waypost.arrow.bodies.net_binary import root_type
-from waypost.client.bodies import decode_text, encode_body, xml_body
+from waypost.client.bodies import encode_body, xml_body
 from waypost.errors import DecodeError
 from waypost.limits import MAX_NRBF_LIBRARIES, MAX_NRBF_NAME
 from waypost.wire.describe.bodies import body_text
@@ -275,7 +276,7 @@ def test_untyped_text_is_that_of_the_client(text: str) -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.lists(hostile.filter(bool), min_size=1, max_size=8))
 def test_untyped_bodies_say_together_what_the_slow_way_says(bodies: list[bytes]) -> None:
-    assert rows([(body, 0) for body in bodies]) == [Row(*untyped._read(body)) for body in bodies]
+    assert rows([(body, 0) for body in bodies]) == [Row(*read_untyped_body(body)) for body in bodies]
 
 
 # MS-NRBF.

@@ -39,6 +39,18 @@ KEYS = [
     "abort_count",
     "move_count",
     "size",
+    "class_meaning",
+    "acknowledge",
+    "journal",
+    "dead_letter",
+    "time_to_reach_queue",
+    "time_to_reach_queue_ends",
+    "time_to_be_received",
+    "time_to_be_received_ends",
+    "trace",
+    "connector_type",
+    "extension_base64",
+    "headers",
 ]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.http.server import Api, served
+from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.frame import MEDIA_TYPE, Frame
 from waypost.client.bulk.schema import REMEMBERED_BATCHES, NewClaim, PlanRange, ReadClaim, Stage, StagedMessages
-from waypost.client.remote.schema import MessageProperties
 from waypost.core.stored_message import stored_message
 from waypost.errors import TransactionSequence
 from waypost.http.settings import HttpSettings

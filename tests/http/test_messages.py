@@ -1,6 +1,7 @@
 """Messages over HTTP: sending and reading."""
 
 import asyncio
+import json
 from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
@@ -250,6 +251,18 @@ async def test_a_send_to_several_queues_is_answered_with_its_copies(api: Api) ->
     assert (ids["lookup_ids"], len(ids["copies"])) == ([0], 2)
     refused = await api.post(path, {"messages": [{"body_text": "x", "response_queue": []}]})
     assert refused.status_code == 400
+
+
+@served()
+async def test_a_message_object_is_the_same_in_python_json_and_messagepack(api: Api) -> None:
+    queue = await api.manager.create_queue("orders")
+    sent = await queue.send("x", extension=b'{"rbs2-msg-id":"5b"}', time_to_be_received=60, journal=True)
+    expected = json.loads(json.dumps((await queue.peek()).to_dict()))
+    (shown,) = (await api.post(f"{ORDERS}/peek", {})).json()["messages"]
+    assert (shown, shown["id"], shown["headers"]) == (expected, sent.id, {"rbs2-msg-id": "5b"})
+    (packed,) = (await api.pack(f"{ORDERS}/peek", {}))["messages"]
+    assert (packed.pop("extension"), packed.pop("body")) == (sent.extension, sent.body)
+    assert packed == {key: value for key, value in expected.items() if not key.endswith("_base64")}
 
 
 @served(HttpSettings(max_batch=2))

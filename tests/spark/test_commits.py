@@ -22,9 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience
 from tests.spark.upgrade.make import IMPORT, NAME, QUERIES
+from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.schema import PlanRange, StagedMessages
-from waypost.client.remote.schema import MessageProperties
 from waypost.errors import MessageNotFound
 from waypost.spark import sink
 from waypost.spark.batch import BatchReader

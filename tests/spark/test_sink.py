@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tests.crash.daemons import Daemon
-from waypost.client.bodies import BYTES, VT_BSTR
+from waypost.api.bodies import BYTES, VT_BSTR
 from waypost.errors import InvalidParameter
 from waypost.spark.options import WriteOptions, write_options
 from waypost.spark.sink import staged

@@ -83,8 +83,9 @@ def _message_columns(headers: Headers, wanted: pa.Schema) -> dict[str, pa.Array]
     malformed = None if headers.ok.all() else ~headers.ok
     made = {}
     for field in wanted:
-        if field.name in _VALUES:
-            values = _VALUES[field.name](headers)
+        name = schema.OLD_NAMES.get(field.name, field.name)
+        if name in _VALUES:
+            values = _VALUES[name](headers)
             made[field.name] = pa.array(values, field.type, mask=malformed)
         elif field.name in _SPANS:
             values = _SPANS[field.name](headers)

@@ -4,6 +4,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from waypost.api.properties import MESSAGE_ROWS
+
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
 # What the queue manager tells beside the packet. They are null where packets come from somewhere else.
@@ -61,4 +63,9 @@ BODY_TEXT: Final = (
 )
 
 DEFAULT: Final = pa.schema([*PLACE, *MESSAGE])
-ALL: Final = pa.schema([*PLACE, *MESSAGE, PACKET, PACKET_ERROR, *BODY_TEXT])
+
+# Columns that have another name in what is stored in archives, by the name that the property has everywhere else.
+OLD_NAMES: Final = {row.columns[0]: row.columns[1] for row in MESSAGE_ROWS if row.facts.old_columns}
+RENAMED: Final = tuple(pa.field(name, DEFAULT.field(old).type) for name, old in OLD_NAMES.items())
+
+ALL: Final = pa.schema([*PLACE, *MESSAGE, PACKET, PACKET_ERROR, *BODY_TEXT, *RENAMED])

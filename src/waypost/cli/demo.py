@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
+from waypost.api.properties import MessageProperties
 from waypost.cli.daemon import connect
 from waypost.cli.demo_spark import Stage, spark_act
 from waypost.cli.program import Failure, Output
@@ -24,7 +26,6 @@ from waypost.errors import WaypostError
 
 if TYPE_CHECKING:
     from waypost import Manager
-    from waypost.client.sending import SendProperties
 
 START_TIMEOUT: Final = 20.0
 WAIT: Final = 20.0
@@ -152,10 +153,10 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
         tell(f"{beta.name} is up and has two queues: orders, and ledger, which is transactional. Now it goes down.")
     here = stack.enter_context(alpha.running())
     acks = here.create_queue("acks")
-    asked: SendProperties = {"acknowledge": "full-receive", "admin_queue": alpha.queue("acks"), "journal": True}
+    asked = MessageProperties(acknowledge="full-receive", admin_queue=alpha.queue("acks"), journal=True)
     tell("")
     tell(f"1. {alpha.name} sends an order to {beta.name}, which is off, and wants to know what becomes of it.")
-    order = here.send(beta.queue("orders"), "42 bolts", label="order", **asked)
+    order = here.queue(beta.queue("orders")).send_record("42 bolts", replace(asked, label="order"))
     tell(f"   Message {order.id} is safe on the disk of {alpha.name}. Why does it not move?")
     time.sleep(1)
     for sentence in _explain(here, order.id):
@@ -167,12 +168,12 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     tell(f"   An acknowledgment comes back to {alpha.name}: {answer.class_meaning}.")
     tell("")
     tell("2. A transaction: two messages that belong together, and one that is taken back.")
-    ledger = beta.queue("ledger")
+    ledger = here.queue(beta.queue("ledger"))
     with here.transaction() as transaction:
-        here.send(ledger, "debit 100", transaction=transaction, **asked)
-        here.send(ledger, "credit 100", transaction=transaction, **asked)
+        ledger.send_record("debit 100", asked, transaction)
+        ledger.send_record("credit 100", asked, transaction)
     regretted = here.transaction()
-    here.send(ledger, "debit 1000000", transaction=regretted, **asked)
+    ledger.send_record("debit 1000000", asked, regretted)
     regretted.abort()
     arrived = there.queue("ledger")
     texts = [arrived.receive(WAIT).text for _ in range(2)]
@@ -181,8 +182,8 @@ def _show(tell: Callable[[str], None], stack: ExitStack, alpha: _Site, beta: _Si
     tell("")
     tell(f"3. A message for {NOWHERE}, where nobody is, that has two seconds to arrive.")
     nowhere = f"DIRECT=TCP:{NOWHERE}\\private$\\orders"
-    doomed: SendProperties = {**asked, "time_to_reach_queue": 2, "dead_letter": True}
-    lost = here.send(nowhere, "anybody there?", **doomed)
+    doomed = replace(asked, time_to_reach_queue=2, dead_letter=True)
+    lost = here.queue(nowhere).send_record("anybody there?", doomed)
     letter = here.queue("system$;deadletter").peek(WAIT)
     assert letter.id == lost.id
     tell(f"   It is a dead letter now, in system$;deadletter of {alpha.name}: {letter.class_meaning}.")

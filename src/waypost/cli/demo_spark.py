@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from waypost.api.properties import MessageProperties
 from waypost.cli.program import Failure, printable
 from waypost.cli.spark.common import working
 from waypost.errors import Timeout, WaypostError
 
 if TYPE_CHECKING:
     from waypost import Manager, Queue
-    from waypost.client.sending import SendProperties
     from waypost.spark.pipelines.report import Report
 
 WAIT: Final = 30.0
@@ -79,15 +79,14 @@ def _missing() -> str | None:
 def _send(stage: Stage) -> None:
     """All that will be said about it has come when this returns."""
     here = stage.here
-    asked: SendProperties = {
-        "acknowledge": "full-reach-queue,full-receive",
-        "admin_queue": stage.queue_here("acks"),
-        "journal": True,
-    }
-    here.send(stage.queue_there("ordres"), "7 nuts", label="order", **asked)
-    here.queue(stage.queue_there("orders")).send_many(
-        [f"{number} bolts" for number in range(SENT)], label="order", **asked
+    order = MessageProperties(
+        label="order",
+        acknowledge="full-reach-queue,full-receive",
+        admin_queue=stage.queue_here("acks"),
+        journal=True,
     )
+    here.queue(stage.queue_there("ordres")).send_record("7 nuts", order)
+    here.queue(stage.queue_there("orders")).send_records([f"{number} bolts" for number in range(SENT)], order)
     orders, left = stage.there.queue("orders"), TAKEN
     while left:
         left -= len(orders.receive_many(left, WAIT))

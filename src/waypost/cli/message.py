@@ -171,16 +171,14 @@ def _send_all(manager: "Manager", name: str, messages: list[Message]) -> list[Me
     if not messages:
         return []
     if not _is_transactional(manager, name, messages[0]):
-        return [queue.send(message.body, **properties_to_send(message)) for message in messages]
+        return [queue.send_record(message.body, properties_to_send(message)) for message in messages]
     if len(messages) > MAX_TRANSACTION_OPERATIONS:
         raise Failure(
             f"{len(messages)} messages are more than the {MAX_TRANSACTION_OPERATIONS} that one transaction can have.",
             "export and import them in several files.",
         )
     with manager.transaction() as transaction:
-        return [
-            queue.send(message.body, transaction=transaction, **properties_to_send(message)) for message in messages
-        ]
+        return [queue.send_record(message.body, properties_to_send(message), transaction) for message in messages]
 
 
 def _messages_in(file: str) -> list[Message]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.cli.program import Failure, Output, printable
 from waypost.cli.tables import write_table
 from waypost.errors import DecodeError, MessageNotFound
@@ -39,36 +40,31 @@ def find_messages(queue: "Queue", names: Iterable[str]) -> Iterator["Message"]:
         yield _find(queue, name)
 
 
-def properties_to_send(message: "Message") -> dict[str, Any]:
-    """The arguments of `Queue.send`, but for the body, that make the same message once more, under another id.
+# Those that a message says in another way, or not any more when it is sent again.
+_NOT_TAKEN: Final = frozenset({"recoverable", "acknowledge", "admin_queue", "response_queue", "trace", "message_class"})
+
+
+def properties_to_send(message: "Message") -> MessageProperties:
+    """The properties that make the same message once more, under another id.
 
     The class of a dead letter or an acknowledgment stays behind: only the system gives those. So does a queue name that
     is not understood, and so does tracing: it was for the way that the message has gone.
     """
     properties: dict[str, Any] = {
-        "label": message.label,
-        "priority": message.priority,
-        "recoverable": message.delivery == "recoverable",
-        "body_type": message.body_type,
-        "time_to_reach_queue": message.time_to_reach_queue,
-        "time_to_be_received": message.time_to_be_received,
-        "response_queue": _understood(message.response_queues) or None,
-        "journal": message.journal,
-        "dead_letter": message.dead_letter,
-        "correlation_id": message.correlation_id,
-        "app_tag": message.app_tag,
-        "extension": message.extension or None,
+        row.name: getattr(message, row.name) for row in MESSAGE_ROWS if row.name not in _NOT_TAKEN
     }
+    properties["recoverable"] = message.delivery == "recoverable"
+    properties["response_queue"] = _understood(message.response_queues) or None
     admin_queues = _understood(message.admin_queues)
     if admin_queues and message.acknowledge != "none":
         properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queues}
     if is_valid_custom_class(message.message_class) and not message.class_name:
         properties["message_class"] = message.message_class
-    return properties
+    return MessageProperties(**properties)
 
 
-def _understood(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if not name.startswith(UNKNOWN))
+def _understood(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if not name.startswith(UNKNOWN)]
 
 
 def _find(queue: "Queue", name: str) -> "Message":

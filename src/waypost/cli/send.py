@@ -3,13 +3,16 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.api.rows import Kind
 from waypost.cli.daemon import Json, session
 from waypost.cli.program import Failure, Output
 from waypost.cli.progress import progress
+from waypost.cli.property_options import Given, with_options
 from waypost.cli.tables import write_json
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 BATCH: Final = 500
 
 
+@with_options(row for row in MESSAGE_ROWS if row.kind is not Kind.DELIVERY)
 def send(
     context: typer.Context,
     name: Annotated[
@@ -34,48 +38,15 @@ def send(
     body_file: Annotated[
         str | None, typer.Option(metavar="F", help="The file with the body, as bytes; - is standard input.")
     ] = None,
-    body_type: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The VARTYPE of the body: 8 for text, 4113 for bytes.")
-    ] = None,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="A title.")] = "",
+    properties: Given,
     express: Annotated[bool, typer.Option("--express", help="Faster; lost if a queue manager stops.")] = False,
     recoverable: Annotated[bool, typer.Option("--recoverable", help="Safe on disk. The default.")] = False,
     transactional: Annotated[
         bool, typer.Option("--transactional", help="In a transaction, all of --count together.")
     ] = False,
-    priority: Annotated[int, typer.Option(metavar="0-7", min=0, max=7, help="The highest is received first.")] = 3,
-    ttrq: Annotated[float | None, typer.Option(metavar="S", min=0, help="Seconds to reach the queue.")] = None,
-    ttbr: Annotated[float | None, typer.Option(metavar="S", min=0, help="Seconds to be received.")] = None,
-    ack: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHICH",
-            help="Acknowledgments to send to --admin-queue: none, full-reach-queue, full-receive, nack-reach-queue, "
-            "nack-receive, or some of pos-arrival, pos-receive, neg-arrival, neg-receive, joined with commas.",
-        ),
-    ] = None,
-    admin_queue: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FN", help="The queue for acknowledgments; each of several gets them. Repeatable."),
-    ] = None,
-    response_queue: Annotated[
-        list[str] | None, typer.Option(metavar="FN", help="The queue for an answer. Repeatable.")
-    ] = None,
-    journal: Annotated[bool, typer.Option("--journal", help="Keep a copy in system$;journal.")] = False,
-    dead_letter: Annotated[
-        bool, typer.Option("--dead-letter", help="Keep it as a dead letter if it cannot be delivered.")
-    ] = False,
-    trace: Annotated[
-        str | None, typer.Option(metavar="FN", help="The public queue for reports, PUBLIC=guid; needs a directory.")
-    ] = None,
-    correlation_id: Annotated[
-        str | None, typer.Option(metavar="HEX40", help="The message that this one answers.")
-    ] = None,
-    app_tag: Annotated[int | None, typer.Option(metavar="N", min=0, help="A number of your own.")] = None,
-    extension_file: Annotated[str | None, typer.Option(metavar="F", help="A file with bytes of your own.")] = None,
     sign: Annotated[bool, typer.Option("--sign", hidden=True)] = False,
     encrypt: Annotated[bool, typer.Option("--encrypt", hidden=True)] = False,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="How many of it to send.")] = 1,
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="Number of copies to send.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Send a message, and print its id when it is safe.
@@ -93,35 +64,22 @@ def send(
         raise Failure(f"{what} is not offered yet.", f"send without --{'sign' if sign else 'encrypt'}.")
     if express + recoverable + transactional > 1:
         raise typer.BadParameter(
-            "it goes with none of --express, --recoverable, --transactional", param_hint="--express"
+            "--express, --recoverable and --transactional are mutually exclusive", param_hint="--express"
         )
     if body is not None and body_file is not None:
-        raise typer.BadParameter("it cannot go with --body-file", param_hint="--body")
-    given: dict[str, Any] = {
-        "body_type": body_type,
-        "time_to_reach_queue": ttrq,
-        "time_to_be_received": ttbr,
-        "acknowledge": ack,
-        "admin_queue": admin_queue or None,
-        "response_queue": response_queue or None,
-        "trace": trace,
-        "correlation_id": correlation_id,
-        "app_tag": app_tag,
-        "extension": None if extension_file is None else read_file(extension_file),
-        "journal": journal or None,
-        "dead_letter": dead_letter or None,
-    }
-    properties = {key: value for key, value in given.items() if value is not None}
-    properties |= {"label": label, "priority": priority, "recoverable": not express}
+        raise typer.BadParameter("--body and --body-file are mutually exclusive", param_hint="--body")
+    if "extension" in properties:
+        properties["extension"] = read_file(properties["extension"])
+    record = MessageProperties(recoverable=not express, **properties)
     content = (body or "") if body_file is None else read_file(body_file)
     out = Output()
     with session(context) as manager:
         sent: list[Message] = []
         if transactional:
             with manager.transaction() as transaction:
-                sent.extend(_send(manager, name, [content] * count, properties, transaction))
+                sent.extend(_send(manager, name, [content] * count, record, transaction))
         else:
-            for message in _send(manager, name, [content] * count, properties):
+            for message in _send(manager, name, [content] * count, record):
                 if as_json:
                     sent.append(message)
                 else:
@@ -138,17 +96,17 @@ def _send(
     manager: "Manager",
     name: str,
     bodies: list[str | bytes],
-    properties: dict[str, Any],
+    properties: MessageProperties,
     transaction: "Transaction | None" = None,
 ) -> Iterator["Message"]:
     queue = manager.queue(name)
     if len(bodies) == 1:
-        yield queue.send(bodies[0], transaction=transaction, **properties)
+        yield queue.send_record(bodies[0], properties, transaction)
         return
     with progress("sending", len(bodies)) as advance:
         for start in range(0, len(bodies), BATCH):
             batch = bodies[start : start + BATCH]
-            yield from queue.send_many(batch, transaction=transaction, **properties)
+            yield from queue.send_records(batch, properties, transaction)
             advance(len(batch))
 
 

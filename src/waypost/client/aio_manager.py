@@ -22,15 +22,21 @@ from waypost.api.operations import (
     ResetSequences,
     RevokeAddress,
 )
-from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
+from waypost.api.properties import MessageProperties
+from waypost.api.sequences import (
+    DIRECTIONS,
+    Direction,
+    SequenceInfo,
+    SequenceReset,
+)
 from waypost.client import manager
 from waypost.client.aio_queue import Queue
+from waypost.client.aio_senders import ManagerSender
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
 from waypost.client.message import Message
 from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.drive.loop import Loop
 from waypost.drive.new_guid import new_guid
@@ -92,7 +98,7 @@ class Opening:
 
 
 @documented_by(manager.Manager)
-class Manager:
+class Manager(ManagerSender):
     __slots__ = ("_calls", "_shell", "path")
 
     def __init__(self, shell: Loop, path: Path) -> None:
@@ -160,20 +166,10 @@ class Manager:
     async def delete_queue(self, name: Name) -> None:
         await self.queue(name).delete()
 
-    async def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    async def _send_to(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
     ) -> Message:
-        return await self.queue(queue).send(
-            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        return await self.queue(queue).send_record(body, properties, transaction)
 
     async def sequences(
         self,

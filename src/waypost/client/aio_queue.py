@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.api.operations import DeleteQueue, PauseQueue, ResumeQueue, ShowQueue
+from waypost.api.properties import MessageProperties
 from waypost.api.queues import QueueInfo
 from waypost.client import queue
+from waypost.client.aio_senders import QueueSender
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.queue_info import QueueProperties, queue_attributes, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @documented_by(queue.Queue)
-class Queue(BaseQueue):
+class Queue(BaseQueue, QueueSender):
     __slots__ = ("_opening", "_shell", "manager")
 
     def __init__(
@@ -53,33 +54,19 @@ class Queue(BaseQueue):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def send(
-        self,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    async def send_record(
+        self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        message = self._message(body, label, priority, recoverable, properties)
+        message = self._message(body, properties)
         identifier = identify(transaction, self._calls)
         return sent_message(
             await self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)
         )
 
-    async def send_many(
-        self,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    async def send_records(
+        self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        like, encoded = self._messages(bodies, label, priority, recoverable, properties)
+        like, encoded = self._messages(bodies, properties)
         identifier = identify(transaction, self._calls)
         if not encoded:
             return []

@@ -1,11 +1,12 @@
 """What a queue and a transaction are on both sides, whether one waits for them or awaits them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, check_can_be_sent_to, short_name
+from waypost.api.properties import MessageProperties
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.calls import Calls, Seek, milliseconds, sought
 from waypost.client.message import Message
@@ -106,19 +107,15 @@ class BaseQueue:
         share = self._share if access is self._receive_access else ShareMode.DENY_NONE
         return self._name, access, share
 
-    def _message(
-        self, body: Body, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]
-    ) -> CoreMessage:  # fmt: skip
-        message = self._calls.message(label, priority, recoverable, properties)
-        message.body, message.body_type = encode_body(body, properties.get("body_type"))
+    def _message(self, body: Body, properties: MessageProperties) -> CoreMessage:
+        message = self._calls.message(properties)
+        message.body, message.body_type = encode_body(body, properties.body_type)
         return message
 
-    def _messages(
-        self, bodies: Iterable[Body], label: str, priority: int, recoverable: object, properties: Mapping[str, Any]
-    ) -> tuple[CoreMessage, list[bytes]]:
+    def _messages(self, bodies: Iterable[Body], properties: MessageProperties) -> tuple[CoreMessage, list[bytes]]:
         """What they have in common, and their bodies."""
-        message = self._calls.message(label, priority, recoverable, properties)
-        encoded, message.body_type = encode_bodies(bodies, properties.get("body_type"))
+        message = self._calls.message(properties)
+        encoded, message.body_type = encode_bodies(bodies, properties.body_type)
         return message, encoded
 
     def _receive_request(

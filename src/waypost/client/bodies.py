@@ -1,4 +1,4 @@
-"""Bodies: bytes and text on our side, BodyType and bytes in the message.
+"""Bodies to send: bytes and text on our side, BodyType and bytes in the message. waypost.api.bodies reads them.
 
 Text travels as VT_BSTR, UTF-16 without an end mark: the one type that both the ActiveXMessageFormatter of .NET and the
 COM objects of MSMQ read as a string. Bytes travel as VT_VECTOR | VT_UI1, which both read as an array of bytes.
@@ -8,27 +8,20 @@ the BinaryMessageFormatter of .NET writes stays bytes; nothing here ever makes o
 
 from collections.abc import Iterable
 from html import escape
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.api.bodies import BYTES, VT_BSTR, WIDE
+from waypost.errors import InvalidParameter
 from waypost.limits import MAX_PACKET_SIZE
-from waypost.wire.variant_types import VT_VECTOR, VarType
 
 Body: TypeAlias = str | bytes | bytearray | memoryview
-
-VT_BSTR: Final = 8
-VT_LPSTR: Final = 30
-VT_LPWSTR: Final = int(VarType.VT_LPWSTR)
-BYTES: Final = VT_VECTOR | VarType.VT_UI1
-
-_WIDE: Final = frozenset({VT_BSTR, VT_LPWSTR})
 
 
 def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
     """The bytes and the BodyType. Text is UTF-16 in the types that say so, and UTF-8 in every other."""
     if isinstance(body, str):
         number = VT_BSTR if body_type is None else body_type
-        data = _encoded(body, "utf-16-le" if number in _WIDE else "utf-8")
+        data = _encoded(body, "utf-16-le" if number in WIDE else "utf-8")
     elif isinstance(body, bytes | bytearray | memoryview):
         number = BYTES if body_type is None else body_type
         data = bytes(body)
@@ -59,19 +52,6 @@ def encode_bodies(bodies: Iterable[Body], body_type: int | None) -> tuple[list[b
         number = found
         encoded.append(data)
     return encoded, BYTES if number is None else number
-
-
-def decode_text(body: bytes, body_type: int) -> str:
-    """The text of a body. Raises DecodeError if it is none."""
-    try:
-        if body_type in _WIDE:
-            return body.decode("utf-16-le").removesuffix("\0")
-        return body.decode("utf-8").removesuffix("\0" if body_type == VT_LPSTR else "")
-    except UnicodeDecodeError as error:
-        if body_type == VT_LPSTR:
-            return body.decode("latin-1").removesuffix("\0")
-        reason = f"{len(body)} bytes of type {body_type:#x} are not text; take them as bytes"
-        raise DecodeError("MS-MQMQ 2.2.19.3", "MessageBody", error.start, reason) from None
 
 
 def xml_body(text: str) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, format_name, path_name
+from waypost.api.properties import MessageProperties
 from waypost.client.queue_info import queue_attributes
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
@@ -56,10 +57,9 @@ class Calls:
     def name(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
 
-    def message(self, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]) -> Message:
+    def message(self, properties: MessageProperties) -> Message:
         """A message to send, without its body. Raises InvalidParameter before anything is sent."""
-        attributes = message_attributes(label, priority, recoverable, properties, computer=self.computer)
-        return Message(**attributes)
+        return Message(**message_attributes(properties, computer=self.computer))
 
     def send_many(
         self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], transaction: bytes | None

@@ -20,14 +20,20 @@ from waypost.api.operations import (
     ResetSequences,
     RevokeAddress,
 )
-from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
+from waypost.api.properties import MessageProperties
+from waypost.api.sequences import (
+    DIRECTIONS,
+    Direction,
+    SequenceInfo,
+    SequenceReset,
+)
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
 from waypost.client.message import Message
 from waypost.client.queue import Queue
 from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.senders import ManagerSender
 from waypost.drive.new_guid import new_guid
 from waypost.wire.format_names import FormatName
 
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
     from waypost.drive.threads import Threads
 
 
-class Manager:
+class Manager(ManagerSender):
     """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
 
     Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
@@ -163,25 +169,10 @@ class Manager:
         """Delete a queue: see `Queue.delete`."""
         self.queue(name).delete()
 
-    def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    def _send_to(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
     ) -> Message:
-        """Send one message to any queue, here or elsewhere, or to several, whose format names are joined with commas.
-
-        What goes to another computer waits in an outgoing queue until it can be transferred. The arguments are those of
-        `Queue.send`.
-        """
-        return self.queue(queue).send(
-            body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        return self.queue(queue).send_record(body, properties, transaction)
 
     def sequences(
         self,

@@ -1,13 +1,17 @@
 """Message: what a reader gets and a sender gets back."""
 
-from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
+from types import NoneType
+from typing import Any, Final
 
+from msgspec import UNSET, UnsetType, to_builtins
+
+from waypost.api.bodies import decode_text
+from waypost.api.headers import message_headers
+from waypost.api.messages import CopyObject, MessageObject
 from waypost.api.times import iso_8601
-from waypost.client.bodies import decode_text
 from waypost.client.sending import acknowledge_text
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
@@ -78,9 +82,23 @@ class Message:
     def text(self) -> str:
         """The body as text: of the types VT_BSTR, VT_LPSTR and VT_LPWSTR as such, else as UTF-8.
 
-        Raises DecodeError if it is no text.
+        XML is read in the encoding that it declares or begins with, such as UTF-16. Raises DecodeError if the body is
+        not text.
         """
         return decode_text(self._core.body, self._core.body_type)
+
+    @property
+    def body_text(self) -> str | None:
+        """The same, None if the body is not text."""
+        try:
+            return self.text
+        except DecodeError:
+            return None
+
+    @property
+    def headers(self) -> dict[str, str] | None:
+        """The headers that NServiceBus or Rebus has put into the extension, or MassTransit into the body; else None."""
+        return message_headers(self._core.extension, self._core.body)
 
     @property
     def body_type(self) -> int:
@@ -229,6 +247,12 @@ class Message:
         return "" if self._core.tracing_requested else None
 
     @property
+    def connector_type(self) -> str | None:
+        """The GUID of the connector that it goes through to another system; None without one."""
+        guid = self._core.connector_type_identifier
+        return None if guid == NULL_GUID else guid_text(guid)
+
+    @property
     def time_to_reach_queue(self) -> int | None:
         """Seconds that it had to reach its queue; None for ever, which other queue managers may allow."""
         return _span(self._core.time_to_reach_queue)
@@ -237,6 +261,16 @@ class Message:
     def time_to_be_received(self) -> int | None:
         """Seconds that it had to be received, from its sending; None for ever."""
         return _span(self._core.time_to_be_received)
+
+    @property
+    def time_to_reach_queue_ends(self) -> datetime | None:
+        """When `time_to_reach_queue` ends, in UTC; None without a limit."""
+        return _end(self._core.sent_time, self._core.time_to_reach_queue)
+
+    @property
+    def time_to_be_received_ends(self) -> datetime | None:
+        """When `time_to_be_received` ends, in UTC; None without a limit."""
+        return _end(self._core.sent_time, self._core.time_to_be_received)
 
     @property
     def first_in_transaction(self) -> bool:
@@ -267,54 +301,25 @@ class Message:
         """The message as MSMQ transfers it, which `waypost decode` shows field by field."""
         return packet_of(self._core)
 
+    def to_object(self) -> MessageObject:
+        """The message object of HTTP, for JSON."""
+        values = {name: _form(name, getattr(self, source)) for name, source in _KEYS}
+        return MessageObject(**values, copies=self.copy_objects() or UNSET)
+
     def to_dict(self) -> dict[str, object]:
         """The message object of the command line and HTTP, ready for json.
 
         It has `admin_queues` and `response_queues` if there are several, and `copies` if it was sent to several queues.
         """
-        try:
-            body_text = self.text
-        except DecodeError:
-            body_text = None
-        found: dict[str, object] = {
-            "id": self.id,
-            "lookup_id": str(self.lookup_id),
-            "label": self.label,
-            "body_base64": b64encode(self.body).decode("ascii"),
-            "body_text": body_text,
-            "body_type": self.body_type,
-            "class": f"{self.message_class:#06x}",
-            "class_name": self.class_name,
-            "priority": self.priority,
-            "delivery": self.delivery,
-            "transactional": self.transactional,
-            "sent_time": iso_8601(self.sent_time),
-            "arrived_time": iso_8601(self.arrived_time),
-            "source_machine": self.source_machine,
-            "sender_sid": self.sender_sid,
-            "sender_verified": self.sender_verified,
-            "authenticated": self.authenticated,
-            "encrypted": self.encrypted,
-            "correlation_id": self.correlation_id,
-            "app_tag": self.app_tag,
-            "admin_queue": self.admin_queue,
-            "response_queue": self.response_queue,
-            "destination_queue": self.destination_queue,
-            "first_in_transaction": self.first_in_transaction,
-            "last_in_transaction": self.last_in_transaction,
-            "abort_count": self.abort_count,
-            "move_count": self.move_count,
-            "size": self.size,
-        }
-        for key, names in (("admin_queues", self.admin_queues), ("response_queues", self.response_queues)):
-            if len(names) > 1:
-                found[key] = list(names)
-        if self.copies:
-            found["copies"] = [
-                {"destination_queue": copy.destination_queue, "lookup_id": str(copy.lookup_id), "size": copy.size}
-                for copy in self.copies
-            ]
+        found: dict[str, object] = to_builtins(self.to_object())
         return found
+
+    def copy_objects(self) -> list[CopyObject]:
+        """The `copies` of a message object."""
+        return [
+            CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
+            for copy in self.copies
+        ]
 
 
 class SentToSeveral(Message):
@@ -351,6 +356,39 @@ def sent_together(sent: Sequence[CoreMessage | Copies]) -> list[Message]:
 
 def _text(name: FormatName | None) -> str | None:
     return None if name is None else str(name)
+
+
+def _end(sent_time: int, seconds: int) -> datetime | None:
+    return None if seconds == INFINITE else datetime.fromtimestamp(sent_time + seconds, UTC)
+
+
+def _form(name: str, value: Any) -> Any:
+    """A value as the message object has it."""
+    if type(value) in (str, int, bool, bytes, NoneType) and name not in _FORMS:
+        return value
+    if isinstance(value, datetime):
+        return iso_8601(value)
+    return _FORMS[name](value) if name in _FORMS else value
+
+
+def _several(names: tuple[str, ...]) -> list[str] | UnsetType:
+    return list(names) if len(names) > 1 else UNSET
+
+
+# The attributes of Message that keys of other names have.
+_SOURCES: Final = {"body_base64": "body", "extension_base64": "extension"}
+# The keys that a message gives; the others are for MessagePack, or not those of an attribute.
+_KEYS: Final = tuple(
+    (name, _SOURCES.get(name, name))
+    for name in MessageObject.__struct_fields__
+    if name not in ("body", "extension", "copies")
+)
+_FORMS: Final[dict[str, Callable[[Any], Any]]] = {
+    "lookup_id": str,
+    "message_class": "{:#06x}".format,
+    "admin_queues": _several,
+    "response_queues": _several,
+}
 
 
 def _span(seconds: int) -> int | None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.api.operations import DeleteQueue, PauseQueue, ResumeQueue, ShowQueue
+from waypost.api.properties import MessageProperties
 from waypost.api.queues import QueueInfo
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.queue_info import QueueProperties, queue_attributes, warn_of_ignored
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.senders import QueueSender
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from waypost.drive.threads import Threads
 
 
-class Queue(BaseQueue):
+class Queue(BaseQueue, QueueSender):
     """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
 
     Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
@@ -59,68 +60,19 @@ class Queue(BaseQueue):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def send(
-        self,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    def send_record(
+        self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        """Send one message, and return it with its `id` and `lookup_id` when it is safe.
-
-        A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
-        faster, kept in memory, and lost when this process ends. Threads that send at the same time share the disk.
-        In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
-        transactional queue one sends in a transaction, and to others without.
-
-        `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
-        an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
-        character. `label` is a title of up to 249 characters. Messages with a higher `priority`, from 0 to 7,
-        are received first; in a transaction there is none, and the order is that of sending.
-
-        The other properties:
-
-        body_type            the VARTYPE that says what the body is; 8 for text and 0x1011 for bytes unless given
-        time_to_reach_queue  seconds that it has to reach its queue; None, the default, and the most is four days
-        time_to_be_received  seconds after which it expires if nobody has received it, None (the default) for ever
-        acknowledge          which acknowledgments to send to `admin_queue`: full-receive, full-reach-queue,
-                             nack-receive, nack-reach-queue, or single ones joined with commas: pos-arrival,
-                             pos-receive, neg-arrival, neg-receive
-        admin_queue          the queue for acknowledgments: they have its id as their `correlation_id`
-        response_queue       the queue where its sender waits for an answer
-        correlation_id       the `id` of the message that this one answers, or any 20 bytes
-        journal              True to keep a copy in system$;journal once it is delivered
-        dead_letter          True to keep it in system$;deadletter, or system$;deadxact if it is transactional, when it
-                             expires or cannot be delivered; or the name of the queue to keep it in
-        app_tag              a number of your own, of 32 bits
-        extension            bytes of your own beside the body
-        trace                the public queue for reports on its way, PUBLIC=guid
-        message_class, connector_type    for connectors and gateways
-        """
-        message = self._message(body, label, priority, recoverable, properties)
+        message = self._message(body, properties)
         identifier = identify(transaction, self._calls)
         return sent_message(
             self._ask(self._shell.do, AccessType.SEND, self._calls.application.send, message, identifier)
         )
 
-    def send_many(
-        self,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: "Transaction | None" = None,
-        **properties: Unpack[SendProperties],
+    def send_records(
+        self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
-        """Send messages that differ in their bodies, all of them or none, with one flush to disk.
-
-        The bodies are all text or all bytes. The properties are those of `send`, and hold for each message.
-        """
-        like, encoded = self._messages(bodies, label, priority, recoverable, properties)
+        like, encoded = self._messages(bodies, properties)
         identifier = identify(transaction, self._calls)
         if not encoded:
             return []

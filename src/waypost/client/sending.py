@@ -1,105 +1,96 @@
 """What can be said of a message when it is sent, checked and as the attributes of the core's message.
 
-A value that cannot be is an InvalidParameter, and a name that no property has a TypeError, before anything is sent.
+waypost.api.properties is the list. A value that cannot be is an InvalidParameter, before anything is sent.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from inspect import getdoc
 from math import ceil
-from typing import Any, Final, TypedDict
+from textwrap import TextWrapper
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import astuple
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, Names, format_names, path_name
+from waypost.api.properties import ACKNOWLEDGE, MESSAGE_ROWS, SINGLE_ACKNOWLEDGE, MessageProperties
+from waypost.api.rows import Kind, Row
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
-from waypost.wire.base_header import DEFAULT_PRIORITY
-from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
 
-__all__ = ["DEFAULT_PRIORITY", "SendProperties", "acknowledge_text", "message_attributes"]
+__all__ = [
+    "acknowledge_text",
+    "dead_letter_text",
+    "identifier_text",
+    "message_attributes",
+    "names_text",
+    "with_properties",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
+_PLAIN: Final = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
 
 
-class SendProperties(TypedDict, total=False):
-    """The properties of a message that are seldom given; `Queue.send` says what each of them means."""
-
-    body_type: int
-    time_to_reach_queue: float | None
-    time_to_be_received: float | None
-    acknowledge: str
-    admin_queue: Names
-    response_queue: Names | None
-    journal: bool
-    dead_letter: bool | Name
-    correlation_id: str | bytes | None
-    app_tag: int
-    extension: bytes | None
-    trace: str
-    message_class: int
-    connector_type: str
-
-
-# The words of the command line; several single ones can be joined with commas.
-_ACKNOWLEDGE: Final = {
-    "none": 0,
-    "pos-arrival": 1,
-    "pos-receive": 2,
-    "neg-arrival": 4,
-    "neg-receive": 8,
-    "full-reach-queue": 5,
-    "nack-receive": 12,
-    "full-receive": 14,
-    "nack-reach-queue": 4,
-}
-# What a message that is passed on may not have had.
-_NONE_IS_NOT_GIVEN: Final = frozenset({"correlation_id", "response_queue", "extension"})
-_SINGLE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-receive")
-
-_RECOVERABLE: Final = DeliveryGuarantee.RECOVERABLE
-_EXPRESS: Final = DeliveryGuarantee.EXPRESS
-
-
-def message_attributes(
-    label: str, priority: int, recoverable: object, properties: Mapping[str, Any], *, computer: str
-) -> dict[str, Any]:
+def message_attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
     """The attributes of the core's message, but for its body. `computer` is what names are relative to."""
-    if not isinstance(label, str):
-        raise InvalidParameter(f"a label is text, not {type(label).__name__}")
-    if not is_encodable(label):
-        raise InvalidParameter("the label is no text that can be encoded: it has one half of a surrogate pair")
-    if not isinstance(priority, int) or not 0 <= priority <= 7:
-        raise InvalidParameter(f"a priority is a number from 0 to 7, not {excerpt(priority)}")
-    attributes: dict[str, Any] = {
-        "label": label,
-        "priority": priority,
-        "delivery_guarantee": _RECOVERABLE if recoverable else _EXPRESS,
-    }
-    if properties:
-        refuse_unknown(properties, SendProperties.__annotations__)
-        for name, value in properties.items():
-            if value is None and name in _NONE_IS_NOT_GIVEN:
-                continue
-            if name in _QUEUES:
-                attributes.update(_queues(name, value, computer))
-            elif name == "dead_letter":
-                attributes.update(_dead_letter(value, computer))
-            else:
-                attribute, convert = _CONVERSIONS[name]
-                attributes[attribute] = convert(name, value)
-        _check_acknowledge(attributes)
-        if "tracing_queue_identifier" in attributes:
-            attributes["tracing_requested"] = True
+    attributes: dict[str, Any] = dict(_PLAIN)
+    # The properties that a record has more are those of the body.
+    values = astuple(properties)[: len(_DEFAULTS)]
+    if values == _DEFAULTS:
+        return attributes
+    for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
+        if value is not default and value != default:
+            attributes.update(_READ[row.kind](row, value, computer))
+    _check_acknowledge(attributes)
+    if "tracing_queue_identifier" in attributes:
+        attributes["tracing_requested"] = True
     return attributes
+
+
+def with_properties(send: F) -> F:
+    """Append the table of properties to the documentation of a function that takes them by name."""
+    width = max(len(row.name) for row in MESSAGE_ROWS) + 2
+    wrapper = TextWrapper(116, subsequent_indent=" " * width, break_on_hyphens=False)
+    lines = [line for row in MESSAGE_ROWS for line in wrapper.wrap(f"{row.name.ljust(width)}{row.help}")]
+    send.__doc__ = f"{getdoc(send)}\n\n" + "\n".join(lines)
+    return send
+
+
+def names_text(names: Names | None) -> str | list[str] | None:
+    """Queues that were named by text or by queue objects, as the record has them."""
+    if names is None or isinstance(names, str):
+        return names
+    if isinstance(names, Sequence):
+        return [_name_text(name) for name in names]
+    return _name_text(names)
+
+
+def dead_letter_text(value: bool | Name) -> bool | str:  # noqa: FBT001, it is a property
+    return value if isinstance(value, bool) else _name_text(value)
+
+
+def identifier_text(value: str | bytes | None) -> str | None:
+    """The id of a message, which may be 20 bytes, as the record has it."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidParameter(f"correlation_id is {_IDENTIFIER}, not {excerpt(value)}")
+    return bytes(value).hex()
 
 
 def acknowledge_text(bits: int) -> str:
     """The word for a union of bits that has one, or its single words."""
-    for word, value in _ACKNOWLEDGE.items():
+    for word, value in ACKNOWLEDGE.items():
         if value == bits:
             return word
-    return ",".join(word for word in _SINGLE if bits & _ACKNOWLEDGE[word])
+    return ",".join(word for word in SINGLE_ACKNOWLEDGE if bits & ACKNOWLEDGE[word])
 
 
 def is_encodable(text: str) -> bool:
@@ -124,111 +115,138 @@ def _check_acknowledge(attributes: Mapping[str, Any]) -> None:
         raise InvalidParameter("an admin_queue needs acknowledge, to say which acknowledgments it shall get")
 
 
-def _queues(name: str, value: Names, computer: str) -> dict[str, Any]:
-    """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
-    one, several = _QUEUES[name]
-    names = format_names(value, computer)
-    return {one: names[0]} if len(names) == 1 else {one: names[0], several: names}
+def _name_text(name: Name) -> str:
+    text = name if isinstance(name, str) else getattr(name, "format_name", None)
+    if not isinstance(text, str):
+        raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
+    return text
 
 
-def _acknowledgements(_: str, value: object) -> int:
+def _named(row: Row) -> str:
+    """The property in a sentence: a priority, app_tag."""
+    return row.name if "_" in row.name else f"a {row.name}"
+
+
+def _text(row: Row, value: object, _: str) -> dict[str, Any]:
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{_named(row)} is text, not {type(value).__name__}")
+    if not is_encodable(value):
+        raise InvalidParameter(f"the {row.name} is no text that can be encoded: it has one half of a surrogate pair")
+    return {row.attribute: value}
+
+
+def _number(row: Row, value: object, _: str) -> dict[str, Any]:
+    low, high = row.constraints["minimum"], row.constraints["maximum"]
+    if not isinstance(value, int) or not low <= value <= high:
+        raise InvalidParameter(f"{_named(row)} is a number from {low} to {high}, not {excerpt(value)}")
+    return {row.attribute: int(value)}
+
+
+def _flag(row: Row, value: object, _: str) -> dict[str, Any]:
+    return {row.attribute: bool(value)}
+
+
+def _seconds(row: Row, value: object, _: str) -> dict[str, Any]:
+    """Whole seconds, because a message carries no parts of them."""
+    high = row.constraints["maximum"]
+    if not isinstance(value, int | float) or not 0 <= value <= high:
+        raise InvalidParameter(
+            f"{row.name} is a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
+        )
+    return {row.attribute: ceil(value)}
+
+
+def _delivery(row: Row, value: object, _: str) -> dict[str, Any]:
+    return {row.attribute: DeliveryGuarantee.RECOVERABLE if value else DeliveryGuarantee.EXPRESS}
+
+
+def _acknowledgments(row: Row, value: object, _: str) -> dict[str, Any]:
     bits = 0
     for word in map(str.strip, str(value).split(",")):
-        if word not in _ACKNOWLEDGE:
-            raise InvalidParameter(f"acknowledge is one of {', '.join(_ACKNOWLEDGE)}, not {excerpt(word)}")
-        bits |= _ACKNOWLEDGE[word]
-    return bits
+        if word not in ACKNOWLEDGE:
+            raise InvalidParameter(f"{row.name} is one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
+        bits |= ACKNOWLEDGE[word]
+    return {row.attribute: bits}
 
 
-def _dead_letter(value: object, computer: str) -> dict[str, Any]:
+def _queues(row: Row, value: Names, computer: str) -> dict[str, Any]:
+    """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
+    names = format_names(value, computer)
+    if len(names) == 1:
+        return {row.attribute: names[0]}
+    return {row.attribute: names[0], row.attribute.replace("_queue_", "_multi_queue_"): names}
+
+
+def _dead_letter(row: Row, value: object, computer: str) -> dict[str, Any]:
     if isinstance(value, bool):
-        return {"negative_journaling_requested": value}
+        return {row.attribute: value}
     path = path_name(value, computer)  # type: ignore[arg-type]  # which it checks
-    return {"negative_journaling_requested": True, "application_deadletter_queue": str(path)}
+    return {row.attribute: True, "application_deadletter_queue": str(path)}
 
 
-def _number(name: str, value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value <= 0xFFFF_FFFF:
-        raise InvalidParameter(f"{name} is a number from 0 to 4294967295, not {excerpt(value)}")
-    return int(value)
+_IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
 
 
-def _seconds(name: str, value: object) -> int:
-    """Whole seconds, because a message carries no parts of them."""
-    if value is None:
-        return INFINITE
-    if not isinstance(value, int | float) or not 0 <= value <= INFINITE - 1:
-        raise InvalidParameter(
-            f"{name} is a number of seconds from 0 to 4294967294, or None for ever, not {excerpt(value)}"
-        )
-    return ceil(value)
+def _identifier(row: Row, value: object, _: str) -> dict[str, Any]:
+    """Of the text that `Message.id` is, or hexadecimal digits."""
+    data = b""
+    try:
+        if isinstance(value, str) and "\\" in value:
+            return {row.attribute: MessageIdentifier.parse(value)}
+        data = bytes.fromhex(value) if isinstance(value, str) else b""
+    except (DecodeError, ValueError):
+        pass
+    if len(data) != 20:
+        raise InvalidParameter(f"{row.name} is {_IDENTIFIER}, not {excerpt(value)}")
+    return {row.attribute: MessageIdentifier.decode(data, 0)[0]}
 
 
-def _flag(_: str, value: object) -> bool:
-    return bool(value)
-
-
-def _bytes(name: str, value: object) -> bytes:
+def _bytes(row: Row, value: object, _: str) -> dict[str, Any]:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidParameter(f"{name} is bytes, not {type(value).__name__}")
-    return bytes(value)
+        raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
+    return {row.attribute: bytes(value)}
 
 
-def _text(name: str, value: object) -> str:
+def _class(row: Row, value: object, _: str) -> dict[str, Any]:
+    if not isinstance(value, int) or not is_valid_custom_class(value):
+        raise InvalidParameter(
+            f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
+        )
+    return {row.attribute: int(value)}
+
+
+def _guid(row: Row, value: object, _: str) -> dict[str, Any]:
+    try:
+        return {row.attribute: parse_guid(_plain_text(row, value))}
+    except DecodeError:
+        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+
+
+def _public_queue(row: Row, value: object, _: str) -> dict[str, Any]:
+    found = FormatName.parse(_plain_text(row, value))
+    if not isinstance(found, PublicFormatName):
+        raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
+    return {row.attribute: found.guid}
+
+
+def _plain_text(row: Row, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(f"{name} is text, not {type(value).__name__}")
+        raise InvalidParameter(f"{row.name} is text, not {type(value).__name__}")
     return value
 
 
-def _identifier(name: str, value: object) -> MessageIdentifier:
-    """Of 20 bytes, their hexadecimal digits, or the text that `Message.id` is."""
-    try:
-        if isinstance(value, str) and "\\" in value:
-            return MessageIdentifier.parse(value)
-        data = bytes.fromhex(value) if isinstance(value, str) else _bytes(name, value)
-    except (DecodeError, ValueError):
-        data = b""
-    if len(data) != 20:
-        raise InvalidParameter(
-            f"{name} is the id of a message, 40 hexadecimal digits or 20 bytes, not {excerpt(value)}"
-        )
-    return MessageIdentifier.decode(data, 0)[0]
-
-
-def _class(name: str, value: object) -> int:
-    if not isinstance(value, int) or not (value == 0 or is_valid_custom_class(value)):
-        raise InvalidParameter(f"{name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}")
-    return int(value)
-
-
-def _guid(name: str, value: object) -> bytes:
-    try:
-        return parse_guid(_text(name, value))
-    except DecodeError:
-        raise InvalidParameter(f"{name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
-
-
-def _public_queue(name: str, value: object) -> bytes:
-    found = FormatName.parse(_text(name, value))
-    if not isinstance(found, PublicFormatName):
-        raise InvalidParameter(f"{name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
-    return found.guid
-
-
-_QUEUES: Final = {
-    "admin_queue": ("administration_queue_format_name", "administration_multi_queue_format_name"),
-    "response_queue": ("response_queue_format_name", "response_multi_queue_format_name"),
-}
-_CONVERSIONS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
-    "body_type": ("body_type", _number),
-    "time_to_reach_queue": ("time_to_reach_queue", _seconds),
-    "time_to_be_received": ("time_to_be_received", _seconds),
-    "acknowledge": ("acknowledgements_requested", _acknowledgements),
-    "journal": ("positive_journaling_requested", _flag),
-    "correlation_id": ("correlation_identifier", _identifier),
-    "app_tag": ("application_tag", _number),
-    "extension": ("extension", _bytes),
-    "trace": ("tracing_queue_identifier", _public_queue),
-    "message_class": ("message_class", _class),
-    "connector_type": ("connector_type_identifier", _guid),
+_READ: Final[dict[Kind, Callable[[Row, Any, str], dict[str, Any]]]] = {
+    Kind.TEXT: _text,
+    Kind.NUMBER: _number,
+    Kind.FLAG: _flag,
+    Kind.SECONDS: _seconds,
+    Kind.DELIVERY: _delivery,
+    Kind.ACKNOWLEDGMENTS: _acknowledgments,
+    Kind.QUEUES: _queues,
+    Kind.DEAD_LETTER: _dead_letter,
+    Kind.IDENTIFIER: _identifier,
+    Kind.BYTES: _bytes,
+    Kind.PUBLIC_QUEUE: _public_queue,
+    Kind.MESSAGE_CLASS: _class,
+    Kind.GUID: _guid,
 }

@@ -14,12 +14,13 @@ from msgspec import UNSET
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import check_can_be_sent_to
+from waypost.api.properties import MessageProperties
 from waypost.client.bodies import encode_bodies, encode_body
 from waypost.client.bulk import schema
 from waypost.client.bulk.frame import MEDIA_TYPE
 from waypost.client.bulk.local import parse_epoch
 from waypost.client.bulk.schema import Batches, Claimed, ClaimObject, Claims, Committed, Returned, Staged
-from waypost.client.remote.schema import NewMessage, given
+from waypost.client.remote.schema import NewMessage
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
@@ -27,7 +28,7 @@ from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.http.bulk import frame_response
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.routing import get, post
-from waypost.http.sending import properties_of
+from waypost.http.sending import body_of
 from waypost.http.service import Service
 from waypost.node import claims, stages
 from waypost.node.bulk import Rows, Target
@@ -146,23 +147,20 @@ def _group(service: Service, data: schema.StagedMessages) -> stages.Group:
     messages = [_message(service, each) for each in data.messages]
     if data.like is UNSET:
         return stages.Group(name, messages=messages)
-    like = _plain_message(service, given(data.like))
-    bodies, like.body_type = encode_bodies(data.bodies, None if data.like.body_type is UNSET else data.like.body_type)
+    like = _plain_message(service, data.like)
+    bodies, like.body_type = encode_bodies(data.bodies, data.like.body_type)
     return stages.Group(name, like, bodies, messages)
 
 
 def _message(service: Service, data: NewMessage) -> Message:
-    body, properties = properties_of(data)
-    message = _plain_message(service, properties)
-    message.body, message.body_type = encode_body(body, properties.get("body_type"))
+    message = _plain_message(service, data)
+    message.body, message.body_type = encode_body(body_of(data), data.body_type)
     return message
 
 
-def _plain_message(service: Service, properties: dict[str, object]) -> Message:
+def _plain_message(service: Service, properties: MessageProperties) -> Message:
     """A message without its body."""
-    rest = dict(properties)
-    common = rest.pop("label"), rest.pop("priority"), rest.pop("recoverable")
-    return Message(**message_attributes(*common, rest, computer=service.manager.name))  # type: ignore[arg-type]
+    return Message(**message_attributes(properties, computer=service.manager.name))
 
 
 def _identifiers(texts: Sequence[str]) -> list[bytes]:

@@ -4,17 +4,19 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
+from waypost.api.messages import MessageObject
 from waypost.client.message import Message
-from waypost.client.remote.packing import message_object, packet_row
-from waypost.client.remote.schema import Form, MessageObject, Messages, Packets
+from waypost.client.remote.packing import packet_row
+from waypost.client.remote.schema import Form, Messages, Packets
 
 
 def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]:
-    """`packed` for MessagePack, which carries a body as it is."""
-    found = [message_object(message) for message in messages]
+    """`packed` for MessagePack, which carries bytes as they are."""
+    found = [message.to_object() for message in messages]
     if packed:
         for each in found:
             each.body, each.body_base64 = each.body_base64, UNSET
+            each.extension, each.extension_base64 = each.extension_base64, UNSET
     return found
 
 

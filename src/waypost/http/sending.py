@@ -1,7 +1,6 @@
 """POST /api/queues/NAME/messages."""
 
 import asyncio
-from typing import Any
 
 from litestar.params import JSONBody
 from msgspec import UNSET
@@ -11,15 +10,13 @@ from waypost.client.aio_queue import Queue
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.remote.packing import sent_ids
-from waypost.client.remote.schema import NewMessage, Send, Sent, SentIds, given
+from waypost.client.remote.schema import NewMessage, Send, Sent, SentIds
 from waypost.errors import InvalidParameter
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.results import objects
 from waypost.http.routing import post
 from waypost.http.service import Service
-
-_BODIES = ("body", "body_base64", "body_text")
 
 
 @post("/api/queues/{name:str}/messages", status_code=200)
@@ -42,17 +39,17 @@ async def sent(service: Service, name: str, data: Send, *, packed: bool) -> Sent
 
 
 async def _send_alike(queue: Queue, data: Send, transaction: Transaction | None) -> list[Message]:
-    properties = given(data.like)  # type: ignore[arg-type]  # which is there
+    assert data.like is not UNSET
     if len(data.bodies) == 1:
-        return [await queue.send(data.bodies[0], transaction=transaction, **properties)]
-    return await queue.send_many(data.bodies, transaction=transaction, **properties)
+        return [await queue.send_record(data.bodies[0], data.like, transaction)]
+    return await queue.send_records(data.bodies, data.like, transaction)
 
 
 async def _send_each(queue: Queue, data: Send, transaction: Transaction | None) -> list[Message]:
     """All of them in one turn of the loop, so that they share one flush."""
-    messages = [properties_of(each) for each in data.messages]
+    bodies = [body_of(each) for each in data.messages]
     outcomes = await asyncio.gather(
-        *(queue.send(body, transaction=transaction, **properties) for body, properties in messages),
+        *(queue.send_record(*each, transaction) for each in zip(bodies, data.messages, strict=True)),
         return_exceptions=True,
     )
     sent = [outcome for outcome in outcomes if isinstance(outcome, Message)]
@@ -64,10 +61,8 @@ async def _send_each(queue: Queue, data: Send, transaction: Transaction | None) 
     return sent
 
 
-def properties_of(message: NewMessage) -> tuple[Body, dict[str, Any]]:
-    """The body, and the keyword arguments of `Queue.send`."""
-    properties = given(message)
-    bodies = [properties.pop(name) for name in _BODIES if name in properties]
+def body_of(message: NewMessage) -> Body:
+    bodies = [body for body in (message.body, message.body_base64, message.body_text) if body is not UNSET]
     if len(bodies) > 1:
         raise InvalidParameter("a message has one of `body`, `body_base64` and `body_text`")
-    return bodies[0] if bodies else b"", properties
+    return bodies[0] if bodies else b""

@@ -16,10 +16,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from waypost.api.names import format_name
+from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
 from waypost.client.remote.manager import Manager, connect
-from waypost.client.remote.schema import MessageProperties, NewMessage
+from waypost.client.remote.schema import NewMessage
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
 from waypost.spark.option_values import is_guid
 from waypost.spark.options import Place, WriteOptions
@@ -236,13 +237,13 @@ def _stages(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
 
 def _send(manager: Manager, messages: Iterable[Group]) -> None:
     for group in messages:
-        queue = manager.queue(group.queue)
+        queue, properties = manager.queue(group.queue), _like(group)
         try:
-            queue.send_many(group.bodies, **group.properties)
+            queue.send_records(group.bodies, properties)
         except TransactionUsage:
             # The queue is transactional.
             with manager.transaction() as transaction:
-                queue.send_many(group.bodies, transaction=transaction, **group.properties)
+                queue.send_records(group.bodies, properties, transaction)
 
 
 def _like(group: Group) -> MessageProperties:

@@ -28,7 +28,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from waypost.client.bodies import BYTES, VT_BSTR, encode_body
+from waypost.api.bodies import BYTES, VT_BSTR
+from waypost.api.properties import MESSAGE_ROWS
+from waypost.api.rows import Kind
+from waypost.client.bodies import encode_body
 from waypost.client.sending import acknowledge_text
 from waypost.errors import InvalidParameter
 from waypost.limits import MAX_PACKET_SIZE
@@ -40,22 +43,22 @@ Codes = npt.NDArray[np.int64]
 DESTINATION: Final = "dest_queue"
 
 _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
-_SECONDS: Final = (*_WHOLE, FloatType, DoubleType)
+# What the column of a property may be.
+_KINDS: Final[dict[Kind, tuple[type[DataType], ...]]] = {
+    Kind.TEXT: (StringType,),
+    Kind.NUMBER: _WHOLE,
+    Kind.FLAG: (BooleanType, *_WHOLE),
+    Kind.SECONDS: (*_WHOLE, FloatType, DoubleType),
+    Kind.ACKNOWLEDGMENTS: (*_WHOLE, StringType),
+    Kind.QUEUES: (StringType,),
+    Kind.IDENTIFIER: (BinaryType, StringType),
+    Kind.BYTES: (BinaryType,),
+}
+_PROPERTIES: Final = {column: row for row in MESSAGE_ROWS for column in row.columns}
 _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
     "body": (BinaryType, StringType),
     DESTINATION: (StringType,),
-    "label": (StringType,),
-    "priority": _WHOLE,
-    "body_type": _WHOLE,
-    "correlation_id": (BinaryType, StringType),
-    "app_specific": _WHOLE,
-    "response_queue": (StringType,),
-    "admin_queue": (StringType,),
-    "acknowledge": (*_WHOLE, StringType),
-    "journal": (BooleanType, *_WHOLE),
-    "time_to_reach_queue": _SECONDS,
-    "time_to_be_received": _SECONDS,
-    "extension": (BinaryType,),
+    **{column: _KINDS[row.kind] for column, row in _PROPERTIES.items()},
 }
 # MS-MQMQ 2.2.20.3: the values that the source has in `journal` too.
 _DEAD_LETTER: Final = 1
@@ -81,7 +84,8 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
             raise InvalidParameter(f"there are several columns {field.name}; keep one of them")
         if field.name not in _TYPES:
             near = get_close_matches(field.name, list(_TYPES), 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_TYPES)}"
+            known = dict.fromkeys(_shown(name) for name in _TYPES)
+            hint = f"did you mean {_shown(near[0])}?" if near else f"there are {', '.join(known)}"
             raise InvalidParameter(
                 f"no message can be made of the column {field.name!r}; drop it, or rename it: {hint}"
             )
@@ -91,6 +95,10 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
             raise InvalidParameter(
                 f"the column {field.name} is {field.dataType.simpleString()}; it has to be {allowed}"
             )
+    for row in MESSAGE_ROWS:
+        given = [name for name in row.columns if name in schema.names]
+        if len(given) > 1:
+            raise InvalidParameter(f"the columns {' and '.join(given)} mean the same; keep one of them")
     if "body" not in schema.names:
         raise InvalidParameter("there is no column body, binary or string, to make messages of")
     if DESTINATION not in schema.names and options.queue is None:
@@ -124,7 +132,7 @@ def groups(batch: Any, queue: str | None) -> list[Group]:
     for each in (codes, *(theirs for _, theirs in columns.values())):
         changes |= np.diff(each[order]) != 0
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), rows] if rows else []
-    converted = {name: [_CONVERT[name](value) for value in values] for name, (values, _) in columns.items()}
+    converted = {name: [_converted(name, value) for value in values] for name, (values, _) in columns.items()}
     bodies = batch.column("body").take(pa.array(order)).to_pylist()
     kind = batch.schema.field("body").type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
@@ -169,38 +177,41 @@ def _encoded(bodies: list[Any], body_type: int, *, is_text: bool) -> list[bytes]
     return found
 
 
-def _named(word: str) -> Callable[[Any], dict[str, Any]]:
-    return lambda value: {} if value is None else {word: value}
+def _shown(column: str) -> str:
+    """The name of the column that documents have."""
+    return _PROPERTIES[column].columns[0] if column in _PROPERTIES else column
+
+
+def _converted(column: str, value: Any) -> dict[str, Any]:
+    """The property that a value of the column gives; null gives none."""
+    row = _PROPERTIES[column]
+    if value is None:
+        return {}
+    return _CONVERT[row.kind](value) if row.kind in _CONVERT else {row.name: value}
 
 
 def _acknowledge(value: Any) -> dict[str, Any]:
     word = acknowledge_text(value) if isinstance(value, int) else value
-    return {} if word in (None, "", "none") else {"acknowledge": word}
+    return {} if word in ("", "none") else {"acknowledge": word}
 
 
 def _journal(value: Any) -> dict[str, Any]:
-    if value is None or isinstance(value, bool):
-        return {} if value is None else {"journal": value}
+    if isinstance(value, bool):
+        return {"journal": value}
     if value & ~(_DEAD_LETTER | _JOURNAL):
-        raise InvalidParameter(f"the column journal is 1 for dead letters, 2 for the journal, 3 for both, not {value}")
+        raise InvalidParameter(
+            f"the column journal is 1 for dead-letter messages, 2 for the journal, 3 for both, not {value}"
+        )
     return {"journal": bool(value & _JOURNAL), "dead_letter": bool(value & _DEAD_LETTER)}
 
 
 def _correlation(value: Any) -> dict[str, Any]:
-    return {} if value is None else {"correlation_id": value.hex() if isinstance(value, bytes) else value}
+    return {"correlation_id": value.hex() if isinstance(value, bytes) else value}
 
 
-_CONVERT: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
-    "label": _named("label"),
-    "priority": _named("priority"),
-    "body_type": _named("body_type"),
-    "correlation_id": _correlation,
-    "app_specific": _named("app_tag"),
-    "response_queue": _named("response_queue"),
-    "admin_queue": _named("admin_queue"),
-    "acknowledge": _acknowledge,
-    "journal": _journal,
-    "time_to_reach_queue": _named("time_to_reach_queue"),
-    "time_to_be_received": _named("time_to_be_received"),
-    "extension": _named("extension"),
+# The kinds whose columns have other values than the property.
+_CONVERT: Final[dict[Kind, Callable[[Any], dict[str, Any]]]] = {
+    Kind.ACKNOWLEDGMENTS: _acknowledge,
+    Kind.FLAG: _journal,
+    Kind.IDENTIFIER: _correlation,
 }

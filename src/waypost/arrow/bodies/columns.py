@@ -7,15 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from waypost.api.bodies import Reading
+
 Rows = npt.NDArray[np.int64]
-
-
-class Reading(NamedTuple):
-    """What one body says."""
-
-    text: str | None
-    kind: str
-    error: str | None = None
 
 
 class Columns(NamedTuple):

@@ -8,12 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from waypost.arrow.bodies.columns import Columns, Reading, nulls
+from waypost.api.bodies import BYTES, Reading
+from waypost.arrow.bodies.columns import Columns, nulls
 from waypost.arrow.bodies.net_binary import root_type
 from waypost.arrow.bodies.strings import STRINGS, read_strings
 from waypost.arrow.bodies.untyped import read_untyped
 from waypost.arrow.bodies.values import INTEGERS, VALUES, read_integers, read_values
-from waypost.client.bodies import BYTES
 from waypost.errors import DecodeError
 from waypost.wire.variant_types import VarType
 

@@ -1,6 +1,6 @@
 """Bodies of the types that say text: VT_BSTR and VT_LPWSTR in UTF-16, VT_LPSTR in the bytes of the sender.
 
-waypost.client.bodies says what the text is, one by one. What is plain, UTF-16 without surrogates or ASCII, is done for
+waypost.api.bodies says what the text is, one by one. What is plain, UTF-16 without surrogates or ASCII, is done for
 all rows at once, the same way.
 """
 
@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from waypost.arrow.bodies.columns import Columns, Reading, nulls
+from waypost.api.bodies import VT_BSTR, VT_LPSTR, VT_LPWSTR, Reading, decode_text
+from waypost.arrow.bodies.columns import Columns, nulls
 from waypost.arrow.bodies.flat import any_bits, flat
 from waypost.arrow.gather import Mask, data_of, offsets_of, pieces
 from waypost.arrow.texts import to_strings
-from waypost.client.bodies import VT_BSTR, VT_LPSTR, VT_LPWSTR, decode_text
 from waypost.errors import DecodeError
 
 STRING: Final = "string"

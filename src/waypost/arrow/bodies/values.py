@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from waypost.arrow.bodies.columns import Columns, Reading
+from waypost.api.bodies import Reading
+from waypost.arrow.bodies.columns import Columns
 from waypost.arrow.bodies.flat import flat
 from waypost.wire.describe.bodies import body_text
 from waypost.wire.variant_types import VarType

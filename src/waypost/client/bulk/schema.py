@@ -44,7 +44,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.client.remote.schema import Count, MessageProperties, NewMessage, Request, Seconds
+from waypost.api.properties import MessageProperties
+from waypost.client.remote.schema import Count, NewMessage, Request, Seconds
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final, Self, Unpack
+from typing import Final, Self
 
 from waypost.api.names import Name
+from waypost.api.properties import MessageProperties
+from waypost.client.aio_senders import HostSender
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq import host as twin
@@ -14,7 +16,6 @@ from waypost.client.msmq.outgoing import Writer
 from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
 from waypost.client.msmq.reader import Reader
 from waypost.client.msmq.sender import Sender
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.guid import guid_text
 
@@ -46,7 +47,7 @@ def msmq(
 
 
 @documented_by(twin.Host)
-class Host:
+class Host(HostSender):
     __slots__ = ("_place", "_reader", "_sender", "_writer")
 
     def __init__(self, place: Place, access: Access) -> None:
@@ -77,34 +78,16 @@ class Host:
         source = self._reader.exclusive_source(found) if exclusive else self._reader.source(found)
         return HostQueue(self, found, source)
 
-    async def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
+    async def send_record(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: object = None
     ) -> Message:
-        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
-        outgoing = self._writer.one(self._place.destination(queue), body, properties, like=like)
+        outgoing = self._writer.one(self._place.destination(queue), body, properties, transaction)
         return (await self._sender.send(outgoing))[0]
 
-    async def send_many(
-        self,
-        queue: Name,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
+    async def send_records(
+        self, queue: Name, bodies: Iterable[Body], properties: MessageProperties, transaction: object = None
     ) -> list[Message]:
-        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
-        outgoing = self._writer.many(self._place.destination(queue), bodies, properties, like=like)
+        outgoing = self._writer.many(self._place.destination(queue), bodies, properties, transaction)
         return [] if outgoing is None else await self._sender.send(outgoing)
 
     async def close(self) -> None:

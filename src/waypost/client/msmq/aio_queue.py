@@ -1,15 +1,16 @@
 """HostQueue and HostCursor for asyncio: waypost.client.msmq.host_queue with coroutines, which documents them."""
 
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
+from waypost.api.properties import MessageProperties
+from waypost.client.aio_senders import QueueSender
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq import host_queue as twin
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType
 from waypost.errors import Timeout
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @documented_by(twin.HostQueue)
-class HostQueue:
+class HostQueue(QueueSender):
     __slots__ = ("_host", "_name", "_source")
 
     def __init__(self, host: "Host", name: "FormatName", source: Source) -> None:
@@ -42,33 +43,13 @@ class HostQueue:
     def format_name(self) -> str:
         return str(self._name)
 
-    async def send(
-        self,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
-    ) -> Message:
-        return await self._host.send(
-            self, body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+    async def send_record(self, body: Body, properties: MessageProperties, transaction: object = None) -> Message:
+        return await self._host.send_record(self, body, properties, transaction)
 
-    async def send_many(
-        self,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
+    async def send_records(
+        self, bodies: Iterable[Body], properties: MessageProperties, transaction: object = None
     ) -> list[Message]:
-        return await self._host.send_many(
-            self, bodies, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        return await self._host.send_records(self, bodies, properties, transaction)
 
     async def receive(
         self,

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final, Self, Unpack
+from typing import Final, Self
 
 from waypost.api.names import Name
+from waypost.api.properties import MessageProperties
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq.access import MAPPER_PORT, Access, Level
@@ -14,7 +15,7 @@ from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
 from waypost.client.msmq.reader import Reader
 from waypost.client.msmq.sender import Sender
 from waypost.client.msmq.thread import HostThread
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.senders import HostSender
 from waypost.guid import guid_text
 
 
@@ -57,7 +58,7 @@ def msmq(
     return Host(place, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port)))
 
 
-class Host:
+class Host(HostSender):
     """An MSMQ host to send to and to read from: `waypost.msmq` gives it.
 
     Close it, or use it in a `with` statement.
@@ -104,53 +105,16 @@ class Host:
         source = self._reader.exclusive_source(found) if exclusive else self._reader.source(found)
         return HostQueue(self, self._thread, found, source)
 
-    def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
+    def send_record(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: object = None
     ) -> Message:
-        """Send one message, and return it with its `id` when the host has acknowledged it.
-
-        A recoverable message, the default, is on the host's disk then; with `recoverable=False` it is in its memory.
-        How soon a host acknowledges is its own affair: Waypost does it at once, others may wait for half a second, and
-        for up to ten with an express message.
-
-        The host acknowledges what it has taken over. Whether it has such a queue, and the message got there, it tells
-        the `admin_queue` if the message asks for that with `acknowledge`, and if the host does that at all. The
-        arguments are those of `Queue.send`; queues are named as seen from the host. `transaction`, `journal` and
-        `dead_letter` need a queue manager of one's own, and are refused.
-
-        Raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. Its `is_outcome_unknown`
-        says whether the message may have arrived nevertheless.
-        """
-        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
-        outgoing = self._writer.one(self._place.destination(queue), body, properties, like=like)
+        outgoing = self._writer.one(self._place.destination(queue), body, properties, transaction)
         return self._thread.run(self._sender.send, outgoing)[0]
 
-    def send_many(
-        self,
-        queue: Name,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
+    def send_records(
+        self, queue: Name, bodies: Iterable[Body], properties: MessageProperties, transaction: object = None
     ) -> list[Message]:
-        """Send messages that differ in their bodies, and return them when all are acknowledged.
-
-        They arrive in their order. It is not all of them or none: the error says which ones are acknowledged, and of
-        which ones it is not known. `timeout` is for all of them together.
-        """
-        like = {"label": label, "priority": priority, "recoverable": recoverable, "transaction": transaction}
-        outgoing = self._writer.many(self._place.destination(queue), bodies, properties, like=like)
+        outgoing = self._writer.many(self._place.destination(queue), bodies, properties, transaction)
         return [] if outgoing is None else self._thread.run(self._sender.send, outgoing)
 
     def close(self) -> None:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
+from waypost.api.properties import MessageProperties
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
-from waypost.client.sending import DEFAULT_PRIORITY, SendProperties
+from waypost.client.senders import QueueSender
 from waypost.core.queues import AccessType
 from waypost.errors import ServiceNotAvailable, Timeout
 from waypost.remote.interfaces.remote_read import ReceiveAction
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from waypost.wire.format_names import FormatName
 
 
-class HostQueue:
+class HostQueue(QueueSender):
     """A queue of a host: `host.queue(name)` gives it. Nothing is opened before it is used, and threads can share it.
 
     Reading goes over MS-MQRR, or over MS-MQQP with hosts that are older. A host that cannot be reached, or that does
@@ -50,35 +51,13 @@ class HostQueue:
         """The format name under which messages go there, and under which it is opened."""
         return str(self._name)
 
-    def send(
-        self,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
-    ) -> Message:
-        """Send one message: see `Host.send`."""
-        return self._host.send(
-            self, body, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+    def send_record(self, body: Body, properties: MessageProperties, transaction: object = None) -> Message:
+        return self._host.send_record(self, body, properties, transaction)
 
-    def send_many(
-        self,
-        bodies: Iterable[Body],
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        transaction: None = None,
-        **properties: Unpack[SendProperties],
+    def send_records(
+        self, bodies: Iterable[Body], properties: MessageProperties, transaction: object = None
     ) -> list[Message]:
-        """Send messages that differ in their bodies: see `Host.send_many`."""
-        return self._host.send_many(
-            self, bodies, label=label, priority=priority, recoverable=recoverable, transaction=transaction, **properties
-        )
+        return self._host.send_records(self, bodies, properties, transaction)
 
     def receive(
         self,

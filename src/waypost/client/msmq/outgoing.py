@@ -6,6 +6,9 @@ from itertools import count
 from random import SystemRandom
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from waypost.api.properties import MessageProperties
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message
 from waypost.client.msmq.place import Place
@@ -66,19 +69,17 @@ class Writer:
         # for copies of those that it knows, and drop them (MS-MQQB 3.1.5.8.2).
         self._ordinals: Final = count(SystemRandom().randrange(_MAX_ORDINAL))
 
-    def one(
-        self, queue: FormatName, body: Body, properties: Mapping[str, Any], /, *, like: Mapping[str, Any]
-    ) -> Outgoing:  # fmt: skip
-        attributes = self._attributes(queue, properties, **like)
-        attributes["body"], attributes["body_type"] = encode_body(body, properties.get("body_type"))
+    def one(self, queue: FormatName, body: Body, properties: MessageProperties, transaction: object) -> Outgoing:
+        attributes = self._attributes(queue, properties, transaction)
+        attributes["body"], attributes["body_type"] = encode_body(body, properties.body_type)
         return Outgoing([self._message(attributes)])
 
     def many(
-        self, queue: FormatName, bodies: Iterable[Body], properties: Mapping[str, Any], /, *, like: Mapping[str, Any]
-    ) -> Outgoing | None:  # fmt: skip
+        self, queue: FormatName, bodies: Iterable[Body], properties: MessageProperties, transaction: object
+    ) -> Outgoing | None:
         """None if there are no bodies."""
-        attributes = self._attributes(queue, properties, **like)
-        encoded, attributes["body_type"] = encode_bodies(bodies, properties.get("body_type"))
+        attributes = self._attributes(queue, properties, transaction)
+        encoded, attributes["body_type"] = encode_bodies(bodies, properties.body_type)
         messages = [self._message({**attributes, "body": body}) for body in encoded]
         return Outgoing(messages) if messages else None
 
@@ -86,35 +87,27 @@ class Writer:
         ordinal = next(self._ordinals) % _MAX_ORDINAL + 1
         return CoreMessage(**attributes, identifier=MessageIdentifier(self.place.identifier, ordinal))
 
-    def _attributes(
-        self,
-        queue: FormatName,
-        properties: Mapping[str, Any],
-        *,
-        label: str,
-        priority: int,
-        recoverable: object,
-        transaction: object,
-    ) -> dict[str, Any]:
+    def _attributes(self, queue: FormatName, properties: MessageProperties, transaction: object) -> dict[str, Any]:
         if transaction is not None:
             raise TransactionUsage(
                 "a transaction needs a store, to send again what the host has not got yet; "
                 "send it from a queue manager, with waypost.open or waypost serve"
             )
         for name in ("journal", "dead_letter"):
-            if properties.get(name):
+            if getattr(properties, name):
                 raise InvalidParameter(
                     f"{name} needs a queue manager to keep the copy; send from one, with waypost.open or waypost serve"
                 )
-        named = {name: self._named(name, value) for name, value in properties.items()}
-        attributes = message_attributes(label, priority, recoverable, named, computer=self.place.host)
+        if properties.admin_queue is not None or properties.response_queue is not None:
+            admin, response = self._named(properties.admin_queue), self._named(properties.response_queue)
+            properties = replace(properties, admin_queue=admin, response_queue=response)
+        attributes = message_attributes(properties, computer=self.place.host)
         attributes["destination_queue_format_name"] = queue
         attributes["sent_time"] = int(time.time())
         return attributes
 
-    def _named(self, name: str, value: Any) -> Any:
+    def _named(self, names: str | list[str] | None) -> list[str] | None:
         """Queues are named as seen from the host."""
-        if name not in ("admin_queue", "response_queue") or value is None:
-            return value
-        several = value if isinstance(value, list | tuple) else [value]
-        return [str(self.place.queue(each)) for each in several]
+        if names is None:
+            return None
+        return [str(self.place.queue(each)) for each in (names if isinstance(names, list) else [names])]

@@ -11,9 +11,11 @@ from itertools import count
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from waypost.api.names import Name, format_name, path_name
 from waypost.api.operations import LONG_SECONDS
+from waypost.api.properties import MessageProperties
 from waypost.client.queue_info import queue_attributes
 from waypost.client.remote.exchanges import (
     Conversation,
@@ -30,7 +32,7 @@ from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
 from waypost.client.remote.packing import message_of, sent_again, sent_messages
-from waypost.client.remote.properties import SEEK_WORDS, Outgoing, message_properties, queue_change
+from waypost.client.remote.properties import SEEK_WORDS, Outgoing, queue_change
 from waypost.client.remote.schema import (
     Move,
     MoveAll,
@@ -111,10 +113,9 @@ class RemoteCalls:
     def name(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
 
-    def message(self, label: str, priority: int, recoverable: object, properties: Mapping[str, Any]) -> Outgoing:
+    def message(self, properties: MessageProperties) -> Outgoing:
         """A message to send, without its body. Raises InvalidParameter before anything is sent."""
-        attributes = message_attributes(label, priority, recoverable, properties, computer=self.computer)
-        return Outgoing(message_properties(label, priority, recoverable, properties, self.computer), attributes)
+        return Outgoing(properties, message_attributes(properties, computer=self.computer))
 
     def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> NewQueue:
         """Of a new queue. Raises InvalidParameter before anything is created."""
@@ -185,8 +186,10 @@ class RemoteCalls:
         self, handle: int, like: Outgoing, bodies: Sequence[bytes], transaction: bytes | None
     ) -> Conversation[list[Message | Copies]]:
         opened = self._opened(handle)
+        # Of the bodies the daemon sees bytes only.
         properties = like.properties
-        properties.body_type = like.body_type
+        if properties.body_type is None:
+            properties = replace(properties, body_type=like.body_type)
         request = Send(like=properties, bodies=list(bodies), answer="ids")
         unit = self._join(request, transaction)
         content = self._accepted(opened, (yield post(opened.messages, request)), unit)

@@ -7,14 +7,9 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from waypost import errors
+from waypost.api.messages import CopyObject
 from waypost.client.message import Message
-from waypost.client.remote.schema import (
-    CopyObject,
-    ErrorObject,
-    MessageObject,
-    PacketRow,
-    SentIds,
-)
+from waypost.client.remote.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
@@ -42,15 +37,6 @@ def message_of(row: PacketRow) -> CoreMessage:
     return core
 
 
-def message_object(message: Message) -> MessageObject:
-    """For JSON. For MessagePack, `body` gets what `body_base64` has."""
-    values = message.to_dict() | {"message_class": f"{message.message_class:#06x}", "body_base64": message.body}
-    del values["class"]
-    if message.copies:
-        values["copies"] = _copy_objects(message)
-    return MessageObject(**values)  # type: ignore[arg-type]  # to_dict has these types
-
-
 def sent_ids(messages: Sequence[Message]) -> SentIds:
     """Of messages that one send has sent, so that their ordinals follow each other."""
     first: CoreMessage = _core_of(messages[0])
@@ -61,15 +47,8 @@ def sent_ids(messages: Sequence[Message]) -> SentIds:
         time_to_reach_queue=first.time_to_reach_queue,
         first_ordinal=first.identifier.ordinal,
         lookup_ids=[message.lookup_id for message in messages],
-        copies=_copy_objects(messages[0]) if len(messages) == 1 else [],
+        copies=messages[0].copy_objects() if len(messages) == 1 else [],
     )
-
-
-def _copy_objects(message: Message) -> list[CopyObject]:
-    return [
-        CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
-        for copy in message.copies
-    ]
 
 
 def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> list[CoreMessage | Copies]:

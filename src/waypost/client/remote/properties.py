@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from waypost.api.names import format_name, format_names
+from waypost.api.properties import MessageProperties
 from waypost.api.queues import PRIVACY_WORDS
 from waypost.client.calls import Seek
-from waypost.client.remote.schema import MessageProperties
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED
@@ -46,17 +45,6 @@ class Outgoing:
         return message
 
 
-def message_properties(
-    label: str, priority: int, recoverable: object, properties: Mapping[str, Any], computer: str
-) -> MessageProperties:
-    """Of values that `message_attributes` has found good. Queues are named so that it does not matter where."""
-    found = MessageProperties(label=label, priority=priority, recoverable=bool(recoverable))
-    for name, value in properties.items():
-        if value is not None or name.startswith("time_"):
-            setattr(found, name, _PLAIN.get(name, _as_it_is)(value, computer))
-    return found
-
-
 def queue_change(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The reverse of `queue_attributes`."""
     found: dict[str, Any] = {}
@@ -64,27 +52,6 @@ def queue_change(attributes: Mapping[str, Any]) -> dict[str, Any]:
         word, convert = _WORDS[name]
         found[word] = convert(value)
     return found
-
-
-def _as_it_is(value: Any, _: str) -> Any:
-    return value
-
-
-def _queue_name(value: Any, computer: str) -> str:
-    return str(format_name(value, computer))
-
-
-def _queue_names(value: Any, computer: str) -> str | list[str]:
-    names = [str(name) for name in format_names(value, computer)]
-    return names[0] if len(names) == 1 else names
-
-
-def _dead_letter(value: Any, computer: str) -> bool | str:
-    return value if isinstance(value, bool) else _queue_name(value, computer)
-
-
-def _identifier(value: Any, _: str) -> str:
-    return value if isinstance(value, str) else bytes(value).hex()
 
 
 def _quota(quota: int) -> int | None:
@@ -95,15 +62,6 @@ def _same(value: Any) -> Any:
     return value
 
 
-_PLAIN: Final[dict[str, Callable[[Any, str], Any]]] = {
-    "admin_queue": _queue_names,
-    "response_queue": _queue_names,
-    "dead_letter": _dead_letter,
-    "correlation_id": _identifier,
-    "extension": lambda value, _: bytes(value),
-    "journal": lambda value, _: bool(value),
-    "acknowledge": lambda value, _: str(value),
-}
 _WORDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "label": ("label", _same),
     "journaling": ("journal", _same),

@@ -57,8 +57,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from waypost.api.messages import CopyObject, MessageObject
+from waypost.api.properties import MessageProperties
 from waypost.client.calls import Seek
-from waypost.client.sending import DEFAULT_PRIORITY
 
 MESSAGEPACK: Final = "application/x-msgpack"
 JSON: Final = "application/json"
@@ -123,29 +124,7 @@ class NewQueue(QueueChange, kw_only=True):
 # --- Sending ----------------------------------------------------------------------------------------------------------
 
 
-class MessageProperties(Request):
-    """The properties of `Queue.send`, in its words."""
-
-    label: str = ""
-    priority: int = DEFAULT_PRIORITY
-    recoverable: bool = True
-    body_type: int | UnsetType = UNSET
-    time_to_reach_queue: float | UnsetType | None = UNSET
-    time_to_be_received: float | UnsetType | None = UNSET
-    acknowledge: str | UnsetType = UNSET
-    admin_queue: str | list[str] | UnsetType = UNSET
-    response_queue: str | list[str] | UnsetType | None = UNSET
-    journal: bool | UnsetType = UNSET
-    dead_letter: bool | str | UnsetType = UNSET
-    correlation_id: str | UnsetType | None = UNSET
-    app_tag: int | UnsetType = UNSET
-    extension: bytes | UnsetType | None = UNSET
-    trace: str | UnsetType = UNSET
-    message_class: int | UnsetType = UNSET
-    connector_type: str | UnsetType = UNSET
-
-
-class NewMessage(MessageProperties):
+class NewMessage(MessageProperties, frozen=True):
     """One of the three has the body; text is what `Queue.send` makes of a str."""
 
     body: bytes | UnsetType = UNSET
@@ -167,14 +146,6 @@ class Send(Request):
     transaction: str | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
     answer: Answer = "full"
-
-
-class CopyObject(Struct, kw_only=True):
-    """A message that was sent to several queues, in one of them."""
-
-    destination_queue: str
-    lookup_id: str
-    size: int
 
 
 class SentIds(Struct, omit_defaults=True, kw_only=True):
@@ -210,45 +181,6 @@ class Read(Request):
     lease_s: Seconds | UnsetType = UNSET
     acknowledge: list[str] = []
     form: Form = "full"
-
-
-class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
-    """A message: the keys of Message.to_dict. MessagePack has `body` for `body_base64`."""
-
-    id: str
-    lookup_id: str
-    label: str
-    body_base64: bytes | UnsetType = UNSET
-    body: bytes | UnsetType = UNSET
-    body_text: str | None
-    body_type: int
-    message_class: str
-    class_name: str
-    priority: int
-    delivery: str
-    transactional: bool
-    sent_time: str
-    arrived_time: str
-    source_machine: str
-    sender_sid: str | None
-    sender_verified: bool = False
-    authenticated: bool = False
-    encrypted: bool = False
-    correlation_id: str | None
-    app_tag: int
-    admin_queue: str | None
-    response_queue: str | None
-    destination_queue: str | None
-    first_in_transaction: bool
-    last_in_transaction: bool
-    abort_count: int
-    move_count: int
-    size: int
-    # Only if there are several.
-    admin_queues: list[str] | UnsetType = UNSET
-    response_queues: list[str] | UnsetType = UNSET
-    # Only of a message that was sent to several queues at once.
-    copies: list[CopyObject] | UnsetType = UNSET
 
 
 class Sent(Struct):

@@ -1,0 +1,66 @@
+"""Options of the command line that come from the tables of waypost.api.properties."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
+
+from waypost.api.rows import Kind, Row
+
+# What a command gets: the properties that were given, by their names.
+Given: TypeAlias = dict[str, Any]
+
+_TYPES: Final[dict[Kind, Any]] = {
+    Kind.TEXT: str,
+    Kind.NUMBER: int,
+    Kind.FLAG: bool,
+    Kind.SECONDS: float,
+    Kind.ACKNOWLEDGMENTS: str,
+    Kind.QUEUES: list[str],
+    Kind.DEAD_LETTER: bool,
+    Kind.IDENTIFIER: str,
+    # The name of a file that has them.
+    Kind.BYTES: str,
+    Kind.PUBLIC_QUEUE: str,
+    Kind.MESSAGE_CLASS: int,
+    Kind.GUID: str,
+}
+
+
+def with_options(rows: Iterable[Row]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each row. It gets those that were used in its parameter `properties`."""
+    wanted = tuple(rows)
+    names = frozenset(row.name for row in wanted)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(*args: Any, **options: Any) -> None:
+            given = {name: options.pop(name) for name in names}
+            properties: Given = {name: value for name, value in given.items() if value not in (None, [])}
+            command(*args, properties=properties, **options)
+
+        signature = inspect.signature(command)
+        parameters: list[inspect.Parameter] = []
+        for each in signature.parameters.values():
+            parameters += map(_parameter, wanted) if each.name == "properties" else (each,)
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(row: Row) -> inspect.Parameter:
+    value: Any = _TYPES[row.kind]
+    limits = {"min": row.constraints.get("minimum"), "max": row.constraints.get("maximum")}
+    option = typer.Option(
+        *row.options,
+        metavar=row.facts.metavar,
+        help=row.help,
+        show_default=False,
+        **(limits if value in (int, float) else {}),  # type: ignore[arg-type]  # min and max
+    )
+    annotation = Annotated[value | None, option]
+    return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

@@ -1,0 +1,139 @@
+"""The tables of properties: whatever lists properties elsewhere has those of the tables."""
+
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from msgspec import structs
+from typer.testing import CliRunner
+
+import waypost
+from tests.client import managers
+from waypost import aio
+from waypost.api.messages import MessageObject
+from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.cli import app
+from waypost.client.msmq import aio as msmq_aio
+from waypost.client.msmq import aio_queue as msmq_aio_queue
+from waypost.client.msmq import host as msmq_host
+from waypost.client.msmq import host_queue as msmq_queue
+from waypost.core.message import Message
+from waypost.wire.base_header import BaseHeader
+from waypost.wire.debug_header import DebugHeader
+from waypost.wire.message_properties import MessagePropertiesHeader
+from waypost.wire.user_header import UserHeader
+
+manager, orders = managers.manager, managers.orders
+
+HEADERS = {each.__name__: each for each in (BaseHeader, DebugHeader, MessagePropertiesHeader, UserHeader)}
+DOCS = Path(__file__).parents[2] / "docs"
+SENDERS: list[Any] = [
+    *(waypost.Queue.send, waypost.Queue.send_many, waypost.Manager.send),
+    *(aio.Queue.send, aio.Queue.send_many, aio.Manager.send),
+    *(msmq_host.Host.send, msmq_host.Host.send_many, msmq_queue.HostQueue.send, msmq_queue.HostQueue.send_many),
+    *(msmq_aio.Host.send, msmq_aio.Host.send_many, msmq_aio_queue.HostQueue.send, msmq_aio_queue.HostQueue.send_many),
+]
+
+# Something else than the default for each property.
+VALUES: dict[str, Any] = {
+    "label": "order",
+    "priority": 5,
+    "recoverable": False,
+    "body_type": 0,
+    "time_to_reach_queue": 60,
+    "time_to_be_received": 90,
+    "acknowledge": "full-receive",
+    "admin_queue": "acks",
+    "response_queue": ["one", "two"],
+    "journal": True,
+    "dead_letter": True,
+    "correlation_id": "{12345678-9abc-def0-1234-56789abcdef0}\\7",
+    "app_tag": 42,
+    "extension": b"more",
+    "trace": "PUBLIC=12345678-9abc-def0-1234-56789abcdef0",
+    "message_class": 0x123,
+    "connector_type": "12345678-9abc-def0-1234-56789abcdef1",
+}
+
+
+@pytest.mark.parametrize("send", SENDERS, ids=lambda send: f"{send.__module__}.{send.__qualname__}")
+def test_a_sender_takes_each_property_by_name_in_the_order_of_the_table(send: Any) -> None:
+    parameters = inspect.signature(send).parameters.values()
+    named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY and each.name != "transaction"]
+    assert [(each.name, each.default) for each in named] == [(row.name, row.default) for row in MESSAGE_ROWS]
+    assert not [each for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD]
+
+
+@pytest.mark.parametrize("send", [waypost.Queue.send, aio.Queue.send])
+def test_help_shows_what_each_property_means(send: Any) -> None:
+    shown = " ".join((inspect.getdoc(send) or "").split())
+    for row in MESSAGE_ROWS:
+        assert f"{row.name} {row.help}" in shown
+
+
+class Recorder(waypost.Queue):
+    """Notes the record that a send makes of its arguments."""
+
+    def __init__(self) -> None:
+        self.found: list[MessageProperties] = []
+
+    def send_record(self, body: Any, properties: MessageProperties, transaction: Any = None) -> Any:
+        self.found.append(properties)
+
+    def send_records(self, bodies: Any, properties: MessageProperties, transaction: Any = None) -> Any:
+        self.found.append(properties)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_an_argument_is_the_property_of_its_name(name: str) -> None:
+    queue = Recorder()
+    queue.send("x", **{name: VALUES[name]})
+    queue.send_many(["x"], **{name: VALUES[name]})
+    assert queue.found == [MessageProperties(**{name: VALUES[name]})] * 2
+
+
+def test_every_property_has_a_value_to_test_with() -> None:
+    assert list(VALUES) == [row.name for row in MESSAGE_ROWS]
+
+
+@pytest.mark.parametrize("row", MESSAGE_ROWS, ids=lambda row: row.name)
+def test_a_property_has_a_help_sentence_an_attribute_and_a_place_in_a_packet(row: Any) -> None:
+    assert row.help.endswith(".")
+    assert row.attribute in {each.name for each in fields(Message)}
+    header, field, *_ = row.facts.wire.split(".")
+    assert re.sub(r"(?<=[a-z])(?=[A-Z])", "_", field).lower() in {each.name for each in fields(HEADERS[header])}
+
+
+@pytest.mark.parametrize("row", MESSAGE_ROWS, ids=lambda row: row.name)
+def test_a_message_has_an_attribute_for_each_property(row: Any) -> None:
+    name = {"recoverable": "delivery"}.get(row.name, row.name)
+    assert isinstance(inspect.getattr_static(waypost.Message, name), property)
+
+
+def test_the_command_line_has_an_option_for_each_property() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["send", "--help"], env={"COLUMNS": "200"}).stdout.split())
+    for row in MESSAGE_ROWS:
+        if row.name != "recoverable":
+            assert f"{', '.join(row.options)} " in shown
+            assert row.help.split(".")[0].replace("- ", "-") in shown.replace("- ", "-")
+    assert "--recoverable" in shown
+
+
+def test_the_page_of_http_lists_the_keys_of_a_message_object() -> None:
+    fields_of = {each.name: each.encode_name for each in structs.fields(MessageObject)}
+    hints = get_type_hints(MessageObject, include_extras=True)
+    lines = [f"| `{key}` | {get_args(hints[name])[1].description} |" for name, key in fields_of.items()]
+    assert "\n".join(lines) in (DOCS / "http.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["python.md", "http.md", "cli.md"])
+def test_a_page_lists_the_properties_of_a_message(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    if page == "cli.md":
+        lines = [f"| `{'`, `'.join(row.options)}` | {row.help} |" for row in MESSAGE_ROWS if row.name != "recoverable"]
+    else:
+        lines = [f"| `{row.name}` | {row.help} |" for row in MESSAGE_ROWS]
+    assert "\n".join(lines) in text
