@@ -32,6 +32,8 @@ from waypost.http import (
 )
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse, ClientGone
+from waypost.http.protocol import options
+from waypost.http.queries import Queries
 from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
@@ -40,7 +42,7 @@ from waypost.http.watching import name_of, watched
 from waypost.node.bulk import BulkReading
 from waypost.node.bulk_writing import BulkWriting
 
-_ROUTES: Final = (
+ROUTES: Final = (
     status.page,
     status.status,
     status.doctor,
@@ -117,10 +119,11 @@ class Application:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
     def quick(self, url: bytes, headers: Headers) -> Handler | None:
-        """What answers a POST to this URL without ASGI, if something does."""
+        """What answers a POST of HTTP/1.1 to this URL without ASGI, if something does."""
         path = url.decode("latin-1")
         handler = self._quick.handler(path, headers)
-        return handler if handler is not None and self._guard.refusal("POST", path, headers) is None else None
+        is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1") is None
+        return handler if is_let_in else None
 
     def recognizes(self, head: bytes) -> bool:
         """Whether the head of a request shows the token, or none is demanded."""
@@ -147,11 +150,17 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
             return ServiceNotAvailable("the queue manager is stopping")
         return error
 
+    queries = Queries()
+
+    async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
+        queries.check(request)
+        return options(request) if request.method == "OPTIONS" else None
+
     def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
         return problems.refuse(request, refine(error))
 
     app = Litestar(
-        route_handlers=_ROUTES,
+        route_handlers=ROUTES,
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "numbers": Provide(lambda: numbers, sync_to_thread=False),
@@ -164,6 +173,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
             ClientGone: problems.leave,
             Exception: problems.fail,
         },
+        before_request=before,
         request_class=ApiRequest,
         response_class=ApiResponse,
         request_max_body_size=settings.max_body,

@@ -29,8 +29,8 @@ _LOOK_SECONDS: Final = 0.1
 _KEEP_ALIVE_SECONDS: Final = 15.0
 _AT_ONCE: Final = 100
 
-# Neither a cache nor a proxy may hold events back.
-_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+# A proxy must not hold events back.
+_HEADERS: Final = {"x-accel-buffering": "no"}
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -103,15 +103,17 @@ async def delete_message(name: Name, number: FromPath[str], service: Served, out
 
 
 @post("/api/queues/{name:str}/move", status_code=204)
-async def move(name: Name, data: JSONBody[Move], service: Served) -> None:
+async def move(name: Name, data: JSONBody[Move], service: Served, outgoing: Outgoing = False) -> None:
     """Move a message between a queue and its subqueues."""
-    async with service.queue(decoded(name), outgoing=False) as queue:
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
             await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
 
 
 @post("/api/queues/{name:str}/move-all", status_code=200)
-async def move_all(name: Name, data: JSONBody[MoveAll], service: Served) -> MovedObject:
+async def move_all(
+    name: Name, data: JSONBody[MoveAll], service: Served, outgoing: Outgoing = False
+) -> MovedObject:  # fmt: skip
     """Move the messages of a queue to one of its subqueues, or back, some thousand with one request.
 
     To go on, ask again with `after` and `up_to` as the answer has them in `next` and `up_to`, until `next` is empty.
@@ -122,7 +124,7 @@ async def move_all(name: Name, data: JSONBody[MoveAll], service: Served) -> Move
     if data.after or data.up_to:
         part = MovedPart(after=lookup_id(data.after), up_to=lookup_id(data.up_to))
     moved = 0
-    async with service.queue(decoded(name), outgoing=False) as queue:
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
         if isinstance(queue, RemoteQueue):
             error = InvalidParameter(
                 f"{decoded(name)} is a queue of another computer, whose messages are moved one by one"

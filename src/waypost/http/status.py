@@ -38,6 +38,14 @@ _PAGE: Final = """<!doctype html>
 """
 
 
+# The page loads nothing, and no other site shows it in a frame.
+_PAGE_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+}
+
+
 class ListenerObject(Struct):
     name: str
     address: str
@@ -82,7 +90,7 @@ class Checks(Struct):
     checks: list[Check]
 
 
-@get("/", media_type=MediaType.HTML, include_in_schema=False)
+@get("/", media_type=MediaType.HTML, include_in_schema=False, response_headers=_PAGE_HEADERS)
 async def page() -> str:
     """For people who open the address in a browser."""
     return _PAGE

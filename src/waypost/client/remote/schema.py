@@ -4,7 +4,7 @@ The same structures are JSON or MessagePack, as Content-Type and Accept say. `by
 in MessagePack. A key that a request does not have is refused; answers may grow keys, which an older client ignores.
 
 Paths (NAME is percent-encoded, any name that a person may type; `?outgoing=true` means the outgoing queue with this
-format name, and is possible wherever NAME is):
+format name, where messages are read, moved or removed; a query parameter that a path does not know is refused):
 
     GET    /api/status                           -> Status
     GET    /api/queues?kind=&pattern=            -> Queues; kind=outgoing for the outgoing ones
