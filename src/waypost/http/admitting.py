@@ -1,10 +1,10 @@
 """/api/sequences/admit, revoke and admitted: whose acknowledgments of transactional messages are believed."""
 
+from litestar import get, post
 from litestar.params import JSONBody
 
 from waypost.client.remote.schema import Admit, Admitted, AdmittedAddress, AdmittedAddresses
 from waypost.http.parameters import Served
-from waypost.http.routing import get, post
 
 
 @post("/api/sequences/admit", status_code=200)

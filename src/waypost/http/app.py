@@ -5,10 +5,7 @@ from typing import Any, Final
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
-import waypost
 from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
@@ -22,6 +19,7 @@ from waypost.http import (
     handles,
     health,
     metrics,
+    openapi,
     problems,
     queues,
     reading,
@@ -102,6 +100,7 @@ ROUTES: Final = (
     metrics.metrics,
     health.live,
     health.ready,
+    openapi.schema,
 )
 
 
@@ -142,6 +141,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
     """
     service = Service(manager, settings, connect)
     numbers = metrics.Metrics(service)
+    document = openapi.Document(ROUTES, demands_token=bool(settings.token))
     bulk_reading, writing = BulkReading(service.node), BulkWriting(service.node)
 
     def refine(error: WaypostError) -> WaypostError:
@@ -166,6 +166,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
             "numbers": Provide(lambda: numbers, sync_to_thread=False),
             "bulk": Provide(lambda: bulk_reading, sync_to_thread=False),
             "writing": Provide(lambda: writing, sync_to_thread=False),
+            "document": Provide(lambda: document, sync_to_thread=False),
         },
         exception_handlers={
             WaypostError: refuse,
@@ -177,14 +178,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
         request_class=ApiRequest,
         response_class=ApiResponse,
         request_max_body_size=settings.max_body,
-        openapi_config=OpenAPIConfig(
-            title="Waypost",
-            version=waypost.__version__,
-            description="A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack.",
-            path="/schema",
-            use_handler_docstrings=True,
-            render_plugins=[JsonRenderPlugin(path="/")],
-        ),
+        openapi_config=None,
         logging_config=None,
         debug=False,
     )

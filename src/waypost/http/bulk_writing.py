@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, TypeAlias
 
-from litestar import Response
+from litestar import Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET
@@ -19,6 +19,7 @@ from waypost.client.bulk.local import parse_epoch
 from waypost.client.bulk.schema import Batches, Claimed, ClaimObject, Claims, Committed, Returned, Staged
 from waypost.client.excerpt import excerpt
 from waypost.client.names import check_can_be_sent_to
+from waypost.client.remote.forms import BULK_NAME_FORM
 from waypost.client.remote.schema import NewMessage, given
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
@@ -26,7 +27,6 @@ from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.http.bulk import frame_response
 from waypost.http.parameters import Name, Served, decoded
-from waypost.http.routing import get, post
 from waypost.http.sending import properties_of
 from waypost.http.service import Service
 from waypost.node import claims, stages
@@ -35,7 +35,7 @@ from waypost.node.bulk_writing import BulkWriting
 from waypost.node.commits import BY_COLUMN
 
 Writing: TypeAlias = NamedDependency[BulkWriting]
-Query = Annotated[str, QueryParameter(name="query", description="Whose batches they are.")]
+Query = Annotated[str, QueryParameter(name="query", description="Whose batches they are.", schema_extra=BULK_NAME_FORM)]
 
 
 @post("/api/bulk/queues/{name:str}/claims", status_code=200)

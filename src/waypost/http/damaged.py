@@ -1,17 +1,17 @@
 """/api/store/damaged: messages that were damaged on disk and set aside."""
 
+from litestar import delete, get
 from litestar.params import FromQuery
 
 from waypost.client.remote.damaged import DamagedObject, DamagedObjects, Forgotten
 from waypost.client.storage.damaged import info_of
 from waypost.errors import InvalidParameter
-from waypost.http.parameters import Served
-from waypost.http.routing import delete, get
+from waypost.http.parameters import After, Served
 
 
 @get("/api/store/damaged")
 async def list_damaged(
-    service: Served, after: FromQuery[str] = "", with_bytes: FromQuery[bool] = False
+    service: Served, after: After = "", with_bytes: FromQuery[bool] = False
 ) -> DamagedObjects:  # fmt: skip
     """Messages that were damaged on disk and set aside, `with_bytes` also what was found in their place.
 

@@ -21,8 +21,8 @@ from waypost.http.settings import HttpSettings
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
 # What a load balancer asks has no secrets.
-_OPEN: Final = frozenset({"/health/live", "/health/ready"})
-_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+OPEN: Final = frozenset({"/health/live", "/health/ready"})
+WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
@@ -59,7 +59,7 @@ class Guard:
         """Why a request gets no further; None if it does."""
         if (sentence := malformed(version, fields)) is not None:
             return HTTPStatus.BAD_REQUEST, InvalidParameter(sentence)
-        if path in _OPEN:
+        if path in OPEN:
             return None
         headers = dict(fields)
         host = headers.get(b"host", b"").decode("latin-1")
@@ -70,7 +70,7 @@ class Guard:
             return HTTPStatus.FORBIDDEN, AccessDenied("pages of other sites may not use this server")
         if self._token and not self._has_token(headers.get(b"authorization", b"")):
             return HTTPStatus.UNAUTHORIZED, AccessDenied("a token is needed: Authorization: Bearer TOKEN")
-        if method in _WITH_BODY and _has_body(headers) and not _is_for_us(fields):
+        if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type has to be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
         return None

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Literal
 
+from litestar import delete, get, patch, post
 from litestar.params import FromQuery, JSONBody
 
 from waypost.client.aio_queue import Queue
@@ -15,7 +16,6 @@ from waypost.client.remote.packing import queue_object
 from waypost.client.remote.schema import NewQueue, QueueChange, QueueObject, Queues, given
 from waypost.errors import QueueNotFound
 from waypost.http.parameters import Name, Outgoing, Served, decoded
-from waypost.http.routing import delete, get, patch, post
 from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.wire.format_names import FormatName

@@ -62,7 +62,7 @@ class Quick:
             operation, name = self._receive, path[len(_QUEUES) : -len(_RECEIVE)]
         else:
             return None
-        if "/" in name or "?" in name or not self._is_plain(headers, has_body=operation != self._commit):
+        if not name or "/" in name or "?" in name or not self._is_plain(headers, has_body=operation != self._commit):
             return None
 
         async def handle(body: bytes, client: Client) -> tuple[int, bytes, bytes]:

@@ -1,14 +1,15 @@
 """/api/sequences: transactional sequences at both ends, and how to begin them again."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from litestar.params import FromQuery, JSONBody
+from litestar import get, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
 
+from waypost.client.remote.forms import ADDRESS_OR_NOTHING_FORM, GUID_OR_NOTHING_FORM
 from waypost.client.remote.sequence_schema import ResetSequences, SequenceObject, SequenceResetObject, SequencesObject
 from waypost.client.sequence_calls import SequenceCalls
 from waypost.client.sequence_info import SequencePage, SequenceQuery, SequenceReset
-from waypost.http.parameters import Served
-from waypost.http.routing import get, post
+from waypost.http.parameters import After, Served
 from waypost.http.service import Service
 
 
@@ -17,9 +18,9 @@ async def list_sequences(
     service: Served,
     direction: FromQuery[Literal["in", "out", "refused"]] = "in",
     queue: FromQuery[str] = "",
-    source: FromQuery[str] = "",
-    address: FromQuery[str] = "",
-    after: FromQuery[str] = "",
+    source: Annotated[str, QueryParameter(schema_extra=GUID_OR_NOTHING_FORM)] = "",
+    address: Annotated[str, QueryParameter(schema_extra=ADDRESS_OR_NOTHING_FORM)] = "",
+    after: After = "",
 ) -> SequencesObject:
     """Transactional sequences: `in` what comes from others, `out` what is sent from here, `refused` what is not taken.
 

@@ -2,21 +2,21 @@
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from litestar import MediaType
-from litestar.params import FromQuery
+from litestar import MediaType, get
+from litestar.params import FromQuery, QueryParameter
 from msgspec import Struct
 
 import waypost
 from waypost.client.loop_watch import Turn
 from waypost.client.message import iso_8601
 from waypost.client.remote.explain_calls import ExplanationObject
+from waypost.client.remote.forms import MESSAGE_ID_FORM, Time
 from waypost.client.remote.schema import Status
 from waypost.errors import InvalidParameter
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
-from waypost.http.routing import get
 from waypost.node.shortages import shortages
 from waypost.wire.identifiers import MessageIdentifier
 
@@ -38,6 +38,8 @@ _PAGE: Final = """<!doctype html>
 """
 
 
+MessageId = Annotated[str, QueryParameter(schema_extra=MESSAGE_ID_FORM)]
+
 # The page loads nothing, and no other site shows it in a frame.
 _PAGE_HEADERS: Final = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -55,7 +57,7 @@ class ListenerObject(Struct):
 class TurnObject(Struct):
     """A turn of the loop: how long it took, how much of that was work of this process, and what took most of it."""
 
-    at: str
+    at: Time
     seconds: float
     work_seconds: float
     what: str
@@ -70,8 +72,8 @@ class FullStatus(Status, kw_only=True):
     """
 
     path: str
-    started: str
-    time: str
+    started: Time
+    time: Time
     queues: int
     outgoing_queues: int
     bytes: int
@@ -142,7 +144,11 @@ async def doctor(service: Served) -> Checks:
 
 
 @get("/api/explain")
-async def explain(service: Served, message: FromQuery[str] = "", queue: FromQuery[str] = "") -> ExplanationObject:
+async def explain(
+    service: Served,
+    message: MessageId = "",
+    queue: FromQuery[str] = "",
+) -> ExplanationObject:
     """Why a message, or the messages of a queue, are where they are."""
     if bool(message) == bool(queue):
         raise InvalidParameter("give either message=ID or queue=NAME")

@@ -60,11 +60,21 @@ Handles. An exclusive open (`NewHandle`) is an id that reads name in `handle`; i
 Errors are 4xx or 5xx with an ErrorObject.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from waypost.client.calls import Seek
+from waypost.client.remote.forms import (
+    Address,
+    Count,
+    Guid,
+    LookupIdNumber,
+    LookupIdOrNothing,
+    LookupIdText,
+    Seconds,
+    Time,
+)
 from waypost.client.sending import DEFAULT_PRIORITY
 
 MESSAGEPACK: Final = "application/x-msgpack"
@@ -73,9 +83,7 @@ JSON: Final = "application/json"
 Answer = Literal["full", "ids"]
 Form = Literal["full", "packet"]
 # The full 64 bits: a decimal string in JSON answers; both are taken in requests.
-LookupId = int | str
-Seconds = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
+LookupId = LookupIdNumber | LookupIdText
 
 
 class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,7 +139,7 @@ class ConnectionObject(Struct, kw_only=True):
     """Something that happened to the connection of an outgoing queue: ConnectionInfo."""
 
     status: str
-    time: str
+    time: Time
     error: str
     addresses: list[str]
 
@@ -219,7 +227,7 @@ class Send(Request):
     messages: list[NewMessage] = []
     like: MessageProperties | UnsetType = UNSET
     bodies: list[bytes] = []
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
     answer: Answer = "full"
 
@@ -257,13 +265,13 @@ class Read(Request):
 
     count: Count = 1
     timeout_s: Seconds = 0
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
     lookup_id: LookupId | UnsetType = UNSET
     seek: Seek | UnsetType = UNSET
-    handle: str | UnsetType = UNSET
+    handle: Guid | UnsetType = UNSET
     lease_s: Seconds | UnsetType = UNSET
-    acknowledge: list[str] = []
+    acknowledge: list[Guid] = []
     form: Form = "full"
 
 
@@ -344,7 +352,7 @@ class Packets(Struct, omit_defaults=True, kw_only=True):
 class Move(Request):
     lookup_id: LookupId
     to: str
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
 
 
@@ -352,8 +360,8 @@ class MoveAll(Request):
     """`after` and `up_to` are nothing at the beginning, and then what the last answer said."""
 
     to: str
-    after: LookupId = ""
-    up_to: LookupId = ""
+    after: LookupIdNumber | LookupIdOrNothing = ""
+    up_to: LookupIdNumber | LookupIdOrNothing = ""
 
 
 class MovedObject(Struct):
@@ -367,8 +375,8 @@ class MovedObject(Struct):
 class Admit(Request):
     """A queue manager by its GUID, and an IP address from which it acknowledges transactional messages."""
 
-    guid: str
-    address: str
+    guid: Guid
+    address: Address
 
 
 class Admitted(Struct):
@@ -380,8 +388,8 @@ class Admitted(Struct):
 class AdmittedAddress(Struct):
     """One that an operator has admitted, of the queue manager with this GUID."""
 
-    guid: str
-    address: str
+    guid: Guid
+    address: Address
 
 
 class AdmittedAddresses(Struct):

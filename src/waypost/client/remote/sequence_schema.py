@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from waypost.client.remote.forms import Address, Guid, Place, Seconds, Time
 from waypost.client.remote.schema import Request
 
 
@@ -10,12 +11,12 @@ class SequenceObject(Struct, kw_only=True):
 
     direction: str
     queue: str
-    source: str
-    addresses: list[str]
-    time_stamp: str
+    source: Guid
+    addresses: list[Address]
+    time_stamp: Time
     ordinal: int
     number: int
-    last_time: str | None
+    last_time: Time | None
     rejected: int
     unacknowledged: int
     reason: str = ""
@@ -35,10 +36,10 @@ class ResetSequences(Request):
     """
 
     queue: str | None = None
-    source: str | None = None
-    address: str | None = None
-    older_than_s: float | None = None
-    after: str = ""
+    source: Guid | None = None
+    address: Address | None = None
+    older_than_s: Seconds | None = None
+    after: Place = ""
     trial: bool = False
 
 
