@@ -41,7 +41,6 @@ def lookup_id(value: int | str) -> int:
     if isinstance(value, str):
         is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
         value = int(value) if is_number else -1
-    if not 0 <= value < 1 << 64:
+    if not 0 <= value < END:
         raise InvalidParameter("a lookup_id is the number that a message has in its queue, in decimal digits")
-    # No queue has a message behind that, nor gives that number to one.
-    return min(value, END - 1)
+    return value

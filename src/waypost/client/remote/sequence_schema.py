@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from waypost.client.remote.forms import Address, Guid, Place, Seconds, Time
+from waypost.client.remote.forms import Address, Age, Guid, Place, Time
 from waypost.client.remote.schema import Request
 
 
@@ -38,7 +38,7 @@ class ResetSequences(Request):
     queue: str | None = None
     source: Guid | None = None
     address: Address | None = None
-    older_than_s: Seconds | None = None
+    older_than_s: Age | None = None
     after: Place = ""
     trial: bool = False
 
