@@ -1,5 +1,7 @@
 """Queues over HTTP."""
 
+from urllib.parse import quote
+
 from tests.http.server import Api, served
 
 
@@ -117,6 +119,16 @@ async def test_messages_of_an_outgoing_queue_are_read_by_an_administrator(api: A
     assert (await api.post(f"/api/queues/{name}/purge?outgoing=true")).status_code == 204
     assert (await api.get(f"/api/queues/{name}")).json()["message_count"] == 0
     assert (await api.post("/api/queues/nowhere/peek?outgoing=true", {})).status_code == 404
+
+
+@served()
+async def test_what_waits_to_be_sent_is_not_moved_where_it_goes(api: Api) -> None:
+    """The queue of the other computer has the same name."""
+    name = "DIRECT=TCP:192.0.2.1\\private$\\far"
+    await api.manager.queue(name).send("1")
+    for verb, data in (("move", {"lookup_id": "1", "to": "orders;x"}), ("move-all", {"to": "orders;x"})):
+        refused = await api.post(f"/api/queues/{quote(name)}/{verb}?outgoing=true", data)
+        assert (refused.status_code, refused.json()["error"]) == (404, "QueueNotFound")
 
 
 @served()

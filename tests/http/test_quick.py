@@ -119,6 +119,18 @@ async def test_a_body_that_is_not_what_it_should_be_is_refused_and_the_connectio
 
 
 @served()
+async def test_many_transactions_are_committed_at_once_in_messagepack(api: Api) -> None:
+    """Their path begins and ends like that of one."""
+    begun = [(await api.post("/api/transactions", {})).json()["id"] for _ in range(2)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    body = msgspec.msgpack.encode({"ids": begun})
+    head = b"POST /api/transactions/commit HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n" % (HEAD, len(body))
+    writer.write(head + body)
+    assert await answer(reader) == (200, {"committed": begun, "refused": []})
+    writer.close()
+
+
+@served()
 async def test_a_connection_that_is_to_end_ends_behind_its_answer(api: Api) -> None:
     await api.manager.create_queue("orders")
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)

@@ -17,6 +17,14 @@ from msgspec.structs import fields
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.excerpt import excerpt
 from waypost.api.explanation import Explanation
+from waypost.api.forms import (
+    ADDRESS_FORM,
+    ADDRESS_OR_NOTHING_FORM,
+    GUID_FORM,
+    GUID_OR_NOTHING_FORM,
+    MESSAGE_ID_FORM,
+    PLACE_FORM,
+)
 from waypost.api.queues import Kind, QueueInfo, QueueList
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
@@ -120,9 +128,9 @@ def operation(binding: str, *, asks: Right, status: int = 200, wait_s: float = 0
 QueueName = Annotated[str, Meta(description="A queue: orders, orders;retry, DIRECT=..., any NAME.")]
 # Where it is checked, the sentence says more than a decoder could.
 Age = Annotated[float, Meta(description="Seconds, 0 or more.")]
-Guid = Annotated[str, Meta(description="The GUID of a queue manager.")]
-Address = Annotated[str, Meta(description="An IP address.")]
-After = Annotated[str, Meta(description="The `next` of the page before.")]
+Guid = Annotated[str, Meta(description="The GUID of a queue manager.", extra_json_schema=GUID_FORM)]
+Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
+After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=PLACE_FORM)]
 
 
 # --- Queues -----------------------------------------------------------------------------------------------------------
@@ -180,8 +188,8 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
 
     direction: Direction = "in"
     queue: str = ""
-    source: str = ""
-    address: str = ""
+    source: Annotated[str, Meta(extra_json_schema=GUID_OR_NOTHING_FORM)] = ""
+    address: Annotated[str, Meta(extra_json_schema=ADDRESS_OR_NOTHING_FORM)] = ""
     after: After = ""
 
 
@@ -195,8 +203,8 @@ class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     """
 
     queue: str | None = None
-    source: str | None = None
-    address: str | None = None
+    source: Guid | None = None
+    address: Address | None = None
     older_than_s: Age | None = None
     after: After = ""
     trial: bool = False
@@ -230,7 +238,7 @@ class ListAdmitted(Operation[AdmittedAddresses], frozen=True, kw_only=True):
 class Explain(Operation[Explanation], frozen=True, kw_only=True):
     """Say why a message, or the messages of a queue, are where they are. Only one of `message` and `queue` is given."""
 
-    message: Annotated[str, Meta(description="The id of a message.")] = ""
+    message: Annotated[str, Meta(description="The id of a message.", extra_json_schema=MESSAGE_ID_FORM)] = ""
     queue: Annotated[str, Meta(description="Any name of a queue.")] = ""
 
     @classmethod

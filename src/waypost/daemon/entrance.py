@@ -8,6 +8,7 @@ the port, and nobody is a stranger.
 
 import asyncio
 from collections.abc import Callable
+from itertools import product
 from typing import Final
 
 from waypost.daemon.guard import Guard
@@ -19,7 +20,7 @@ from waypost.daemon.seats import Guest, Seats
 PIECE: Final = 0x1000
 
 # What a load balancer asks is answered at once.
-_HEALTH: Final = (b"GET /health/live ", b"GET /health/ready ")
+_HEALTH: Final = tuple(b"%b /health/%b " % each for each in product((b"GET", b"HEAD"), (b"live", b"ready")))
 _END: Final = b"\r\n\r\n"
 _MAX_HEALTH: Final = 0x1000
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-# Takes the body and the client; gives status, content and its type.
+# Takes the body and the client; gives status, content and the lines of the head that say of it.
 Handler = Callable[[bytes, "QuickRequest"], Awaitable[tuple[int, bytes, bytes]]]
 # Takes the URL and the headers of a POST.
 FindHandler = Callable[[bytes, list[tuple[bytes, bytes]]], Handler | None]
@@ -93,11 +93,11 @@ class QuickRequest:
     async def answer(self, more_headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """The whole response."""
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        status, content, kind = await self._handler(body, self)
+        status, content, lines = await self._handler(body, self)
         head = [_LINES[status]]
         head += [b"%b: %b\r\n" % header for header in more_headers]
         if content:
-            head.append(b"content-type: %b\r\ncontent-length: %d\r\n" % (kind, len(content)))
+            head.append(b"%bcontent-length: %d\r\n" % (lines, len(content)))
         if not self.keep_alive:
             head.append(b"connection: close\r\n")
         return b"".join((*head, b"\r\n", content))

@@ -5,10 +5,7 @@ from typing import Any, Final
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
-import waypost
 from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
@@ -21,6 +18,7 @@ from waypost.http import (
     handles,
     health,
     metrics,
+    openapi,
     problems,
     queues,
     reading,
@@ -30,6 +28,8 @@ from waypost.http import (
 )
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse, ClientGone
+from waypost.http.protocol import options
+from waypost.http.queries import Queries
 from waypost.http.quick import Handler, Headers, Quick
 from waypost.http.remote_queues import Connect
 from waypost.http.service import Service
@@ -38,7 +38,7 @@ from waypost.http.watching import name_of, watched
 from waypost.node.bulk import BulkReading
 from waypost.node.bulk_writing import BulkWriting
 
-_ROUTES: Final = (
+ROUTES: Final = (
     status.page,
     status.status,
     status.doctor,
@@ -85,6 +85,8 @@ _ROUTES: Final = (
     metrics.metrics,
     health.live,
     health.ready,
+    openapi.schema,
+    *bound.routes(),
 )
 
 
@@ -102,10 +104,11 @@ class Application:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
     def quick(self, url: bytes, headers: Headers) -> Handler | None:
-        """What answers a POST to this URL without ASGI, if something does."""
+        """What answers a POST of HTTP/1.1 to this URL without ASGI, if something does."""
         path = url.decode("latin-1")
         handler = self._quick.handler(path, headers)
-        return handler if handler is not None and self._guard.refusal("POST", path, headers) is None else None
+        is_let_in = handler is not None and self._guard.refusal("POST", path, headers, "1.1") is None
+        return handler if is_let_in else None
 
     def recognizes(self, head: bytes) -> bool:
         """Whether the head of a request shows the token, or none is demanded."""
@@ -124,6 +127,7 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
     """
     service = Service(manager, settings, connect)
     numbers = metrics.Metrics(service)
+    document = openapi.Document(ROUTES, demands_token=bool(settings.token))
     bulk_reading, writing = BulkReading(service.node), BulkWriting(service.node)
 
     def refine(error: WaypostError) -> WaypostError:
@@ -132,16 +136,23 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
             return ServiceNotAvailable("the queue manager is stopping")
         return error
 
+    queries = Queries()
+
+    async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
+        queries.check(request)
+        return options(request) if request.method == "OPTIONS" else None
+
     def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
         return problems.refuse(request, refine(error))
 
     app = Litestar(
-        route_handlers=[*_ROUTES, *bound.routes()],
+        route_handlers=ROUTES,
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "numbers": Provide(lambda: numbers, sync_to_thread=False),
             "bulk": Provide(lambda: bulk_reading, sync_to_thread=False),
             "writing": Provide(lambda: writing, sync_to_thread=False),
+            "document": Provide(lambda: document, sync_to_thread=False),
         },
         exception_handlers={
             WaypostError: refuse,
@@ -149,17 +160,11 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
             ClientGone: problems.leave,
             Exception: problems.fail,
         },
+        before_request=before,
         request_class=ApiRequest,
         response_class=ApiResponse,
         request_max_body_size=settings.max_body,
-        openapi_config=OpenAPIConfig(
-            title="Waypost",
-            version=waypost.__version__,
-            description="A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack.",
-            path="/schema",
-            use_handler_docstrings=True,
-            render_plugins=[JsonRenderPlugin(path="/")],
-        ),
+        openapi_config=None,
         logging_config=None,
         debug=False,
     )

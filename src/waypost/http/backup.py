@@ -9,13 +9,13 @@ import asyncio
 import logging
 from typing import Any, Final
 
+from litestar import get
 from litestar.types import ASGIApp
 
 from waypost.client.backups.container import MEDIA_TYPE
 from waypost.client.backups.source import BackupSource
 from waypost.errors import WaypostError
 from waypost.http.parameters import Served
-from waypost.http.routing import get
 from waypost.http.service import AsgiClient, Service
 
 _HEADERS: Final = [

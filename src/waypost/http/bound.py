@@ -1,26 +1,23 @@
 """Routes that are bound from the rows of operations: path, parameters, body, reply and status come from there."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, TypeVar, get_args
 
 import msgspec
+from litestar import delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Struct
 from msgspec.structs import FieldInfo, asdict, fields
 
-from waypost.api.excerpt import excerpt
 from waypost.api.explanation import Explanation
 from waypost.api.operations import OPERATIONS, DeleteQueue, Explain, ListQueues, Operation, ShowQueue
 from waypost.api.queues import QueueInfo, QueueList
 from waypost.api.records import record_of
 from waypost.errors import InvalidParameter
-from waypost.http.media import ApiRequest
 from waypost.http.parameters import Served, decoded
-from waypost.http.routing import delete, get, patch, post
 from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.node.queue_calls import QueueCalls
@@ -78,11 +75,10 @@ def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) ->
     by_name = {each.name: each for each in fields(kind)}
     body = _body(kind)
 
-    async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: Any) -> object:
-        _refuse_unknown(request.query_params, row.query_names)
+    async def handle(service: Service, data: Struct | None = None, **values: Any) -> object:
         return await perform(service, operation_of(kind, values, data))
 
-    types: dict[str, Any] = {"service": Served, "request": ApiRequest}
+    types: dict[str, Any] = {"service": Served}
     types |= {name: _annotated(by_name[name], PathParameter) for name in row.path_names}
     types |= {name: _annotated(by_name[name], QueryParameter) for name in row.query_names}
     if body is not None:
@@ -137,20 +133,10 @@ def _annotated(field: FieldInfo, place: Callable[..., object]) -> Any:
     """The type of a parameter, with what its Meta says."""
     kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
     meta = next((each for each in notes if isinstance(each, msgspec.Meta)), msgspec.Meta())
-    return Annotated[kind, place(description=meta.description, ge=meta.ge, le=meta.le)]
+    return Annotated[
+        kind, place(description=meta.description, ge=meta.ge, le=meta.le, schema_extra=meta.extra_json_schema)
+    ]
 
 
 def _default(field: FieldInfo | None) -> Any:
     return Parameter.empty if field is None or field.required else field.default
-
-
-def _refuse_unknown(given: Iterable[str], known: tuple[str, ...]) -> None:
-    for name in given:
-        if name in known:
-            continue
-        near = get_close_matches(name, known, 1)
-        if near:
-            hint = f"did you mean {near[0]!r}?"
-        else:
-            hint = f"known are {', '.join(known)}" if known else "there are none here"
-        raise InvalidParameter(f"unknown query parameter {excerpt(name)}; {hint}")

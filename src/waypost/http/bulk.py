@@ -6,7 +6,7 @@ not.
 
 from typing import Literal, TypeAlias
 
-from litestar import Response
+from litestar import Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromQuery, JSONBody
 
@@ -31,7 +31,6 @@ from waypost.client.bulk.schema import (
     SeqAt,
 )
 from waypost.http.parameters import Name, Outgoing, Served, decoded
-from waypost.http.routing import get, post
 from waypost.http.service import Service
 from waypost.http.slices import slices
 from waypost.node.bulk import BulkReading, Plan, QueueState, Removal, Rows, Target, is_there

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, TypeAlias
 
-from litestar import Response
+from litestar import Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET
 
 from waypost.api.excerpt import excerpt
+from waypost.api.forms import BULK_NAME_FORM
 from waypost.api.names import check_can_be_sent_to
 from waypost.api.properties import MessageProperties
 from waypost.client.bodies import encode_bodies, encode_body
@@ -27,7 +28,6 @@ from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.http.bulk import frame_response
 from waypost.http.parameters import Name, Served, decoded
-from waypost.http.routing import get, post
 from waypost.http.sending import body_of
 from waypost.http.service import Service
 from waypost.node import claims, stages
@@ -36,7 +36,7 @@ from waypost.node.bulk_writing import BulkWriting
 from waypost.node.commits import BY_COLUMN
 
 Writing: TypeAlias = NamedDependency[BulkWriting]
-Query = Annotated[str, QueryParameter(name="query", description="Whose batches they are.")]
+Query = Annotated[str, QueryParameter(name="query", description="Whose batches they are.", schema_extra=BULK_NAME_FORM)]
 
 
 @post("/api/bulk/queues/{name:str}/claims", status_code=200)

@@ -6,10 +6,11 @@ the message object. A comment comes when there is nothing to tell, so that a dea
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from litestar.params import FromQuery
+from litestar import get
+from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from waypost.client.message import Message
@@ -19,7 +20,6 @@ from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, Servic
 from waypost.http.media import ApiRequest
 from waypost.http.operations import Follower
 from waypost.http.parameters import Name, Served, decoded
-from waypost.http.routing import get
 from waypost.http.service import Service
 from waypost.node.bulk import find_queue
 
@@ -28,14 +28,21 @@ _LOOK_SECONDS: Final = 0.1
 _KEEP_ALIVE_SECONDS: Final = 15.0
 _AT_ONCE: Final = 100
 
-# Neither a cache nor a proxy may hold events back.
-_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+# A proxy must not hold events back.
+_HEADERS: Final = {"x-accel-buffering": "no"}
+
+Since = Annotated[str, QueryParameter(schema_extra={"pattern": "^(start|[0-9]{1,20})?$"})]
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 @get("/api/queues/{name:str}/events", media_type="text/event-stream")
-async def events(name: Name, request: ApiRequest, service: Served, since: FromQuery[str] = "") -> Stream:
+async def events(
+    name: Name,
+    request: ApiRequest,
+    service: Served,
+    since: Since = "",
+) -> Stream:
     """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")

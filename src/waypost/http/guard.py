@@ -5,7 +5,7 @@ that a browser says comes from elsewhere is refused; one with a body has to say 
 page cannot without asking first; and while no token is demanded, the server answers to no name but its own.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 from waypost.errors import AccessDenied, InvalidParameter, WaypostError
 from waypost.http.media import JSON, MESSAGE_PACK, encode, media_types
 from waypost.http.problems import problem
+from waypost.http.protocol import Headers, answering, malformed
 from waypost.http.settings import HttpSettings
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
-Headers = Sequence[tuple[bytes, bytes]]
 
 # What a load balancer asks has no secrets.
-_OPEN: Final = frozenset({"/health/live", "/health/ready"})
-_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+OPEN: Final = frozenset({"/health/live", "/health/ready"})
+WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _ELSEWHERE: Final = frozenset({b"cross-site", b"same-site"})
 
 
@@ -43,16 +43,23 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
-            scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            refusal = self.refusal(scope["method"], scope["path"], scope["headers"])
+            method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
+            # The server itself wants to know that it was a HEAD.
+            scope = scope | {"path": path, "method": "GET" if method == "HEAD" else method}
+            send = answering(method, send)
+            refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
             if refusal is not None:
                 await _answer(scope, send, *refusal)
                 return
         await self._app(scope, receive, send)
 
-    def refusal(self, method: str, path: str, fields: Headers) -> tuple[HTTPStatus, WaypostError] | None:
+    def refusal(
+        self, method: str, path: str, fields: Headers, version: str
+    ) -> tuple[HTTPStatus, WaypostError] | None:  # fmt: skip
         """Why a request gets no further; None if it does."""
-        if path in _OPEN:
+        if (sentence := malformed(version, fields)) is not None:
+            return HTTPStatus.BAD_REQUEST, InvalidParameter(sentence)
+        if path in OPEN:
             return None
         headers = dict(fields)
         host = headers.get(b"host", b"").decode("latin-1")
@@ -63,7 +70,7 @@ class Guard:
             return HTTPStatus.FORBIDDEN, AccessDenied("pages of other sites may not use this server")
         if self._token and not self._has_token(headers.get(b"authorization", b"")):
             return HTTPStatus.UNAUTHORIZED, AccessDenied("a token is needed: Authorization: Bearer TOKEN")
-        if method in _WITH_BODY and _has_body(headers) and not _is_for_us(fields):
+        if method in WITH_BODY and _has_body(headers) and not _is_for_us(fields):
             sentence = "Content-Type has to be application/json or application/msgpack"
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, InvalidParameter(sentence)
         return None
@@ -121,7 +128,7 @@ async def _answer(scope: Any, send: Any, status: HTTPStatus, error: WaypostError
     headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
     if status is HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b'Bearer realm="waypost"'))
-    if status is HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+    if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": int(status), "headers": headers})
     await send({"type": "http.response.body", "body": body})

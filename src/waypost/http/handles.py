@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from litestar.params import FromPath, JSONBody
+from litestar import delete, post
+from litestar.params import JSONBody
 from msgspec import UNSET
 
 from waypost.api.times import iso_8601
@@ -20,9 +21,8 @@ from waypost.client.remote.open_schema import (
 from waypost.client.remote.schema import Messages, Packets
 from waypost.errors import InvalidHandle, InvalidParameter, Timeout
 from waypost.http.media import ApiRequest, is_message_pack
-from waypost.http.parameters import Served
+from waypost.http.parameters import Identifier, Served
 from waypost.http.results import answer
-from waypost.http.routing import delete, post
 from waypost.http.service import AsgiClient, OpenCursor, Service
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
@@ -47,7 +47,7 @@ async def open_handle(data: JSONBody[NewHandle], service: Served) -> Handle:
 
 
 @delete("/api/handles/{identifier:str}")
-async def close_handle(identifier: FromPath[str], service: Served) -> None:
+async def close_handle(identifier: Identifier, service: Served) -> None:
     """Close it: what waits on it ends."""
     queue = service.handles.drop(identifier)
     if queue is None:
@@ -73,7 +73,7 @@ async def open_cursor(data: JSONBody[NewCursor], service: Served) -> Handle:
 
 
 @delete("/api/cursors/{identifier:str}")
-async def close_cursor(identifier: FromPath[str], service: Served) -> None:
+async def close_cursor(identifier: Identifier, service: Served) -> None:
     """Forget the place."""
     opened = service.cursors.drop(identifier)
     if opened is None:
@@ -83,7 +83,7 @@ async def close_cursor(identifier: FromPath[str], service: Served) -> None:
 
 @post("/api/cursors/{identifier:str}/peek", status_code=200)
 async def cursor_peek(
-    identifier: FromPath[str], data: JSONBody[CursorRead], request: ApiRequest, service: Served
+    identifier: Identifier, data: JSONBody[CursorRead], request: ApiRequest, service: Served
 ) -> Messages | Packets:
     """Look at the message where the cursor is."""
     return await _read(service, request, identifier, data, "peek")
@@ -91,7 +91,7 @@ async def cursor_peek(
 
 @post("/api/cursors/{identifier:str}/next", status_code=200)
 async def cursor_next(
-    identifier: FromPath[str], data: JSONBody[CursorRead], request: ApiRequest, service: Served
+    identifier: Identifier, data: JSONBody[CursorRead], request: ApiRequest, service: Served
 ) -> Messages | Packets:
     """Go on to the next message, and look at it."""
     return await _read(service, request, identifier, data, "peek_next")
@@ -99,7 +99,7 @@ async def cursor_next(
 
 @post("/api/cursors/{identifier:str}/receive", status_code=200)
 async def cursor_receive(
-    identifier: FromPath[str], data: JSONBody[CursorRead], request: ApiRequest, service: Served
+    identifier: Identifier, data: JSONBody[CursorRead], request: ApiRequest, service: Served
 ) -> Messages | Packets:  # fmt: skip
     """Receive the message where the cursor is."""
     return await _read(service, request, identifier, data, "receive")
@@ -115,13 +115,13 @@ async def begin_transaction(data: JSONBody[NewTransaction], service: Served) -> 
 
 
 @post("/api/transactions/{identifier:str}/commit", status_code=204)
-async def commit_transaction(identifier: FromPath[str], service: Served) -> None:
+async def commit_transaction(identifier: Identifier, service: Served) -> None:
     """Commit, and answer when all is on disk. One that is committed already stays so."""
     await service.transactions.commit(identifier)
 
 
 @post("/api/transactions/{identifier:str}/abort", status_code=204)
-async def abort_transaction(identifier: FromPath[str], service: Served) -> None:
+async def abort_transaction(identifier: Identifier, service: Served) -> None:
     """Undo all that was done in it."""
     await service.transactions.abort(identifier)
 

@@ -3,12 +3,11 @@
 from http import HTTPStatus
 from typing import Literal
 
-from litestar import Response
+from litestar import Response, get
 from litestar.params import FromQuery
 
 from waypost.errors import WaypostError
 from waypost.http.parameters import Served
-from waypost.http.routing import get
 from waypost.http.service import Service
 from waypost.node.shortages import shortages
 

@@ -86,7 +86,7 @@ def refuse_http(request: Request[Any, Any, Any], error: HTTPException) -> Respon
             sentence = _sentence(error)
         case _:
             return fail(request, error)
-    return _response(request, status, problem(errors.InvalidParameter(sentence)))
+    return _response(request, status, problem(errors.InvalidParameter(sentence)), error.headers)
 
 
 def fail(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
@@ -113,6 +113,8 @@ def _sentence(error: HTTPException) -> str:
     return "; ".join(parts) or str(error.detail)
 
 
-def _response(request: Request[Any, Any, Any], status: HTTPStatus, content: ErrorObject) -> Response[Any]:
+def _response(
+    request: Request[Any, Any, Any], status: HTTPStatus, content: ErrorObject, headers: dict[str, str] | None = None
+) -> Response[Any]:
     body, media = encode(request.scope, content)
-    return Response(body, status_code=status, media_type=media)
+    return Response(body, status_code=status, media_type=media, headers=headers)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from litestar import patch, post
 from litestar.params import JSONBody
 from msgspec.structs import replace
 
@@ -10,7 +11,6 @@ from waypost.client.aio_queue import Queue
 from waypost.client.queue_info import ignored
 from waypost.client.remote.schema import NewQueue, QueueChange, given
 from waypost.http.parameters import Name, Outgoing, Served, decoded
-from waypost.http.routing import patch, post
 from waypost.http.service import Service
 from waypost.wire.format_names import FormatName
 

@@ -18,13 +18,14 @@ from waypost.errors import InvalidParameter, WaypostError
 from waypost.http.media import MESSAGE_PACK
 from waypost.http.parameters import decoded
 from waypost.http.problems import problem, status_of
+from waypost.http.protocol import COMMON_LINES
 from waypost.http.reading import received
 from waypost.http.sending import sent
 from waypost.http.service import Client, Service
 
 Refine = Callable[[WaypostError], WaypostError]
 Headers = list[tuple[bytes, bytes]]
-# Takes the body of a request, and gives the status of its answer, the content and its type.
+# Takes the body of a request, and gives the status of its answer, the content and the lines of the head that say of it.
 Handler = Callable[[bytes, Client], Awaitable[tuple[int, bytes, bytes]]]
 
 _QUEUES: Final = "/api/queues/"
@@ -32,7 +33,7 @@ _TRANSACTIONS: Final = "/api/transactions/"
 _SEND: Final = "/messages"
 _RECEIVE: Final = "/receive"
 _COMMIT: Final = "/commit"
-_TYPE: Final = MediaType.MESSAGEPACK.encode()
+_LINES: Final = b"content-type: %b\r\n%b" % (MediaType.MESSAGEPACK.encode(), COMMON_LINES)
 
 _log: Final = logging.getLogger("waypost.http")
 
@@ -61,7 +62,7 @@ class Quick:
             operation, name = self._receive, path[len(_QUEUES) : -len(_RECEIVE)]
         else:
             return None
-        if "/" in name or "?" in name or not self._is_plain(headers, has_body=operation != self._commit):
+        if not name or "/" in name or "?" in name or not self._is_plain(headers, has_body=operation != self._commit):
             return None
 
         async def handle(body: bytes, client: Client) -> tuple[int, bytes, bytes]:
@@ -91,15 +92,15 @@ class Quick:
             value = await result
         except WaypostError as error:
             refused = self._refine(error)
-            return status_of(refused), self._encoder.encode(problem(refused)), _TYPE
+            return status_of(refused), self._encoder.encode(problem(refused)), _LINES
         except Exception as error:  # noqa: BLE001, as the framework does for its handlers
             _log.error("POST %s failed", path[:200], exc_info=error)
             sentence = "the server failed to do this, and has written why to its log"
             content = self._encoder.encode(problem(WaypostError(sentence)))
-            return HTTPStatus.INTERNAL_SERVER_ERROR, content, _TYPE
+            return HTTPStatus.INTERNAL_SERVER_ERROR, content, _LINES
         if value is None:
             return HTTPStatus.NO_CONTENT, b"", b""
-        return HTTPStatus.OK, self._encoder.encode(value), _TYPE
+        return HTTPStatus.OK, self._encoder.encode(value), _LINES
 
     async def _send(self, name: str, body: bytes, _client: Client) -> object:
         return await sent(self._service, decoded(name), _decoded(self._sends, body), packed=True)

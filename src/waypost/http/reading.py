@@ -7,11 +7,13 @@ goes away in the moment of the answer loses that, unless it reads in a transacti
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar import delete, get, post
+from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET
 
+from waypost.api.forms import LOOKUP_ID_OR_NOTHING_FORM
 from waypost.client.aio_manager import Transaction
 from waypost.client.aio_queue import move_some
 from waypost.client.message import Message
@@ -20,10 +22,9 @@ from waypost.core.writing import MovedPart
 from waypost.errors import InvalidParameter, Timeout
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.operations import Browse, Page
-from waypost.http.parameters import Name, Outgoing, Served, decoded, lookup_id
+from waypost.http.parameters import LookupIdInPath, Name, Outgoing, Served, decoded, lookup_id
 from waypost.http.remote_queues import RemoteQueue
 from waypost.http.results import answer
-from waypost.http.routing import delete, get, post
 from waypost.http.service import AnyQueue, AsgiClient, Client, Service
 from waypost.limits import MAX_HTTP_ANSWER, MAX_MOVED_PARTS
 
@@ -79,14 +80,12 @@ async def browse(
     name: Name,
     request: ApiRequest,
     service: Served,
-    after: FromQuery[str] = "",
-    limit: FromQuery[int] = 100,
+    after: Annotated[str, QueryParameter(schema_extra=LOOKUP_ID_OR_NOTHING_FORM)] = "",
+    limit: Annotated[int, QueryParameter(ge=1)] = 100,
     form: FromQuery[Form] = "full",
     outgoing: Outgoing = False,
 ) -> Messages | Packets:
     """Look at all messages, page by page: `after` is what the page before calls `next`."""
-    if limit < 1:
-        raise InvalidParameter("limit is how many messages a page has at most, and 1 at least")
     start = lookup_id(after) if after else None
     messages, is_last = await _browse(service, decoded(name), start, limit, outgoing=outgoing)
     result = answer(messages, form, packed=is_message_pack(request.scope, b"accept"))
@@ -96,22 +95,24 @@ async def browse(
 
 
 @delete("/api/queues/{name:str}/messages/{number:str}")
-async def delete_message(name: Name, number: FromPath[str], service: Served, outgoing: Outgoing = False) -> None:
+async def delete_message(name: Name, number: LookupIdInPath, service: Served, outgoing: Outgoing = False) -> None:
     """Remove one message, as a receive does."""
     async with service.queue(decoded(name), outgoing=outgoing) as queue:
         await queue.receive(0, lookup_id=lookup_id(number))
 
 
 @post("/api/queues/{name:str}/move", status_code=204)
-async def move(name: Name, data: JSONBody[Move], service: Served) -> None:
+async def move(name: Name, data: JSONBody[Move], service: Served, outgoing: Outgoing = False) -> None:
     """Move a message between a queue and its subqueues."""
-    async with service.queue(decoded(name), outgoing=False) as queue:
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
         with service.in_transaction(data.transaction, data.begin_s) as transaction:
             await queue.move(lookup_id(data.lookup_id), data.to, transaction=transaction)
 
 
 @post("/api/queues/{name:str}/move-all", status_code=200)
-async def move_all(name: Name, data: JSONBody[MoveAll], service: Served) -> MovedObject:
+async def move_all(
+    name: Name, data: JSONBody[MoveAll], service: Served, outgoing: Outgoing = False
+) -> MovedObject:  # fmt: skip
     """Move the messages of a queue to one of its subqueues, or back, some thousand with one request.
 
     To go on, ask again with `after` and `up_to` as the answer has them in `next` and `up_to`, until `next` is empty.
@@ -119,10 +120,12 @@ async def move_all(name: Name, data: JSONBody[MoveAll], service: Served) -> Move
     whenever this ends.
     """
     part = MovedPart()
-    if data.after or data.up_to:
+    if (data.after == "") != (data.up_to == ""):
+        raise InvalidParameter("`after` and `up_to` go together: give both as the last answer has them, or neither")
+    if data.after != "":
         part = MovedPart(after=lookup_id(data.after), up_to=lookup_id(data.up_to))
     moved = 0
-    async with service.queue(decoded(name), outgoing=False) as queue:
+    async with service.queue(decoded(name), outgoing=outgoing) as queue:
         if isinstance(queue, RemoteQueue):
             error = InvalidParameter(
                 f"{decoded(name)} is a queue of another computer, whose messages are moved one by one"

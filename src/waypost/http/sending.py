@@ -2,6 +2,7 @@
 
 import asyncio
 
+from litestar import post
 from litestar.params import JSONBody
 from msgspec import UNSET
 
@@ -15,7 +16,6 @@ from waypost.errors import InvalidParameter
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.results import objects
-from waypost.http.routing import post
 from waypost.http.service import Service
 
 

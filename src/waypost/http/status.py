@@ -4,17 +4,17 @@ import time
 from datetime import UTC, datetime
 from typing import Final
 
-from litestar import MediaType
+from litestar import MediaType, get
 from litestar.params import FromQuery
 from msgspec import Struct
 
 import waypost
+from waypost.api.forms import Time
 from waypost.api.times import iso_8601
 from waypost.client.remote.schema import Status
 from waypost.drive.loop_watch import Turn
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
-from waypost.http.routing import get
 from waypost.node.shortages import shortages
 
 _PAGE: Final = """<!doctype html>
@@ -32,6 +32,14 @@ _PAGE: Final = """<!doctype html>
 """
 
 
+# The page loads nothing, and no other site shows it in a frame.
+_PAGE_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+}
+
+
 class ListenerObject(Struct):
     name: str
     address: str
@@ -41,7 +49,7 @@ class ListenerObject(Struct):
 class TurnObject(Struct):
     """A turn of the loop: how long it took, how much of that was work of this process, and what took most of it."""
 
-    at: str
+    at: Time
     seconds: float
     work_seconds: float
     what: str
@@ -56,8 +64,8 @@ class FullStatus(Status, kw_only=True):
     """
 
     path: str
-    started: str
-    time: str
+    started: Time
+    time: Time
     queues: int
     outgoing_queues: int
     bytes: int
@@ -76,7 +84,7 @@ class Checks(Struct):
     checks: list[Check]
 
 
-@get("/", media_type=MediaType.HTML, include_in_schema=False)
+@get("/", media_type=MediaType.HTML, include_in_schema=False, response_headers=_PAGE_HEADERS)
 async def page() -> str:
     """For people who open the address in a browser."""
     return _PAGE

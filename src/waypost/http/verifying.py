@@ -1,7 +1,8 @@
 """/api/store/verification: look at everything that is stored."""
 
+from litestar import get, post
+
 from waypost.http.parameters import Served
-from waypost.http.routing import get, post
 from waypost.http.verifier import VerificationObject
 
 

@@ -22,7 +22,7 @@ from waypost.node.explain_journey import add_journey, not_known
 from waypost.node.explain_kept_acks import add_kept_acks, add_kept_acks_of_queue
 from waypost.node.explain_sequences import refused_of, refused_sentence
 from waypost.node.explain_transfer import add_loop, add_transfer
-from waypost.node.explain_words import at, counted, span
+from waypost.node.explain_words import at, counted, moment, span
 from waypost.node.node import Node
 from waypost.node.shortages import disk_shortage
 from waypost.wire.codec import INFINITE
@@ -150,8 +150,8 @@ def _add_message(explanation: Explanation, node: Node, place: _Place, now: Now) 
         queue=str(queue),
         lookup_id=str(message.lookup_identifier),
         before=place.before,
-        sent_time=message.sent_time,
-        arrived_time=message.arrival_time,
+        sent_time=moment(message.sent_time),
+        arrived_time=moment(message.arrival_time),
     )
     facts["class"] = f"{message.message_class:#06x}"
     is_ended = _add_end(explanation, node, place)

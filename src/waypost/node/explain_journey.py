@@ -3,7 +3,7 @@
 from typing import Final
 
 from waypost.guid import guid_text
-from waypost.node.explain_words import at
+from waypost.node.explain_words import at, moment
 from waypost.node.network.handed_over import HandedOver, Outcome
 from waypost.node.network.refusals import Refusal
 from waypost.node.node import Node
@@ -68,7 +68,7 @@ def _add_refusal(
         "address": refusal.address,
         "reason": refusal.reason.value,
         "sentence": refusal.sentence,
-        "time": refusal.time,
+        "time": moment(refusal.time),
         "count": refusal.count,
     }
     queue = f" for {refusal.queue}" if refusal.queue else ""
@@ -87,7 +87,7 @@ def _add_handed_over(
     sentences: list[str], facts: dict[str, object], identifier: MessageIdentifier, entries: list[HandedOver]
 ) -> None:
     facts["handed_over"] = [
-        {"queue": entry.way.queue, "address": entry.way.address, "time": entry.time} for entry in entries
+        {"queue": entry.way.queue, "address": entry.way.address, "time": moment(entry.time)} for entry in entries
     ]
     for entry in entries:
         if entry.way.is_transactional:
@@ -115,7 +115,7 @@ def _add_outcome(
         "address": outcome.peer,
         "class": f"{outcome.message_class:#06x}",
         "meaning": meaning(outcome.message_class),
-        "time": outcome.time,
+        "time": moment(outcome.time),
         "final_ack": outcome.is_final_ack,
     }
     kind = "a final acknowledgment" if outcome.is_final_ack else "an acknowledgment"

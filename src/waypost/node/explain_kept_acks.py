@@ -7,7 +7,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue
 from waypost.guid import guid_text
-from waypost.node.explain_words import at, counted
+from waypost.node.explain_words import at, counted, moment
 from waypost.node.kept_acks import Acknowledgment
 from waypost.transfer.believing import Decision, Verdict
 from waypost.wire.message_class import MessageClass
@@ -66,7 +66,7 @@ def _facts(ack: Acknowledgment, verdict: Verdict) -> dict[str, object]:
         "address": ack.bringer.address,
         "source": guid_text(ack.source),
         "number": ack.tx_sequence_number,
-        "time": ack.time,
+        "time": moment(ack.time),
         "reason": verdict.reason,
     }
 

@@ -9,7 +9,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.guid import guid_text
-from waypost.node.explain_words import at, counted, span
+from waypost.node.explain_words import at, counted, moment, span
 from waypost.node.network.loops import Loop
 from waypost.wire.management import ConnectionEvent, ConnectionStatus
 
@@ -72,7 +72,12 @@ def _add_history(sentences: list[str], facts: dict[str, object], queue: Outgoing
 
 def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None:
     """Add that messages of the queue come back."""
-    facts["loop"] = {"guid": guid_text(loop.guid), "address": loop.address, "count": loop.count, "time": loop.time}
+    facts["loop"] = {
+        "guid": guid_text(loop.guid),
+        "address": loop.address,
+        "count": loop.count,
+        "time": moment(loop.time),
+    }
     came = "A message came" if loop.count == 1 else f"{loop.count} messages came"
     sentences.append(
         f"{came} back from the queue manager {guid_text(loop.guid)} at {loop.address}, the last at {at(loop.time)}: "
@@ -83,7 +88,7 @@ def add_loop(sentences: list[str], facts: dict[str, object], loop: Loop) -> None
 def _event(event: ConnectionEvent) -> dict[str, object]:
     return {
         "status": event.status.name.lower(),
-        "time": event.time,
+        "time": moment(event.time),
         "error": f"{event.error & 0xFFFF_FFFF:#010x}",
         "addresses": list(event.addresses),
     }

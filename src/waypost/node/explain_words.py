@@ -8,8 +8,13 @@ _UNITS: Final = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 def at(wall: float) -> str:
     """A time in UTC, to the second. What no calendar has is told as a number."""
+    return moment(int(wall))
+
+
+def moment(wall: float) -> str:
+    """The same as it is known, in the form that all surfaces give a time."""
     try:
-        return datetime.fromtimestamp(int(wall), UTC).isoformat().replace("+00:00", "Z")
+        return datetime.fromtimestamp(wall, UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError, OSError):
         return f"{int(wall)} seconds after 1970"
 

@@ -44,8 +44,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from waypost.api.forms import BulkName, Count, Guid, GuidOrNothing, Seconds
 from waypost.api.properties import MessageProperties
-from waypost.client.remote.schema import Count, NewMessage, Request, Seconds
+from waypost.client.remote.schema import NewMessage, Request
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20
@@ -64,7 +65,7 @@ class BulkQueue(Struct, kw_only=True):
     path: str
     kind: str
     transactional: bool
-    epoch: str
+    epoch: Guid
     count: int
     bytes: int
     # The smallest and the greatest number in the queue, 0 if it is empty.
@@ -99,7 +100,7 @@ class PlanRange(Request):
     # Into how many ranges it is to be divided, of about the same count.
     parts: Count = 1
     locked: Locked = "wait"
-    epoch: str = ""
+    epoch: GuidOrNothing = ""
 
 
 class PlannedRange(Struct, kw_only=True):
@@ -109,7 +110,7 @@ class PlannedRange(Struct, kw_only=True):
     other messages says what holds them back, and how many of them are behind its end.
     """
 
-    epoch: str
+    epoch: Guid
     bounds: list[int]
     counts: list[int]
     held_by: str = ""
@@ -124,7 +125,7 @@ class ReadRange(Request):
     max_messages: Count = DEFAULT_READ
     max_bytes: Count = DEFAULT_READ_BYTES
     locked: Locked = "wait"
-    epoch: str = ""
+    epoch: GuidOrNothing = ""
 
 
 class SeqAt(Struct):
@@ -139,7 +140,7 @@ class RemoveRange(Request):
     up_to: Seq
     after: Seq = 0
     max_messages: Count = DEFAULT_READ
-    epoch: str = ""
+    epoch: GuidOrNothing = ""
 
 
 class Removed(Struct):
@@ -150,7 +151,7 @@ class Removed(Struct):
 
 
 class NewClaim(Request):
-    claim: str
+    claim: BulkName
     after: Seq = 0
     # 0 to say what was processed, and to claim nothing.
     max_messages: Annotated[int, Meta(ge=0)] = DEFAULT_READ
@@ -158,7 +159,7 @@ class NewClaim(Request):
     lease_s: Seconds = 3600
     # 0 to let messages come back for ever.
     max_aborts: Annotated[int, Meta(ge=0)] = 5
-    epoch: str = ""
+    epoch: GuidOrNothing = ""
 
 
 class Claimed(Struct, kw_only=True):
@@ -167,7 +168,7 @@ class Claimed(Struct, kw_only=True):
     number: int
     count: int
     bytes: int
-    epoch: str
+    epoch: Guid
 
 
 class ReadClaim(Request):
@@ -176,18 +177,18 @@ class ReadClaim(Request):
     In the frame of the answer, `end` is the place behind the last message that it has.
     """
 
-    claim: str
+    claim: BulkName
     number: Seq
     start: Seq
     stop: Seq
     max_bytes: Count = DEFAULT_READ_BYTES
-    epoch: str = ""
+    epoch: GuidOrNothing = ""
 
 
 class ReturnClaim(Request):
     """Give back what is claimed under this id, as the end of its lease does."""
 
-    claim: str
+    claim: BulkName
 
 
 class Returned(Struct):
@@ -195,7 +196,7 @@ class Returned(Struct):
 
 
 class ClaimObject(Struct, kw_only=True):
-    claim: str
+    claim: BulkName
     number: int
     count: int
     lease_left_s: float
@@ -222,10 +223,10 @@ class BatchOfQuery(Request, kw_only=True):
     such but by its stages.
     """
 
-    query: str
+    query: BulkName
     batch: Seq
     destination: str | UnsetType = UNSET
-    run: str = ""
+    run: GuidOrNothing = ""
 
 
 class Stage(BatchOfQuery, kw_only=True):
@@ -246,12 +247,12 @@ class Staged(Struct):
 class DropStages(Request):
     """These stages, and all others that the run of a batch has made for it."""
 
-    stages: list[str] = []
+    stages: list[Guid] = []
     batch: BatchOfQuery | UnsetType = UNSET
 
 
 class Commit(BatchOfQuery, kw_only=True):
-    stages: list[str]
+    stages: list[Guid]
 
 
 class Committed(Struct):

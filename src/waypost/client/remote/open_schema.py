@@ -3,16 +3,20 @@
 waypost.client.remote.schema has the paths, and says what becomes of them.
 """
 
-from msgspec import UNSET, Struct, UnsetType
+from typing import Annotated
 
-from waypost.client.remote.schema import Form, Request, Seconds
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from waypost.api.forms import Guid, Seconds, Time
+from waypost.client.remote.schema import Form, Request
+from waypost.limits import MAX_HTTP_BATCH
 
 
 class NewHandle(Request):
     """An exclusive open, for its first receive on; SharingViolation if others are there."""
 
     queue: str
-    exclusive: bool = True
+    exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
 
 
 class NewCursor(Request):
@@ -20,19 +24,19 @@ class NewCursor(Request):
 
     queue: str
     outgoing: bool = False
-    handle: str | UnsetType = UNSET
+    handle: Guid | UnsetType = UNSET
 
 
 class Handle(Struct):
     """Closed when it was not used for `lease_s` seconds."""
 
-    id: str
+    id: Guid
     lease_s: float
 
 
 class CursorRead(Request):
     timeout_s: Seconds = 0
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
     form: Form = "full"
 
@@ -40,23 +44,23 @@ class CursorRead(Request):
 class NewTransaction(Request):
     """`id` is a GUID, made up by the server if not given."""
 
-    id: str | UnsetType = UNSET
+    id: Guid | UnsetType = UNSET
     timeout_s: Seconds | UnsetType = UNSET
 
 
 class TransactionObject(Struct):
     """`expires` is when it will be aborted, in UTC, unless it is used before."""
 
-    id: str
-    expires: str
+    id: Guid
+    expires: Time
 
 
 class Receipts(Request):
-    ids: list[str]
+    ids: Annotated[list[Guid], Meta(extra_json_schema={"maxItems": MAX_HTTP_BATCH})]
 
 
 class Outcomes(Struct):
     """`refused` are those that were over: nobody can tell here how they ended."""
 
-    committed: list[str]
-    refused: list[str] = []
+    committed: list[Guid]
+    refused: list[Guid] = []

@@ -4,7 +4,7 @@ The same structures are JSON or MessagePack, as Content-Type and Accept say. `by
 in MessagePack. A key that a request does not have is refused; answers may grow keys, which an older client ignores.
 
 Paths (NAME is percent-encoded, any name that a person may type; `?outgoing=true` means the outgoing queue with this
-format name, and is possible wherever NAME is):
+format name, where messages are read, moved or removed; a query parameter that a path does not know is refused):
 
     GET    /api/status                           -> Status
     POST   /api/queues               NewQueue    -> QueueInfo, 201
@@ -57,9 +57,17 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from waypost.api.forms import (
+    Count,
+    Guid,
+    LookupIdOrNothing,
+    LookupIdText,
+    Seconds,
+)
 from waypost.api.messages import CopyObject, MessageObject
 from waypost.api.properties import MessageProperties
 from waypost.client.calls import Seek
+from waypost.core.positions import END
 
 MESSAGEPACK: Final = "application/x-msgpack"
 JSON: Final = "application/json"
@@ -67,9 +75,8 @@ JSON: Final = "application/json"
 Answer = Literal["full", "ids"]
 Form = Literal["full", "packet"]
 # The full 64 bits: a decimal string in JSON answers; both are taken in requests.
-LookupId = int | str
-Seconds = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
+LookupIdNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": END - 1})]
+LookupId = LookupIdNumber | LookupIdText
 
 
 class Request(Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -143,7 +150,7 @@ class Send(Request):
     messages: list[NewMessage] = []
     like: MessageProperties | UnsetType = UNSET
     bodies: list[bytes] = []
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
     answer: Answer = "full"
 
@@ -173,13 +180,13 @@ class Read(Request):
 
     count: Count = 1
     timeout_s: Seconds = 0
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
     lookup_id: LookupId | UnsetType = UNSET
     seek: Seek | UnsetType = UNSET
-    handle: str | UnsetType = UNSET
+    handle: Guid | UnsetType = UNSET
     lease_s: Seconds | UnsetType = UNSET
-    acknowledge: list[str] = []
+    acknowledge: list[Guid] = []
     form: Form = "full"
 
 
@@ -221,7 +228,7 @@ class Packets(Struct, omit_defaults=True, kw_only=True):
 class Move(Request):
     lookup_id: LookupId
     to: str
-    transaction: str | UnsetType = UNSET
+    transaction: Guid | UnsetType = UNSET
     begin_s: Seconds | UnsetType = UNSET
 
 
@@ -229,8 +236,8 @@ class MoveAll(Request):
     """`after` and `up_to` are nothing at the beginning, and then what the last answer said."""
 
     to: str
-    after: LookupId = ""
-    up_to: LookupId = ""
+    after: LookupIdNumber | LookupIdOrNothing = ""
+    up_to: LookupIdNumber | LookupIdOrNothing = ""
 
 
 class MovedObject(Struct):
