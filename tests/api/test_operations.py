@@ -161,7 +161,7 @@ def test_a_request_repeats_only_what_may_be_repeated() -> None:
 async def test_a_query_parameter_that_is_not_known_is_refused_with_the_nearest_that_is(api: Api) -> None:
     for query, hint in (
         ("dirction=out", "unknown query parameter 'dirction'; did you mean 'direction'?"),
-        ("x=1", "unknown query parameter 'x'; known are direction, queue, source, address, after"),
+        ("x=1", "unknown query parameter 'x'; known are address, after, direction, queue, source"),
     ):
         answer = await api.get(f"/api/sequences?{query}")
         assert (answer.status_code, answer.json()["error"], answer.json()["message"]) == (400, "InvalidParameter", hint)

@@ -127,7 +127,7 @@ def operation(binding: str, *, asks: Right, status: int = 200, wait_s: float = 0
 # In a path it is percent-encoded.
 QueueName = Annotated[str, Meta(description="A queue: orders, orders;retry, DIRECT=..., any NAME.")]
 # Where it is checked, the sentence says more than a decoder could.
-Age = Annotated[float, Meta(description="Seconds, 0 or more.")]
+Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema={"minimum": 0})]
 Guid = Annotated[str, Meta(description="The GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
 After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=PLACE_FORM)]

@@ -51,7 +51,7 @@ def names_of(handler: BaseRouteHandler) -> frozenset[str]:
 
 
 def _unknown(name: str, known: frozenset[str]) -> str:
-    sentence = f"{excerpt(name)} is not a query parameter of this path"
-    if not known:
-        return f"{sentence}, which has none"
-    return f"{sentence}; the nearest is {get_close_matches(name, sorted(known), 1, 0)[0]}"
+    sentence = f"unknown query parameter {excerpt(name)}"
+    if near := get_close_matches(name, sorted(known), 1):
+        return f"{sentence}; did you mean {near[0]!r}?"
+    return f"{sentence}; known are {', '.join(sorted(known))}" if known else f"{sentence}; there are none here"
