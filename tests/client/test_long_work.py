@@ -15,7 +15,7 @@ from waypost import aio
 from waypost.core import queue_manager
 from waypost.core.position_events import PositionEvents
 from waypost.core.writing import Writing
-from waypost.node import node
+from waypost.node import purging
 
 PART = 5
 MANY = 20 * PART
@@ -46,7 +46,7 @@ class Parts:
 def test_a_purge_does_one_part_between_two_turns_however_much_others_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "PURGE_PART", PART)
+    monkeypatch.setattr(purging, "PURGE_PART", PART)
     parts = Parts(monkeypatch, Writing, "continue_purge")
 
     async def main() -> None:

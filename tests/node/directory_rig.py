@@ -38,7 +38,7 @@ class DirectoryRig(Rig):
     def turn(self) -> None:
         effects = self.node.take_effects()
         self.notices += [each for each in effects if isinstance(each, SendChangeNotification | FindDirectoryServers)]
-        self.node._effects = [each for each in effects if each not in self.notices]
+        self.node.kernel._effects = [each for each in effects if each not in self.notices]
         super().turn()
 
     def publish(self, name: str = "public", /, **attributes: object) -> Queue:

@@ -50,7 +50,7 @@ class RemoteRig(Rig):
 
     def turn(self) -> None:
         effects = self.node.take_effects()
-        self.node._effects = [effect for effect in effects if not isinstance(effect, Write | Close)]
+        self.node.kernel._effects = [effect for effect in effects if not isinstance(effect, Write | Close)]
         super().turn()
         for effect in effects:
             if isinstance(effect, Write) and effect.connection in self.readers:

@@ -174,7 +174,7 @@ def test_an_address_that_answers_with_the_guid_of_another_does_not_speak_for_it(
     assert stranger.bodies == ["m"]
     other = net.add_peer("other")
     b.handlers.start(b._call(), AdmitAddress(guid=guid_text(other.guid), address=other.address))
-    vouches = b.network.judging.vouches
+    vouches = b.network.known_hosts.vouches
     assert not vouches(a.guid, Hop(a.guid, stranger.address), net.now)
     assert not vouches(a.guid, Hop(other.guid, other.address), net.now)
     assert vouches(other.guid, Hop(other.guid, other.address), net.now)
@@ -388,6 +388,7 @@ def test_one_address_is_owed_acks_for_so_many_queue_managers_and_others_do_not_s
     net: Net, b: Host, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waypost.node.network.acks.MAX_ACK_QUEUES_AT_ADDRESS", 5)
+    monkeypatch.setattr("waypost.node.network.outgoing_links.MAX_ACK_QUEUES_AT_ADDRESS", 5)
     for number in range(1, 9):
         peer.guid = number.to_bytes(16, "little")
         peer.connect(b)

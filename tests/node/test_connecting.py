@@ -285,17 +285,17 @@ def test_a_queue_is_disconnecting_until_the_connection_is_closed(
     a.pause(P + "2")
     queue, paused = a.outgoing(P), a.outgoing(P + "2")
     states: list[tuple[State, State]] = []
-    do = a.node.do
+    emit = a.node.kernel.emit
 
-    class Node(type(a.node)):  # type: ignore[misc]
+    class Kernel(type(a.node.kernel)):  # type: ignore[misc]
         __slots__ = ()
 
-        def do(self, effect: object) -> None:
+        def emit(self, effect: object) -> None:
             if isinstance(effect, Close):
                 states.append((queue.state, paused.state))
-            do(effect)  # type: ignore[arg-type]
+            emit(effect)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(a.node, "__class__", Node)
+    monkeypatch.setattr(a.node.kernel, "__class__", Kernel)
     (session,) = a.network.sessions
     net.part(a, peer)
     assert states == [(State.DISCONNECTING, State.ON_HOLD)]

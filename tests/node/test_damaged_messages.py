@@ -106,7 +106,7 @@ def test_what_is_known_of_it_is_kept_and_told(rig: BulkRig) -> None:
     rig.node.take_effects()
     call = rig.call()
     rig.application.receive_many(call, rig.open(), 3, ReadOptions())
-    notices = [effect for effect in rig.node._effects if isinstance(effect, Notice)]
+    notices = [effect for effect in rig.node.kernel._effects if isinstance(effect, Notice)]
     rig.settle()
     assert [each.label for each in cast("list[object]", rig.answers[call.request])] == ["a", "c"]  # type: ignore[attr-defined]
     (kept,) = set_aside(rig)

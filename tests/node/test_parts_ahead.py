@@ -4,7 +4,7 @@ import pytest
 
 from tests.node.rig import Rig, letter
 from waypost.core import queue_manager
-from waypost.node import node
+from waypost.node import purging
 from waypost.node.application import ReadOptions
 
 PART = 3
@@ -12,7 +12,7 @@ PART = 3
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "PURGE_PART", PART)
+    monkeypatch.setattr(purging, "PURGE_PART", PART)
     monkeypatch.setattr(queue_manager, "EXPIRY_PART", PART)
 
 

@@ -186,7 +186,10 @@ def test_answers_that_wait_for_the_disk_are_not_made_without_end(monkeypatch: py
     rig.settle()
     calls = [reader.start_receive(handle, number, PEEK) for number in range(1, 50)]
     waiting = sum(
-        len(effect.data) for effects in rig.node._held_back.values() for effect in effects if isinstance(effect, Write)
+        len(effect.data)
+        for effects in rig.node.kernel._held_back.values()
+        for effect in effects
+        if isinstance(effect, Write)
     )
     assert waiting < 8000
     assert not any(call in reader.results for call in calls)

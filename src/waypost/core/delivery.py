@@ -56,7 +56,7 @@ _ON_THE_WAY: Final = {
 
 
 class Gate(Protocol):
-    """Says which acknowledgments leave this computer: whoever transfers takes this place."""
+    """Says which acknowledgments leave this computer: whoever transfers knows that."""
 
     def admits(self, name: FormatName, message: Message, /) -> bool:
         """Whether an acknowledgment of this message may go to a queue of another computer."""
@@ -87,13 +87,15 @@ class _OpenGate:
 class Delivery:
     """What one queue manager does for senders, as the source and as the destination of messages."""
 
-    __slots__ = ("_ended", "_manager", "_source_journal", "gate", "send_insecure_nacks")
+    __slots__ = ("_ended", "_gate", "_manager", "_source_journal", "send_insecure_nacks")
 
-    def __init__(self, manager: QueueManager) -> None:
+    def __init__(
+        self, manager: QueueManager, gate: Gate | None = None, *, send_insecure_nacks: bool = False
+    ) -> None:  # fmt: skip
         self._manager: Final = manager
         self._source_journal: Final = SourceJournal(manager.collection, manager.writing)
-        self.send_insecure_nacks = False
-        self.gate: Gate = _OpenGate()
+        self.send_insecure_nacks = send_insecure_nacks
+        self._gate: Final[Gate] = gate or _OpenGate()
         # The ordinals of messages of this computer that came to a bad end in an outgoing queue, the first one first.
         self._ended: dict[int, None] = {}
 
@@ -167,7 +169,7 @@ class Delivery:
             return
         names = message.administration_queues
         if len(names) > MAX_ANSWER_QUEUES:
-            self.gate.left_out(names[MAX_ANSWER_QUEUES:], message)
+            self._gate.left_out(names[MAX_ANSWER_QUEUES:], message)
         for name in names[:MAX_ANSWER_QUEUES]:
             answer = acknowledgment(message, message_class, self._manager.message_identifier(), int(now.wall))
             answer.destination_queue_format_name = name
@@ -185,7 +187,7 @@ class Delivery:
 
     def _send(self, name: FormatName, answer: Message, message: Message, now: Now) -> None:
         """Where the message came from is kept with the answer: it says whose acknowledgments wait here."""
-        if not self.gate.admits(name, message):
+        if not self._gate.admits(name, message):
             return
         manager = self._manager
         answer.origin = message.origin
@@ -193,16 +195,16 @@ class Delivery:
         try:
             descriptor = manager.open_queue(name, AccessType.SEND, ShareMode.DENY_NONE, now)
             if is_new and isinstance(descriptor.queue, OutgoingQueue):
-                self.gate.opened(descriptor.queue, message)
+                self._gate.opened(descriptor.queue, message)
             try:
                 status = manager.enqueue_message_to_open_queue(descriptor, answer, None, now)
             finally:
                 manager.close_queue(descriptor)
         except WaypostError as error:
-            self.gate.refused(name, message, str(error))
+            self._gate.refused(name, message, str(error))
             return
         if status is not EnqueueStatus.ACCEPTED:
-            self.gate.refused(name, message, f"there is no room for it ({status.name.lower()})")
+            self._gate.refused(name, message, f"there is no room for it ({status.name.lower()})")
 
     def _journal(self, message: Message, message_class: MessageClass, now: Now) -> None:
         if asks_in_vain(message):

@@ -7,7 +7,7 @@ nothing unless the operation says so.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
@@ -26,12 +26,10 @@ from waypost.hresult import HResult
 from waypost.limits import MOVE_PART
 from waypost.node.deleting import delete_queue
 from waypost.node.failures import failure, not_enqueued, not_moved
+from waypost.node.node import Node
 from waypost.node.resending import resend
-from waypost.node.sending import close_unusable, enqueue, messages_like, new_message, prepare_message, queue_of
+from waypost.node.sending import close_unusable, messages_like, new_message, queue_of
 from waypost.wire.format_names import FormatName
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # An operation that is not a record of waypost.api.operations yet. It gets a Call and its arguments, and leads to one
 # Reply or Failure.
@@ -64,7 +62,7 @@ class Application:
 
     __slots__ = ("_handles", "_node")
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Node) -> None:
         self._node: Final = node
         self._handles: dict[int, OpenQueueDescriptor] = {}
 
@@ -105,7 +103,7 @@ class Application:
             if not descriptor.access_type.can_receive:
                 raise AccessDenied("the queue was not opened for receiving")
             purge = self._node.manager.writing.begin_purge(queue_of(descriptor))
-            self._node.purge(purge, lambda: self._node.reply(call.request))
+            self._node.purges.begin(purge, lambda: self._node.reply(call.request))
 
     def send(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> None:
         """The answer is the message with its identifier, or the Copies of one that was sent to several queues.
@@ -117,7 +115,7 @@ class Application:
         descriptor = self._prepare(call, handle, message, transaction)
         try:
             with node.operation(call.now):
-                node.reply(call.request, enqueue(node, descriptor, message, transaction, call.now))
+                node.reply(call.request, node.sending.enqueue(descriptor, message, transaction, call.now))
         except UnsupportedFormatName:
             self._close_unusable(call, descriptor)
             raise
@@ -283,7 +281,10 @@ class Application:
             descriptor = self._descriptor(handle)
             if not descriptor.access_type.can_receive:
                 raise AccessDenied("the queue was not opened for receiving")
-            node.reply(call.request, resend(node, descriptor, lookup_id, to, transaction, now=call.now))
+            sent = resend(
+                node.manager, node.sending, descriptor, lookup_id, to=to, transaction=transaction, now=call.now
+            )
+            node.reply(call.request, sent)
 
     def open_cursor(self, call: Call, handle: int) -> None:
         """The answer is the number of the cursor."""
@@ -340,7 +341,7 @@ class Application:
             raise AccessDenied("the queue was not opened for sending")
         if transaction is not None:
             self._node.manager.transactions.room(transaction)
-        prepare_message(self._node, descriptor, message, transaction, call.now, bodies)
+        self._node.sending.prepare(descriptor, message, transaction, call.now, bodies)
         return descriptor
 
     def _close_unusable(self, call: Call, descriptor: OpenQueueDescriptor) -> None:

@@ -8,22 +8,21 @@ there are not too many.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import Run
 from waypost.errors import InvalidParameter, LimitReached, SharingViolation, TransactionSequence, WaypostError
 from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_NAME, MAX_CLAIMED, MAX_CLAIMS
 from waypost.node.bulk_leases import Leases
+from waypost.node.kernel import Kernel
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
 from waypost.store.port import Table
 from waypost.wire.path_names import QueueKind
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 POISON: Final = "poison"
 
@@ -71,11 +70,12 @@ class Held:
 class Claims:
     """Those of one node."""
 
-    __slots__ = ("_claims", "_leases", "_node")
+    __slots__ = ("_claims", "_kernel", "_leases", "_manager")
 
-    def __init__(self, node: "Node", kept: dict[Key, ClaimRecord], now: Now) -> None:
+    def __init__(self, kernel: Kernel, manager: QueueManager, kept: dict[Key, ClaimRecord], now: Now) -> None:
         """`kept` are the claims of the store; leases begin anew."""
-        self._node: Final = node
+        self._kernel: Final = kernel
+        self._manager: Final = manager
         self._claims: Final = kept
         self._leases: Final[Leases[Key]] = Leases()
         for key, claim in kept.items():
@@ -127,7 +127,7 @@ class Claims:
             raise _over(name, claim, number)
         self._leases.start(key, now.monotonic + claim.lease_s)
         # Without express messages that were gone after a restart.
-        (run,) = self._node.manager.lasting.collection[keys.claim_key(*key)]
+        (run,) = self._manager.lasting.collection[keys.claim_key(*key)]
         return run
 
     def give_back(self, queue: Queue, name: str, now: Now) -> int:
@@ -154,7 +154,7 @@ class Claims:
     def forget(self, queue: Queue) -> None:
         """The queue is deleted, and its messages with it."""
         for key in [key for key in self._claims if key[0] == queue.number]:
-            self._node.manager.lasting.collection.pop(keys.claim_key(*key), None)
+            self._manager.lasting.collection.pop(keys.claim_key(*key), None)
             self._leases.end(key)
             self._forget(key)
 
@@ -180,19 +180,18 @@ class Claims:
         return ClaimRecord(wish.lease_s)
 
     def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: NewClaim) -> None:
-        manager = self._node.manager
         count = min(wish.max_messages, MAX_CLAIMED)
         if wish.max_bytes is not None and queue.total_bytes:
             count = min(count, max(wish.max_bytes * len(queue.positions) // queue.total_bytes, 1))
         lookup_ids = queue.positions.first_arrived(count)
         if lookup_ids:
-            run, messages = manager.lasting.claim(keys.claim_key(*key), queue, lookup_ids)
+            run, messages = self._manager.lasting.claim(keys.claim_key(*key), queue, lookup_ids)
             claim.given += 1
             claim.size = sum(map(size_in_bytes, messages))
             claim.spans = run.spans
 
     def _settle(self, key: Key, claim: ClaimRecord, now: Now) -> None:
-        self._node.manager.lasting.commit((keys.claim_key(*key),), now.wall)
+        self._manager.lasting.commit((keys.claim_key(*key),), now.wall)
         self._leases.end(key)
         claim.settled = claim.given
         claim.spans = []
@@ -201,7 +200,7 @@ class Claims:
         claim = self._claims.get(key)
         if claim is None or not claim.spans:
             return 0
-        lasting = self._node.manager.lasting
+        lasting = self._manager.lasting
         count = lasting.give_back(
             keys.claim_key(*key), claim.max_aborts, lambda queue: self._poison_queue(queue, now), now.wall
         )
@@ -218,21 +217,21 @@ class Claims:
         found = parent.subqueues.get(POISON)
         if found is not None:
             if found.is_provisional:
-                self._node.manager.collection.changed(found)
+                self._manager.collection.changed(found)
             return found
         try:
             path = replace(parent.pathname, subqueue=POISON)
-            return self._node.manager.create_queue(QueueAttributes(path), now)
+            return self._manager.create_queue(QueueAttributes(path), now)
         except WaypostError:
             # There are too many subqueues already: better given back once more than lost.
             return None
 
     def _write(self, key: Key, claim: ClaimRecord) -> None:
-        self._node.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
+        self._kernel.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
 
     def _forget(self, key: Key) -> None:
         del self._claims[key]
-        self._node.messages.batch.delete(Table.BULK, keys.claim_key(*key))
+        self._kernel.messages.batch.delete(Table.BULK, keys.claim_key(*key))
 
 
 def _check_after(claim: ClaimRecord, wish: NewClaim) -> None:

@@ -8,20 +8,18 @@ repetition, which changes nothing, from a second write under the same name, whic
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.core.queue_collection import QueueCollection
 from waypost.errors import LimitReached, TransactionSequence
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BATCHES, MAX_QUERIES, QUIET_QUERY_SECONDS
+from waypost.node.kernel import Kernel
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, CommitsRecord
 from waypost.store.port import Table
 from waypost.wire.format_names import DirectFormatName, FormatName, MultipleElementFormatName
 from waypost.wire.path_names import PathName, QueueKind
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # The destination of messages that each say themselves where they go.
 BY_COLUMN: Final = ""
@@ -51,10 +49,10 @@ class Commits:
     A query and destination that were quiet for QUIET_QUERY_SECONDS make room for others; sooner, nothing is forgotten.
     """
 
-    __slots__ = ("_by_query", "_node", "_quiet")
+    __slots__ = ("_by_query", "_kernel", "_quiet")
 
-    def __init__(self, node: "Node", kept: Iterable[tuple[str, CommitsRecord]]) -> None:
-        self._node: Final = node
+    def __init__(self, kernel: Kernel, kept: Iterable[tuple[str, CommitsRecord]]) -> None:
+        self._kernel: Final = kernel
         self._by_query: Final[dict[str, dict[str | None, CommitsRecord]]] = {}
         self._quiet: Final[dict[tuple[str, str | None], None]] = {}
         for query, record in sorted(kept, key=lambda each: each[1].committed_time):
@@ -94,7 +92,7 @@ class Commits:
             )
 
     def remember(self, key: Key, commit: CommitRecord, wall: float) -> None:
-        batch = self._node.messages.batch
+        batch = self._kernel.messages.batch
         place = key.query, key.destination
         record = self._by_query.setdefault(key.query, {}).setdefault(key.destination, CommitsRecord(0, key.destination))
         if record.is_old:
@@ -124,7 +122,7 @@ class Commits:
         if not self._by_query[query]:
             del self._by_query[query]
         key = keys.batches_key(query) if record.is_old else keys.commits_key(query, destination)
-        self._node.messages.batch.delete(Table.BULK, key)
+        self._kernel.messages.batch.delete(Table.BULK, key)
 
 
 def check_repeats(done: CommitRecord, key: Key, run: bytes, digest: bytes = NULL_GUID) -> None:

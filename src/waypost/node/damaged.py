@@ -4,9 +4,9 @@ Such a message leaves its queue in the batch that is being made, and what is lef
 the same batch. It stays there until an operator has it forgotten. The log names it when it is set aside.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.core.damaged_message import DamagedMessage
@@ -14,7 +14,6 @@ from waypost.core.queues import Queue
 from waypost.errors import DecodeError, RecordDamaged, StoreError
 from waypost.limits import MAX_DAMAGED_KEPT, MAX_DAMAGED_PAGE, MAX_SCAN_BYTES
 from waypost.node import scans
-from waypost.node.effects import Notice
 from waypost.node.message_records import unchecked_message_of
 from waypost.store import keys
 from waypost.store.checksums import CHECKSUM_SIZE
@@ -22,15 +21,22 @@ from waypost.store.damaged_records import HAS_BYTES, DamagedRecord
 from waypost.store.port import Batch, Reader, Table, after
 
 
+class Turn(Protocol):
+    """The operation that is under way: its time, and how a line comes into the log."""
+
+    now: Now
+
+    def notice(self, event: str, **facts: object) -> None: ...
+
+
 class DamagedMessages:
-    """Those of one queue manager. `now` gives the time of the operation, and `tell` gets a line for the log."""
+    """Those of one queue manager."""
 
-    __slots__ = ("_fresh", "_kept", "_now", "_queues", "_reader", "_tell", "inexact", "since_start")
+    __slots__ = ("_fresh", "_kept", "_queues", "_reader", "_turn", "inexact", "since_start")
 
-    def __init__(self, reader: Reader, now: Callable[[], Now], tell: Callable[[Notice], None]) -> None:
+    def __init__(self, reader: Reader, turn: Turn) -> None:
         self._reader: Final = reader
-        self._now: Final = now
-        self._tell: Final = tell
+        self._turn: Final = turn
         # Those that were set aside since the start.
         self.since_start = 0
         # How many there are of each queue, with the name that the queue had; and how many have their bytes kept.
@@ -102,7 +108,7 @@ class DamagedMessages:
         key = keys.message_key(queue.number, lookup_id)
         is_kept = damage.value is not None and self._kept < MAX_DAMAGED_KEPT
         identifier = _identifier(damage.value, lookup_id)
-        moment = int(self._now().wall)
+        moment = int(self._turn.now.wall)
         record = DamagedRecord(HAS_BYTES if is_kept else 0, moment, str(queue), str(damage), identifier)
         batch.put(Table.DAMAGED, key, record.encode())
         if is_kept and damage.value is not None:
@@ -123,7 +129,7 @@ class DamagedMessages:
         self._fresh[key] = message
         kept = "kept" if is_kept else "not there" if damage.value is None else "dropped, because many others are kept"
         facts = {"queue": str(queue), "lookup_id": lookup_id, "reason": str(damage), "bytes": kept}
-        self._tell(Notice("message damaged", facts | ({"message_id": identifier} if identifier else {})))
+        self._turn.notice("message damaged", **facts, **({"message_id": identifier} if identifier else {}))
 
     def forget(self, batch: Batch) -> int:
         """Remove all of them from the store. Returns how many there were."""

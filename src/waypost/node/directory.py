@@ -10,7 +10,6 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
 
-from waypost.clock import Now
 from waypost.core import queue_manager, queues
 from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE
 from waypost.directory.core_directory import CoreDirectory, queue_attributes, queue_object
@@ -26,7 +25,7 @@ from waypost.directory.topology import Enterprise, User
 from waypost.errors import DirectoryObjectNotFound
 from waypost.guid import NULL_GUID
 from waypost.node import directory_store, manager_store
-from waypost.node.effects import Effect
+from waypost.node.kernel import Kernel
 from waypost.store.port import Batch, Reader
 from waypost.wire.format_names import PublicFormatName
 from waypost.wire.path_names import QueueKind
@@ -42,19 +41,17 @@ class DirectoryMode(Enum):
 
 
 class NodeDirectory:
-    """`now` gives the time of the operation that the node is at. `start` comes before anything else."""
+    """`start` comes before anything else."""
 
-    __slots__ = ("_embedded", "_manager", "_now", "core", "events", "is_integrated")
+    __slots__ = ("_embedded", "_kernel", "_manager", "core", "events", "is_integrated")
 
-    def __init__(
-        self, reader: Reader, mode: DirectoryMode, new_guid: Callable[[], bytes], now: Callable[[], Now]
-    ) -> None:
+    def __init__(self, kernel: Kernel, reader: Reader, mode: DirectoryMode, new_guid: Callable[[], bytes]) -> None:
         self.is_integrated: Final = mode is DirectoryMode.EMBEDDED
-        self._now: Final = now
+        self._kernel: Final = kernel
         self._embedded: Final = EmbeddedDirectory(new_guid, directory_store.read(reader) if self.is_integrated else ())
         local = LocalQueueManager(QueueManager(), self.is_integrated)
         self.events: Final = DirectoryEvents(local, self._embedded, self._local_queues)
-        self.core: Final = CoreDirectory(self.events, now)
+        self.core: Final = CoreDirectory(self.events, lambda: kernel.now)
 
     def start(self, manager: queue_manager.QueueManager, quota: int | None) -> None:
         """The directory's part of MS-MQDMPR 3.1.3, when all that was kept is restored. Raises DirectoryError.
@@ -71,7 +68,7 @@ class NodeDirectory:
             self._update(own, names, own.queue_manager_quota if quota is None else quota)
         elif self.is_integrated:
             self._provision(names)
-        initialize(self.events, names, None, self._now())
+        initialize(self.events, names, None, self._kernel.now)
 
     @property
     def default_time_to_reach_queue(self) -> int:
@@ -84,7 +81,7 @@ class NodeDirectory:
         if not self.is_integrated:
             return False
         filters = (AttributeFilter("security_identifier", Operator.EQUALS, sid),)
-        return self.events.read_directory(Query(User, filters), self._now()).value is not None
+        return self.events.read_directory(Query(User, filters), self._kernel.now).value is not None
 
     def queue_manager_of(self, name: PublicFormatName) -> bytes:
         """Whose the queue is: DestinationQueueManagerIdentifier of a message to it. Raises DirectoryObjectNotFound."""
@@ -98,7 +95,7 @@ class NodeDirectory:
     def security_of(self, queue: queues.Queue) -> bytes:
         """MS-MQQB 3.1.5.8.3: the security descriptor of a public queue is that of the directory, if it has one."""
         if self.is_integrated and _is_public(queue):
-            item = self.events.read_directory(Query(Queue, by_identifier(queue.identifier)), self._now()).value
+            item = self.events.read_directory(Query(Queue, by_identifier(queue.identifier)), self._kernel.now).value
             if item is not None and item.security is not None:
                 return item.security.encode()
         return queue.attributes.security
@@ -108,11 +105,12 @@ class NodeDirectory:
         if self.is_integrated and _is_public(queue):
             self.core.write_queue(queue)
 
-    def settle(self, batch: Batch, told: list[Effect]) -> bool:
+    def settle(self) -> bool:
         """Write what has changed in the directory, take over what it says of us, and tell what is for others.
 
         True if there was anything: what is taken over leads to events of the core.
         """
+        batch = self._kernel.messages.batch
         effects, changes = self.events.take_effects(), self._embedded.take_changes()
         for effect in effects:
             match effect:
@@ -121,7 +119,7 @@ class NodeDirectory:
                 case LocalQueueRefreshed(item):
                     self._take_over_queue(item)
                 case _:
-                    told.append(effect)
+                    self._kernel.promise(effect)
         directory_store.write(batch, changes)
         return bool(effects or changes)
 
@@ -130,7 +128,7 @@ class NodeDirectory:
 
     def _own_object(self) -> QueueManager | None:
         query = Query(QueueManager, by_identifier(self._manager.identity.identifier))
-        return self.events.read_directory(query, self._now()).value
+        return self.events.read_directory(query, self._kernel.now).value
 
     def _update(self, own: QueueManager, names: HostNames, quota: int) -> None:
         changed = replace(
@@ -140,20 +138,20 @@ class NodeDirectory:
             queue_manager_quota=quota,
         )
         if changed != own:
-            status = self.events.write_directory(changed, self._now())
+            status = self.events.write_directory(changed, self._kernel.now)
             if status is not DirectoryOperationResult.SUCCESS:
                 raise directory_error(status, "take the names of this computer")
             for queue in self._manager.queues.values():
                 self.publish(queue)
 
     def _provision(self, names: HostNames) -> None:
-        if self.events.read_directory(Query(Enterprise), self._now()).value is None:
+        if self.events.read_directory(Query(Enterprise), self._kernel.now).value is None:
             self._create(Enterprise())
-        initialize(self.events, names, Provisioning(), self._now())
+        initialize(self.events, names, Provisioning(), self._kernel.now)
         self._create(self.events.local.queue_manager)
 
     def _create(self, item: DirectoryObject) -> None:
-        status = self.events.create_directory_object(item, self._now()).status
+        status = self.events.create_directory_object(item, self._kernel.now).status
         if status is not DirectoryOperationResult.SUCCESS:
             raise directory_error(status, f"take the {type(item).__name__} of this computer")
 
@@ -166,7 +164,7 @@ class NodeDirectory:
             security=b"" if item.security is None else item.security.encode(),
         )
         if attributes != manager.attributes:
-            manager.modify(attributes, self._now())
+            manager.modify(attributes, self._kernel.now)
             manager_store.write(batch, manager)
 
     def _take_over_queue(self, item: Queue) -> None:
@@ -177,7 +175,7 @@ class NodeDirectory:
         item = replace(item, pathname=str(queue.pathname), transactional=queue.attributes.transactional)
         attributes = queue_attributes(item)
         if attributes != queue.attributes:
-            self._manager.modify_queue(queue, attributes, self._now())
+            self._manager.modify_queue(queue, attributes, self._kernel.now)
             queue.modify_time = item.modify_time
 
 

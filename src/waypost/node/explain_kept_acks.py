@@ -1,7 +1,7 @@
 """What an explanation says of acknowledgments that came and are not believed yet (ADR 22)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
@@ -9,11 +9,9 @@ from waypost.core.queues import OutgoingQueue
 from waypost.guid import guid_text
 from waypost.node.explain_words import at, counted, moment
 from waypost.node.kept_acks import Acknowledgment
+from waypost.node.node import Node
 from waypost.transfer.believing import Decision, Verdict
 from waypost.wire.message_class import MessageClass
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # Those that are told one by one.
 _SHOWN: Final = 4
@@ -21,7 +19,7 @@ _OFFLINE: Final = Verdict(Decision.KEEP, "waits until this queue manager is on a
 
 
 def add_kept_acks(
-    sentences: list[str], facts: dict[str, object], node: "Node", message: Message, now: Now
+    sentences: list[str], facts: dict[str, object], node: Node, message: Message, now: Now
 ) -> None:  # fmt: skip
     """Add the FinalAcks that name this message, if it is one of this queue manager."""
     identifier = message.identifier
@@ -30,7 +28,7 @@ def add_kept_acks(
 
 
 def add_kept_acks_of_queue(
-    sentences: list[str], facts: dict[str, object], node: "Node", queue: OutgoingQueue, now: Now
+    sentences: list[str], facts: dict[str, object], node: Node, queue: OutgoingQueue, now: Now
 ) -> None:  # fmt: skip
     """Add the acknowledgments of messages that are in this outgoing queue, or were."""
     kept = node.kept_acks
@@ -39,7 +37,7 @@ def add_kept_acks_of_queue(
 
 
 def _add(
-    sentences: list[str], facts: dict[str, object], node: "Node", acks: Sequence[Acknowledgment], now: Now
+    sentences: list[str], facts: dict[str, object], node: Node, acks: Sequence[Acknowledgment], now: Now
 ) -> None:  # fmt: skip
     told = [(ack, verdict) for ack in acks if (verdict := _verdict(node, ack, now)) is not None]
     facts["kept_acknowledgments"] = [_facts(ack, verdict) for ack, verdict in told]
@@ -55,7 +53,7 @@ def _add(
         sentences.append(f"Kept like that: {counted(len(told) - _SHOWN, 'more acknowledgment')}.")
 
 
-def _verdict(node: "Node", ack: Acknowledgment, now: Now) -> Verdict | None:
+def _verdict(node: Node, ack: Acknowledgment, now: Now) -> Verdict | None:
     return _OFFLINE if node.network is None else node.network.judging.verdict(ack, now)
 
 

@@ -1,16 +1,14 @@
 """What is said of transactional sequences that are not taken, and of what can be done about them."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import Queue
 from waypost.guid import guid_text
 from waypost.node.explain_words import at, counted, span
 from waypost.node.network.admission import Refused
+from waypost.node.node import Node
 from waypost.transfer.incoming import Verdict
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 _RESET: Final = "`waypost sequence reset --source {source}` lets its next message be taken"
 _HINTS: Final = {
@@ -30,7 +28,7 @@ _HINTS: Final = {
 }
 
 
-def refused_sentence(node: "Node", refused: Refused, now: Now) -> str:
+def refused_sentence(node: Node, refused: Refused, now: Now) -> str:
     """Which messages are not taken, and why."""
     queue = node.manager.collection.by_number[refused.queue]
     subject = (
@@ -47,14 +45,14 @@ def refused_hint(refused: Refused) -> str:
     )
 
 
-def refused_of(node: "Node", queue: Queue) -> list[Refused]:
+def refused_of(node: Node, queue: Queue) -> list[Refused]:
     """What was refused lately of a queue."""
     if node.network is None:
         return []
     return [refused for refused in node.network.arrivals.admission.refused if refused.queue == queue.number]
 
 
-def _reason(node: "Node", refused: Refused, now: Now) -> str:
+def _reason(node: Node, refused: Refused, now: Now) -> str:
     assert node.network is not None
     settings, began = node.network.settings, at(refused.time_stamp)
     known = f"{at(refused.greatest)} of {refused.greatest_address or 'an address that was not kept'}"

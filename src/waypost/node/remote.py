@@ -9,14 +9,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
+from waypost.core.external_transactions import ExternalTransactions
 from waypost.core.ports import ReadEnded
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
-from waypost.node.effects import Close, Effect, HoldReading, Notice, Write
+from waypost.node.directory import NodeDirectory
+from waypost.node.effects import Close, Effect, HoldReading, Write
+from waypost.node.kernel import Kernel
+from waypost.node.purging import Purges
 from waypost.node.turns import Work
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.interfaces.qm2qm import QM2QM
@@ -37,9 +41,6 @@ from waypost.security.access import Sender, allows, caller_of
 from waypost.wire.access_masks import MachineAccess, QueueAccess
 from waypost.wire.format_names import Suffix
 from waypost.wire.path_names import QueueKind
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # How long a client may take to bind.
 BIND_SECONDS: Final = 20.0
@@ -87,18 +88,32 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
 
     __slots__ = (
-        "_addresses", "_connections", "_last_connection", "_node", "_queues", "_remote_read", "_rpc", "_strangers",
-        "_waiting", "_waits", "coordinator", "new_guid", "qm2qm_port", "remote_read_port", "settings",
+        "_addresses", "_connections", "_directory", "_kernel", "_last_connection", "_purges", "_queues",
+        "_remote_read", "_rpc", "_strangers", "_waiting", "_waits", "coordinator", "manager", "new_guid",
+        "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
-    def __init__(self, node: "Node", serving: RemoteServing, new_guid: Callable[[], bytes]) -> None:
-        self._node: Final = node
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        serving: RemoteServing,
+        new_guid: Callable[[], bytes],
+        *,
+        directory: NodeDirectory,
+        external: ExternalTransactions,
+        purges: Purges,
+    ) -> None:
+        self._kernel: Final = kernel
+        self.manager: Final = manager
+        self._directory: Final = directory
+        self._purges: Final = purges
         self.settings: Final = serving.settings
         self.new_guid: Final = new_guid
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
         self.coordinator: Final = (
-            LocalCoordinator(node.manager.transactions, node.external, serving.settings.transaction_timeout_s)
+            LocalCoordinator(manager.transactions, external, serving.settings.transaction_timeout_s)
             if serving.has_coordinator
             else NoCoordinator()
         )
@@ -112,7 +127,7 @@ class RemoteReading:
         # When each has to be bound.
         self._strangers: deque[tuple[float, int]] = deque()
         self._remote_read: Final = RemoteReadServer(self)
-        self._queues: Final = RemoteQueues(node.manager)
+        self._queues: Final = RemoteQueues(manager)
         qm2qm, qmcomm = Qm2qmServer(self, self._queues).service, QmcommServer(self, self._queues).service
         listeners = {
             self.remote_read_port: [self._remote_read.service, qmcomm],
@@ -137,11 +152,11 @@ class RemoteReading:
 
     def accept(self, port: int, address: str, now: Now) -> int | None:
         """Somebody has connected to one of the ports. None if the connection is to be closed at once."""
-        if self._node.failure is not None:
+        if self._kernel.failure is not None:
             return None
         self._last_connection -= 1
         number = self._last_connection
-        with self._node.operation(now):
+        with self._kernel.operation(now):
             self._connections[number] = 0
             self._addresses[number] = address
             self._rpc.connected(number, str(port), address, now)
@@ -152,16 +167,16 @@ class RemoteReading:
         """Bytes have come. At most so many fragments are looked at; those left wait for a call without data."""
         if connection not in self._connections:
             return Work(0, 0)
-        with self._node.operation(now):
+        with self._kernel.operation(now):
             failures = self.statistics.authentication_failures
             work = Work(*self._rpc.received(connection, data, now, most))
             if self.statistics.authentication_failures > failures:
-                self._node.do(Notice("remote reader refused", {"address": self._addresses[connection]}))
+                self._kernel.notice("remote reader refused", address=self._addresses[connection])
         return work
 
     def connection_lost(self, connection: int, now: Now) -> None:
-        if connection in self._connections and self._node.failure is None:
-            with self._node.operation(now):
+        if connection in self._connections and self._kernel.failure is None:
+            with self._kernel.operation(now):
                 self._forget(connection)
                 self._rpc.closed(connection, now)
 
@@ -176,7 +191,7 @@ class RemoteReading:
         """Close every connection: what was locked for a reader is free again."""
         for connection in tuple(self._connections):
             self.connection_lost(connection, now)
-            self._node.do(Close(connection))
+            self._kernel.emit(Close(connection))
 
     @property
     def locked_messages(self) -> int:
@@ -197,7 +212,7 @@ class RemoteReading:
             if connection in self._connections and not self._rpc.is_known(connection):
                 self._forget(connection)
                 self._rpc.closed(connection, now)
-                self._node.do(Close(connection))
+                self._kernel.emit(Close(connection))
         self.coordinator.tick(now)
 
     def next_deadline(self) -> float | None:
@@ -253,7 +268,7 @@ class RemoteReading:
         for connection, size in self._rpc.cut_off:
             address = self._addresses.get(connection, "")
             reason = "all readers together take too few of their answers, and this one takes fewest"
-            self._node.do(Notice("remote reader cut off", {"address": address, "bytes": size, "reason": reason}))
+            self._kernel.notice("remote reader cut off", address=address, bytes=size, reason=reason)
         self._rpc.cut_off.clear()
 
     # RemoteHost.
@@ -262,10 +277,6 @@ class RemoteReading:
     def statistics(self) -> RpcStatistics:
         return self._rpc.statistics
 
-    @property
-    def manager(self) -> QueueManager:
-        return self._node.manager
-
     def may(self, caller: Caller, queue: Queue, access: AccessType) -> bool:
         sender = caller_of(caller.name)
         if queue.is_internal:
@@ -273,7 +284,7 @@ class RemoteReading:
         if queue.parent is None and queue.queue_type is QueueKind.SYSTEM:
             return self._may_read_system_queue(sender, queue, access)
         # A subqueue and a journal are guarded by their queue.
-        descriptor = self._node.directory.security_of(queue.parent or queue)
+        descriptor = self._directory.security_of(queue.parent or queue)
         return allows(descriptor, sender, (_JOURNAL_RIGHTS if queue.is_journal else _QUEUE_RIGHTS)[access])
 
     def _may_read_system_queue(self, sender: Sender, queue: Queue, access: AccessType) -> bool:
@@ -289,4 +300,4 @@ class RemoteReading:
     def purge(self, descriptor: OpenQueueDescriptor, then: Callable[[], None]) -> None:
         assert descriptor.queue is not None
         assert descriptor.access_type.can_receive
-        self._node.purge(self._node.manager.writing.begin_purge(descriptor.queue), then)
+        self._purges.begin(self.manager.writing.begin_purge(descriptor.queue), then)

@@ -4,22 +4,20 @@ The new message has another identifier. A message that was sent in a transaction
 is not, so a queue of the other kind is refused. Of a queue on another computer nobody here knows its kind.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.errors import TransactionUsage
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure
-from waypost.node.sending import Copies, enqueue, prepare_message, queue_of
+from waypost.node.sending import Copies, Sending, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_valid_custom_class
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # What the sender has said of the message, but for what depends on something else.
 _KEPT: Final = (
@@ -46,13 +44,20 @@ _CLASSES: Final = frozenset(map(int, MessageClass))
 
 
 def resend(
-    node: "Node", source: OpenQueueDescriptor, lookup_id: int, to: FormatName | None, transaction: bytes, *, now: Now
+    manager: QueueManager,
+    sending: Sending,
+    source: OpenQueueDescriptor,
+    lookup_id: int,
+    *,
+    to: FormatName | None,
+    transaction: bytes,
+    now: Now,
 ) -> Message | Copies:
     """Send the message to another queue, or to where it was sent to. `transaction` is a GUID that nobody has used.
 
     Inside an operation. What it raises has changed nothing.
     """
-    manager, current = node.manager, MessageSeekAction.SEEK_CURRENT
+    current = MessageSeekAction.SEEK_CURRENT
     shown = manager.reading.read_message_by_lookup_identifier(source, lookup_id, current, None)
     if shown.message is None:
         raise failure(shown.status)
@@ -62,7 +67,7 @@ def resend(
     target = manager.open_queue(destination, AccessType.SEND, ShareMode.DENY_NONE, now)
     try:
         _check_kind(target, found)
-        sent = _send(node, target, found, transaction if found.is_transactional else None, now)
+        sent = _send(manager, sending, target, found, transaction if found.is_transactional else None, now=now)
     finally:
         manager.close_queue(target)
     taken = manager.reading.read_message_by_lookup_identifier(source, lookup_id, current, ReadRequest(0))
@@ -82,17 +87,23 @@ def _check_kind(target: OpenQueueDescriptor, message: Message) -> None:
 
 
 def _send(
-    node: "Node", target: OpenQueueDescriptor, found: Message, transaction: bytes | None, now: Now
+    manager: QueueManager,
+    sending: Sending,
+    target: OpenQueueDescriptor,
+    found: Message,
+    transaction: bytes | None,
+    *,
+    now: Now,
 ) -> Message | Copies:
-    transactions = node.manager.transactions
+    transactions = manager.transactions
     message = _once_more(found)
     if transaction is None:
-        prepare_message(node, target, message, None, now)
-        return enqueue(node, target, message, None, now)
+        sending.prepare(target, message, None, now)
+        return sending.enqueue(target, message, None, now)
     transactions.create_transaction(transaction)
     try:
-        prepare_message(node, target, message, transaction, now)
-        sent = enqueue(node, target, message, transaction, now)
+        sending.prepare(target, message, transaction, now)
+        sent = sending.enqueue(target, message, transaction, now)
     except Exception:
         transactions.transaction_abort(transaction)
         raise

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
+from waypost.core.delivery import Delivery
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
 from waypost.core.plain_packets import plain_packets
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OpenQueueDescriptor, Queue
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import quiet_message, stored_message
@@ -15,13 +17,11 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
+from waypost.node.directory import NodeDirectory
 from waypost.node.failures import failure, not_enqueued, refused
+from waypost.node.kernel import Kernel
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
-
-if TYPE_CHECKING:
-    from waypost.core.queue_manager import QueueManager
-    from waypost.node.node import Node
 
 # Bytes of a message beside its body and extension: headers, names, a label.
 _BESIDE: Final = 1024
@@ -49,51 +49,6 @@ def new_message(message: Message) -> Message:
     )
 
 
-def prepare_message(
-    node: "Node",
-    descriptor: OpenQueueDescriptor,
-    message: Message,
-    transaction: bytes | None,
-    now: Now,
-    bodies: Sequence[bytes] = (),
-) -> None:
-    """Give a message what its sending decides, and make sure that its queues accept it and that there is room on the
-    disk. With `bodies` there are as many messages like it.
-    """
-    message.packet = b""
-    message.transaction_identifier = None
-    # MS-MQDMPR 3.1.1.12: only transfer assigns these.
-    message.transaction_status_queue_format_name = None
-    message.soap_envelope = message.soap_body = message.soap_header = ""
-    message.soap_compound_message = b""
-    message.destination_queue_format_name = descriptor.format_name
-    if type(descriptor.format_name) is PublicFormatName:
-        host = node.directory.queue_manager_of(descriptor.format_name)
-        message.destination_queue_manager_identifier = host
-    if message.tracing_queue_identifier != NULL_GUID and not node.directory.is_integrated:
-        name = PublicFormatName(message.tracing_queue_identifier)
-        raise UnsupportedFormatName(f"{name} gets no reports: tracing needs a directory, and there is none")
-    message.sent_time = int(now.wall)
-    # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
-    message.time_to_reach_queue = min(message.time_to_reach_queue, node.default_time_to_reach_queue)
-    # Nobody has signed it.
-    message.authentication_level = AuthenticationLevel.NONE
-    if transaction is not None:
-        # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
-        message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
-        message.transaction_identifier = node.manager.transactions.number(transaction)
-    if message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
-        # What a transaction sends is admitted here, so that its commit finds room.
-        beside = _BESIDE + len(message.extension)
-        largest = len(max(bodies, key=len) if bodies else message.body) + beside
-        size = sum(map(len, bodies)) + len(bodies) * beside if bodies else largest
-        node.check_room(size * (len(descriptor.multiple) or 1), largest)
-    for each in descriptor.multiple or (descriptor,):
-        refusal = node.delivery.refusal(queue_of(each), message)
-        if refusal is not None:
-            raise refused(each, refusal)
-
-
 @dataclass(frozen=True, slots=True)
 class Copies:
     """What was sent to several queues at once: the copy in each. All have one identifier."""
@@ -102,30 +57,94 @@ class Copies:
     messages: tuple[Message, ...]
 
 
-def enqueue(
-    node: "Node", descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
-) -> Message | Copies:
-    """Put a message that is prepared into its queue, or a copy into each of several: into all of them or none.
+class Sending:
+    """`default_time_to_reach_queue` is that of a message without one, and the longest there is; seconds."""
 
-    Inside an operation. Raises what keeps a queue from taking it, and has changed nothing then.
-    """
-    manager = node.manager
-    message.identifier = manager.message_identifier()
-    if not descriptor.multiple:
-        status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
-        if status is not EnqueueStatus.ACCEPTED:
-            raise not_enqueued(descriptor, status)
-        return message
-    copies = manager.copies(descriptor, message)
-    refusing = manager.refusing(descriptor, copies, transaction, now)
-    if refusing is not None:
-        raise not_enqueued(*refusing)
-    status = manager.enqueue_copies(descriptor, copies, transaction, now)
-    assert status is EnqueueStatus.ACCEPTED, "all queues were asked before"
-    return Copies(descriptor.format_name, copies)
+    __slots__ = ("_delivery", "_directory", "_kernel", "_manager", "default_time_to_reach_queue")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        directory: NodeDirectory,
+        delivery: Delivery,
+        default_time_to_reach_queue: int,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._directory: Final = directory
+        self._delivery: Final = delivery
+        self.default_time_to_reach_queue: Final = default_time_to_reach_queue
+
+    def prepare(
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        transaction: bytes | None,
+        now: Now,
+        bodies: Sequence[bytes] = (),
+    ) -> None:
+        """Give a message what its sending decides, and make sure that its queues accept it and that the disk has room.
+
+        With `bodies` there are as many messages like it.
+        """
+        message.packet = b""
+        message.transaction_identifier = None
+        # MS-MQDMPR 3.1.1.12: only transfer assigns these.
+        message.transaction_status_queue_format_name = None
+        message.soap_envelope = message.soap_body = message.soap_header = ""
+        message.soap_compound_message = b""
+        message.destination_queue_format_name = descriptor.format_name
+        if type(descriptor.format_name) is PublicFormatName:
+            host = self._directory.queue_manager_of(descriptor.format_name)
+            message.destination_queue_manager_identifier = host
+        if message.tracing_queue_identifier != NULL_GUID and not self._directory.is_integrated:
+            name = PublicFormatName(message.tracing_queue_identifier)
+            raise UnsupportedFormatName(f"{name} gets no reports: tracing needs a directory, and there is none")
+        message.sent_time = int(now.wall)
+        # MS-MQMQ 2.3.5.15: it is the longest time, and what an application gets that asks for no other.
+        message.time_to_reach_queue = min(message.time_to_reach_queue, self.default_time_to_reach_queue)
+        # Nobody has signed it.
+        message.authentication_level = AuthenticationLevel.NONE
+        if transaction is not None:
+            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable.
+            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+            message.transaction_identifier = self._manager.transactions.number(transaction)
+        if message.delivery_guarantee is DeliveryGuarantee.RECOVERABLE:
+            # What a transaction sends is admitted here, so that its commit finds room.
+            beside = _BESIDE + len(message.extension)
+            largest = len(max(bodies, key=len) if bodies else message.body) + beside
+            size = sum(map(len, bodies)) + len(bodies) * beside if bodies else largest
+            self._kernel.check_room(size * (len(descriptor.multiple) or 1), largest)
+        for each in descriptor.multiple or (descriptor,):
+            refusal = self._delivery.refusal(queue_of(each), message)
+            if refusal is not None:
+                raise refused(each, refusal)
+
+    def enqueue(
+        self, descriptor: OpenQueueDescriptor, message: Message, transaction: bytes | None, now: Now
+    ) -> Message | Copies:
+        """Put a message that is prepared into its queue, or a copy into each of several: into all of them or none.
+
+        Inside an operation. Raises what keeps a queue from taking it, and has changed nothing then.
+        """
+        manager = self._manager
+        message.identifier = manager.message_identifier()
+        if not descriptor.multiple:
+            status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
+            if status is not EnqueueStatus.ACCEPTED:
+                raise not_enqueued(descriptor, status)
+            return message
+        copies = manager.copies(descriptor, message)
+        refusing = manager.refusing(descriptor, copies, transaction, now)
+        if refusing is not None:
+            raise not_enqueued(*refusing)
+        status = manager.enqueue_copies(descriptor, copies, transaction, now)
+        assert status is EnqueueStatus.ACCEPTED, "all queues were asked before"
+        return Copies(descriptor.format_name, copies)
 
 
-def close_unusable(manager: "QueueManager", descriptor: OpenQueueDescriptor) -> None:
+def close_unusable(manager: QueueManager, descriptor: OpenQueueDescriptor) -> None:
     """Leave no outgoing queue behind that was made for a name which no packet can carry."""
     manager.outgoing.close_unused([each.queue for each in descriptor.multiple or (descriptor,)])
 
@@ -137,7 +156,7 @@ def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
     return descriptor.queue
 
 
-def messages_like(like: Message, bodies: Sequence[bytes], manager: "QueueManager") -> list[Message]:
+def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager) -> list[Message]:
     """Messages with packets and identifiers of their own, for these bodies."""
     ordinal = manager.first_ordinal(len(bodies))
     like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)

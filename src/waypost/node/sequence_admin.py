@@ -7,23 +7,21 @@ not acknowledged. Either may lead to messages that come twice, which is why noth
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
+from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import is_transactional, sequence_of, set_sequence
 from waypost.errors import QueueNotFound
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_SEQUENCE_PAGE, MAX_SEQUENCES_LOOKED_AT
 from waypost.node.network.admission import Refused
+from waypost.node.node import Node
 from waypost.store import keys
 from waypost.transfer.incoming import IncomingSequences
 from waypost.transfer.order_acks import SequenceKey
 from waypost.wire.format_names import FormatName
-
-if TYPE_CHECKING:
-    from waypost.core.message import Message
-    from waypost.node.node import Node
 
 _GUID_SIZE: Final = len(NULL_GUID)
 _SOME: Final = 100
@@ -82,7 +80,7 @@ class SequenceAdmin:
 
     __slots__ = ("_node",)
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Node) -> None:
         self._node: Final = node
 
     def outgoing(self, wanted: Wanted) -> Page:
@@ -174,7 +172,7 @@ class SequenceAdmin:
         if node.network is not None:
             node.network.departures.begun_again(queue)
 
-    def _numbered(self, queue: OutgoingQueue) -> Iterator["Message"]:
+    def _numbered(self, queue: OutgoingQueue) -> Iterator[Message]:
         """The messages of our transactions that have a number, in their order."""
         own = self._node.manager.identity.identifier
         for lookup_id in queue.positions:
@@ -295,14 +293,14 @@ def _fits(
     )
 
 
-def _is_acknowledged(queue: OutgoingQueue, message: "Message") -> bool:
+def _is_acknowledged(queue: OutgoingQueue, message: Message) -> bool:
     """Whether the destination has said that it has the message, which is still here for its session."""
     sequence_id, number, _ = sequence_of(message.packet)
     link = queue.link
     return link is not None and sequence_id == link.sequence.sequence_id and link.sequence.is_acknowledged(number)
 
 
-def _may_be_sent(queue: OutgoingQueue, message: "Message") -> bool:
+def _may_be_sent(queue: OutgoingQueue, message: Message) -> bool:
     """Whether the message was written to a session, as far as is known: a process before this one may have."""
     sequence_id, number, _ = sequence_of(message.packet)
     link = queue.link

@@ -5,7 +5,7 @@ crash gives a number twice (3.1.1.5). What changes here is written with the batc
 messages that moved them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from waypost.clock import Now
@@ -16,8 +16,8 @@ from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import set_sequence
 from waypost.node import transfer_store
 from waypost.node.incoming import Incoming
+from waypost.node.kernel import Kernel
 from waypost.node.reserves import stored_end
-from waypost.node.stored_messages import StoredMessages
 from waypost.store.keys import Counter
 from waypost.store.port import Reader, Table
 from waypost.store.records import CounterRecord
@@ -34,16 +34,16 @@ _BEFORE_TRANSACTIONAL: Final = lookup_identifier(0, 0)
 
 
 class Sequences:
-    """`now` gives the time of the operation that the node is at."""
+    """Those of one queue manager, at both ends."""
 
     __slots__ = (
         "_history",
+        "_kernel",
         "_last_before_start",
         "_last_time_stamp",
         "_latest",
         "_manager",
         "_messages",
-        "_now",
         "_outgoing",
         "_queues",
         "_reader",
@@ -51,13 +51,11 @@ class Sequences:
         "incoming",
     )
 
-    def __init__(
-        self, reader: Reader, manager: QueueManager, messages: StoredMessages, now: Callable[[], Now]
-    ) -> None:  # fmt: skip
-        self._reader: Final = reader
+    def __init__(self, kernel: Kernel, manager: QueueManager, reader: Reader) -> None:
+        self._kernel: Final = kernel
         self._manager: Final = manager
-        self._messages: Final = messages
-        self._now: Final = now
+        self._messages: Final = kernel.messages
+        self._reader: Final = reader
         self.incoming: Final = Incoming(reader)
         self._outgoing: Final = transfer_store.read_outgoing(reader)
         # The latest time of the clock that the store knows of.
@@ -81,14 +79,14 @@ class Sequences:
     def history(self, size: int, period: float, relays: Iterable[str]) -> MessageHistory:
         """MessageIDHistoryTable as it was kept. From now on `write` keeps it."""
         self._history = history = MessageHistory(size, period, relays)
-        transfer_store.restore_history(self._reader, history, self._now())
+        transfer_store.restore_history(self._reader, history, self._kernel.now)
         return history
 
     def outgoing_of(self, queue: OutgoingQueue) -> OutgoingSequence:
         sequence = self._outgoing.get(queue.number)
         if sequence is None:
             batch = self._messages.batch
-            sequence = transfer_store.begin_outgoing(batch, queue.number, self._last_time_stamp, self._now())
+            sequence = transfer_store.begin_outgoing(batch, queue.number, self._last_time_stamp, self._kernel.now)
             self._last_time_stamp = sequence.sequence_id.time_stamp
             self._outgoing[queue.number] = sequence
             self._queues[self._last_time_stamp] = queue
@@ -105,7 +103,7 @@ class Sequences:
         Whoever gives numbers of it writes it with `write_outgoing`.
         """
         before = self._outgoing.get(queue.number)
-        time_stamp = int(self._now().wall)
+        time_stamp = int(self._kernel.now.wall)
         while time_stamp in self._queues:
             time_stamp += 1
         if before is not None:
@@ -158,7 +156,7 @@ class Sequences:
         history = self._history
         if not self.incoming.has_changed and (history is None or not history.has_changed):
             return
-        batch, now = self._messages.batch, self._now()
+        batch, now = self._messages.batch, self._kernel.now
         size = len(batch)
         self.incoming.write(batch, self._messages.token)
         if history is not None:

@@ -3,22 +3,19 @@
 Receives go on in either case, and the room that they make is used again.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
+from waypost.node.node import Node
 
 
-def shortages(node: "Node") -> list[str]:
+def shortages(node: Node) -> list[str]:
     """Sentences without a full stop; none if there is room."""
     return [each for each in (disk_shortage(node), quota_shortage(node)) if each]
 
 
-def disk_shortage(node: "Node") -> str:
+def disk_shortage(node: Node) -> str:
     return f"{node.room.sentence}, so new messages are refused" if node.room.is_low else ""
 
 
-def quota_shortage(node: "Node") -> str:
+def quota_shortage(node: Node) -> str:
     positions = node.manager.positions
     if not positions.is_full:
         return ""

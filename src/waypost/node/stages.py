@@ -10,10 +10,11 @@ the commit, because nobody can commit it any more.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
 from waypost.core.transaction_records import Run
 from waypost.core.writing import EnqueueStatus
@@ -31,14 +32,12 @@ from waypost.node import bulk_store
 from waypost.node.bulk_leases import Leases
 from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
-from waypost.node.sending import close_unusable, messages_like, new_message, prepare_message, queue_of
+from waypost.node.kernel import Kernel
+from waypost.node.sending import Sending, close_unusable, messages_like, new_message, queue_of
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, StageRecord
 from waypost.store.port import Table
 from waypost.wire.format_names import FormatName
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +83,28 @@ class Committed:
 class Stages:
     """Those of one node, and the batches that are done."""
 
-    __slots__ = ("_by_batch", "_leases", "_new_guid", "_node", "_stages", "commits")
+    __slots__ = ("_by_batch", "_kernel", "_leases", "_manager", "_new_guid", "_sending", "_stages", "commits")
 
-    def __init__(self, node: "Node", kept: bulk_store.Kept, new_guid: Callable[[], bytes], now: Now) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        sending: Sending,
+        kept: bulk_store.Kept,
+        new_guid: Callable[[], bytes],
+    ) -> None:
         """Leases begin anew."""
-        self._node: Final = node
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._sending: Final = sending
         self._new_guid: Final = new_guid
         self._stages: Final = kept.stages
         # Of each query and batch.
         self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
-        self.commits: Final = Commits(node, kept.commits)
+        self.commits: Final = Commits(kernel, kept.commits)
         self._leases: Final[Leases[bytes]] = Leases()
         for identifier, stage in kept.stages.items():
-            self._begin(identifier, stage, now)
+            self._begin(identifier, stage, kernel.now)
 
     # What a writer asks for, while an operation of the node is under way.
 
@@ -115,8 +123,8 @@ class Stages:
             raise LimitReached(f"{MAX_STAGES} stages wait for their commit already; commit or drop them")
         if sum(len(group.bodies) + len(group.messages) for group in groups) > MAX_BULK_MESSAGES:
             raise InvalidParameter(f"a stage has at most {MAX_BULK_MESSAGES} messages; make several of them")
-        node, identifier = self._node, self._new_guid()
-        transactions = node.manager.transactions
+        identifier = self._new_guid()
+        transactions = self._manager.transactions
         transactions.create_transaction(identifier)
         try:
             for group in groups:
@@ -124,12 +132,12 @@ class Stages:
         except BaseException:
             transactions.transaction_abort(identifier)
             raise
-        runs = bulk_store.run_records(node.manager.lasting.keep(identifier))
+        runs = bulk_store.run_records(self._manager.lasting.keep(identifier))
         lease_s = min(lease_s, MAX_BULK_LEASE_SECONDS)
         stage = StageRecord(lease_s, key.batch, key.query, runs, key.destination, batch.run)
         self._stages[identifier] = stage
         self._begin(identifier, stage, now)
-        node.messages.batch.put(Table.BULK, keys.stage_key(identifier), stage.encode())
+        self._kernel.messages.batch.put(Table.BULK, keys.stage_key(identifier), stage.encode())
         return Staged(identifier, stage.count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
@@ -186,14 +194,14 @@ class Stages:
     # How it is done.
 
     def _send(self, group: Group, transaction: bytes, now: Now) -> None:
-        manager = self._node.manager
+        manager = self._manager
         descriptor = manager.open_queue(group.name, AccessType.SEND, ShareMode.DENY_NONE, now)
         try:
             _check_transactional(descriptor)
             if group.bodies:
                 self._send_alike(group, descriptor, transaction, now)
             for message in map(new_message, group.messages):
-                prepare_message(self._node, descriptor, message, transaction, now)
+                self._sending.prepare(descriptor, message, transaction, now)
                 message.identifier = manager.message_identifier()
                 status = manager.enqueue_message_to_open_queue(descriptor, message, transaction, now)
                 if status is not EnqueueStatus.ACCEPTED:
@@ -208,9 +216,9 @@ class Stages:
         if group.like is None or descriptor.multiple:
             raise InvalidParameter("bodies need the properties that they share, and one queue to go to")
         like = new_message(group.like)
-        prepare_message(self._node, descriptor, like, transaction, now, group.bodies)
-        messages = messages_like(like, group.bodies, self._node.manager)
-        enqueue = self._node.manager.writing.enqueue_messages
+        self._sending.prepare(descriptor, like, transaction, now, group.bodies)
+        messages = messages_like(like, group.bodies, self._manager)
+        enqueue = self._manager.writing.enqueue_messages
         status = enqueue(queue_of(descriptor), messages, like, transaction, now)
         if status is not EnqueueStatus.ACCEPTED:
             raise not_enqueued(descriptor, status)
@@ -220,7 +228,7 @@ class Stages:
             raise InvalidParameter(f"a query has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
         to = batch.destination
         if isinstance(to, FormatName):
-            to = destination_of(to, self._node.manager.collection)
+            to = destination_of(to, self._manager.collection)
         return Key(batch.query, batch.number, to)
 
     def _check(self, key: Key, run: bytes, identifiers: Sequence[bytes]) -> None:
@@ -243,7 +251,7 @@ class Stages:
 
     def _check_whole(self, identifier: bytes, key: Key) -> None:
         """Raise QueueDeleted if a queue has taken messages of the stage along."""
-        stage, manager = self._stages[identifier], self._node.manager
+        stage, manager = self._stages[identifier], self._manager
         there = manager.collection.by_number
         gone = {run.queue_id for run in stage.runs} - there.keys()
         runs = manager.lasting.collection[identifier]
@@ -261,14 +269,14 @@ class Stages:
         """What goes to another computer is written once more, with its place in the sequence. Raises StoreFull."""
         size = 0
         for identifier in identifiers:
-            for run in self._node.manager.lasting.collection[identifier]:
+            for run in self._manager.lasting.collection[identifier]:
                 if isinstance(run.queue, OutgoingQueue) and len(run.queue.positions):
                     size += run.queue.total_bytes * len(run) // len(run.queue.positions)
         if size:
-            self._node.check_room(size)
+            self._kernel.check_room(size)
 
     def _commit(self, identifiers: Sequence[bytes], now: Now) -> int:
-        lasting = self._node.manager.lasting
+        lasting = self._manager.lasting
         runs = {identifier: lasting.collection[identifier] for identifier in identifiers}
         # In the order of their making, in which their messages stand.
         ordered = sorted(runs, key=lambda identifier: _first_place(runs[identifier]))
@@ -291,7 +299,7 @@ class Stages:
 
     def _drop(self, identifier: bytes) -> None:
         if identifier in self._stages:
-            self._node.manager.lasting.drop(identifier)
+            self._manager.lasting.drop(identifier)
             self._forget(identifier)
 
     def _forget(self, identifier: bytes) -> None:
@@ -301,7 +309,7 @@ class Stages:
         if not others:
             del self._by_batch[stage.query, stage.batch]
         self._leases.end(identifier)
-        self._node.messages.batch.delete(Table.BULK, keys.stage_key(identifier))
+        self._kernel.messages.batch.delete(Table.BULK, keys.stage_key(identifier))
 
 
 def _first_place(runs: Sequence[Run]) -> int:

@@ -73,12 +73,11 @@ class AckQueues(Interface):
 class TransactionalAcks:
     """MS-MQMQ 2.2.19.1: they have all the time there is, which a FinalAck needs, because it is sent once."""
 
-    __slots__ = ("_manager", "_order_acks", "queues")
+    __slots__ = ("_manager", "_order_acks", "_queues")
 
-    def __init__(self, manager: QueueManager) -> None:
+    def __init__(self, manager: QueueManager, queues: AckQueues) -> None:
         self._manager: Final = manager
-        # Whoever transfers takes this place.
-        self.queues: AckQueues = _Alone(manager)
+        self._queues: Final = queues
         # The OrderAck that waits for each sequence, by the numbers of the outgoing queues.
         self._order_acks: dict[int, dict[int, int]] = {}
 
@@ -90,7 +89,7 @@ class TransactionalAcks:
         ack = self._ack_to(source, origin, is_direct=is_direct)
         packet = self._packet(ack, lambda user, queue: order_ack(user, queue, body), now)
         with suppress(WaypostError):
-            outgoing = self.queues.leads_to(ack.name, origin, now)
+            outgoing = self._queues.leads_to(ack.name, origin, now)
             if outgoing is not None:
                 self._replace(outgoing, body.tx_sequence_id)
                 status = self._manager.writing.enqueue_message(outgoing, packet, None, now)
@@ -130,10 +129,10 @@ class TransactionalAcks:
         ack = self._ack_of(packet, origin)
         message = self._final_ack(packet, ack, message_class, now)
         try:
-            outgoing = self.queues.owes(ack.name, origin, now)
+            outgoing = self._queues.owes(ack.name, origin, now)
         except QueueNotFound:
             # The other side has come from an address of this computer: a session with it is the one way.
-            outgoing = self.queues.owes(PrivateFormatName(ack.target, ORDER_QUEUE_NUMBER), origin, now)
+            outgoing = self._queues.owes(PrivateFormatName(ack.target, ORDER_QUEUE_NUMBER), origin, now)
         self._manager.writing.enqueue_owed(outgoing, message, now)
         return True
 
@@ -141,7 +140,7 @@ class TransactionalAcks:
         """For a message that was refused before it took its place, and comes again. False if it cannot be sent."""
         ack = self._ack_of(packet, origin)
         with suppress(WaypostError):
-            outgoing = self.queues.leads_to(ack.name, origin, now)
+            outgoing = self._queues.leads_to(ack.name, origin, now)
             if outgoing is not None:
                 message = self._final_ack(packet, ack, message_class, now)
                 status = self._manager.writing.enqueue_message(outgoing, message, None, now)
@@ -193,7 +192,7 @@ class _Ack:
     is_direct: bool
 
 
-class _Alone:
+class OwnQueues:
     """Those of a queue manager that transfers nothing: what it acknowledges waits until it does."""
 
     __slots__ = ("_manager",)

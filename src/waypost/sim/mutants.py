@@ -21,10 +21,10 @@ from waypost.errors import StoreFull, WaypostError
 from waypost.hresult import HResult
 from waypost.node import manager_store, transaction_store
 from waypost.node.application import Application, Call
+from waypost.node.kernel import Kernel
 from waypost.node.message_records import value_of
 from waypost.node.node import Node
 from waypost.node.reserves import Reserve
-from waypost.node.sending import enqueue
 from waypost.node.stored_messages import StoredMessages
 from waypost.sim.bulk.mutants import BULK_MUTANTS
 from waypost.sim.planting import Mutant, instead, nothing
@@ -34,11 +34,11 @@ from waypost.store.port import Action, Batch, Table
 from waypost.store.room import PLENTY
 
 
-def _acknowledge_before_commit(end: Any) -> Callable[[Node, Now], None]:
-    def hasty(node: Node, now: Now) -> None:
-        end(node, now)
-        for token in sorted(node._held_back):
-            node._effects += node._held_back.pop(token)
+def _acknowledge_before_commit(end: Any) -> Callable[[Kernel], None]:
+    def hasty(kernel: Kernel) -> None:
+        end(kernel)
+        for token in sorted(kernel._held_back):
+            kernel._effects += kernel._held_back.pop(token)
 
     return hasty
 
@@ -235,7 +235,7 @@ def _refused_send_stored(send: Any) -> Callable[..., None]:
             with suppress(WaypostError):
                 descriptor = application._prepare(call, handle, message, transaction)
                 with node.operation(call.now):
-                    enqueue(node, descriptor, message, transaction, call.now)
+                    node.sending.enqueue(descriptor, message, transaction, call.now)
             node.room, node.trouble = kept
             raise
 
@@ -250,7 +250,7 @@ MUTANTS: Final = (
     Mutant(
         "acknowledge-before-commit",
         "answers before what it did is durable",
-        instead(Node, "end", _acknowledge_before_commit),
+        instead(Kernel, "end", _acknowledge_before_commit),
     ),
     Mutant(
         "show-before-commit",

@@ -7,28 +7,26 @@ them for something that was sent here. The last ones are kept in the store, beca
 
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.guid import guid_text
 from waypost.limits import MAX_MET_HOSTS
 from waypost.node import transfer_store
+from waypost.node.kernel import Kernel
 from waypost.node.network.hop_finder import HopFinder
 from waypost.store.port import Reader
 from waypost.transfer.settings import ACK_HOSTS_ANY, ACK_HOSTS_KNOWN
 from waypost.wire.format_names import DirectFormatName, FormatName
 
-if TYPE_CHECKING:
-    from waypost.node.node import Node
-
 
 class AckHosts:
     """`words` is the setting."""
 
-    __slots__ = ("_allows_any", "_allows_known", "_finder", "_listed", "_met", "_node")
+    __slots__ = ("_allows_any", "_allows_known", "_finder", "_kernel", "_listed", "_met")
 
-    def __init__(self, node: "Node", finder: HopFinder, words: tuple[str, ...], reader: Reader) -> None:
-        self._node: Final = node
+    def __init__(self, kernel: Kernel, finder: HopFinder, words: tuple[str, ...], reader: Reader) -> None:
+        self._kernel: Final = kernel
         self._finder: Final = finder
         self._allows_any: Final = ACK_HOSTS_ANY in words
         self._allows_known: Final = ACK_HOSTS_KNOWN in words and not self._allows_any
@@ -55,7 +53,7 @@ class AckHosts:
         """A host was dialled for something that was sent here, and it has answered."""
         if not self._allows_known:
             return
-        batch = self._node.messages.batch
+        batch = self._kernel.messages.batch
         for each in {_host(host), _host(address)} - self._met.keys():
             self._met[each] = None
             transfer_store.write_met_host(batch, each, now)

@@ -6,10 +6,11 @@ its own. What is not sent is counted and told.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.core.message import Message
 from waypost.core.outgoing import is_http
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue
 from waypost.guid import guid_text
 from waypost.limits import (
@@ -18,14 +19,12 @@ from waypost.limits import (
     MAX_QUEUES_FOR_ACKS,
     MAX_QUEUES_FOR_ACKS_OF_PEER,
 )
+from waypost.node.kernel import Kernel
 from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.transactional_acks import address_of, peer_of
 from waypost.peers import peer_of as stranger_of
+from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 
 class AdminAcks:
@@ -34,11 +33,12 @@ class AdminAcks:
     `not_allowed` is how many of them were refused because of the setting alone.
     """
 
-    __slots__ = ("_network", "_node", "_queues", "hosts", "last_refusal", "not_allowed")
+    __slots__ = ("_kernel", "_manager", "_queues", "_statistics", "hosts", "last_refusal", "not_allowed")
 
-    def __init__(self, node: "Node", network: "Network", hosts: AckHosts) -> None:
-        self._node: Final = node
-        self._network: Final = network
+    def __init__(self, kernel: Kernel, manager: QueueManager, hosts: AckHosts, statistics: Statistics) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._statistics: Final = statistics
         self.hosts: Final = hosts
         self._queues: dict[str, dict[OutgoingQueue, None]] = {}
         self.last_refusal = ""
@@ -55,13 +55,13 @@ class AdminAcks:
             self._note(queue, _peer(message))
 
     def refused(self, name: FormatName, message: Message, reason: str) -> None:
-        self._network.statistics.acks_refused += 1
+        self._statistics.acks_refused += 1
         self.last_refusal = f"that of a message from {_peer(message)} to {name}: {reason}"
-        self._network.notice("acknowledgment refused", queue=str(name), peer=_peer(message), reason=reason)
+        self._kernel.notice("acknowledgment refused", queue=str(name), peer=_peer(message), reason=reason)
 
     def left_out(self, names: Sequence[FormatName], message: Message) -> None:
         """One line of the log for all of them: a message of a stranger can name thousands."""
-        self._network.statistics.acks_refused += len(names) - 1
+        self._statistics.acks_refused += len(names) - 1
         self.refused(names[0], message, f"a message gets acknowledgments in {MAX_ANSWER_QUEUES} queues at most")
 
     def restore(self, queue: OutgoingQueue, message: Message) -> None:
@@ -71,7 +71,7 @@ class AdminAcks:
 
     def sent(self, queue: OutgoingQueue, lookup_id: int) -> None:
         """A message is in a queue that others made necessary: if a program here has sent it, it is now theirs."""
-        message = self._node.manager.positions.find(queue, lookup_id)
+        message = self._manager.positions.find(queue, lookup_id)
         if message is not None and message.origin is None:
             self.forget(queue)
 
@@ -89,7 +89,7 @@ class AdminAcks:
         if peer_of(name) is not None:
             # They would take the places of what is owed to that queue manager.
             return "this is a queue of the system's own"
-        queue = self._node.manager.collection.outgoing.get(name)
+        queue = self._manager.collection.outgoing.get(name)
         if queue is not None and not queue.opened_for:
             return None
         if not self.hosts.allow(name):
@@ -110,7 +110,7 @@ class AdminAcks:
         self._queues.setdefault(peer, {})[queue] = None
 
     def _is_ours(self, message: Message) -> bool:
-        return message.source_machine_identifier == self._node.manager.identity.identifier
+        return message.source_machine_identifier == self._manager.identity.identifier
 
 
 def _waiting(queues: dict[OutgoingQueue, None]) -> int:

@@ -9,25 +9,27 @@ session and not by an OrderAck, so its source has it and sends it again: nothing
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.buckets import Buckets, Rate
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import UNLIMITED, Queue
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_ENDED_SEQUENCES, MAX_REFUSED_SEQUENCES
 from waypost.node.incoming import SOURCE_BYTES
+from waypost.node.kernel import Kernel
+from waypost.node.network.known_hosts import KnownHosts
+from waypost.node.sequences import Sequences
 from waypost.peers import peer_of
 from waypost.transfer.incoming import IncomingSequences, Verdict
 from waypost.transfer.order_acks import SequenceKey
 from waypost.transfer.sequences import IncomingSequence
 from waypost.transfer.session import Session
+from waypost.transfer.settings import TransferSettings
+from waypost.transfer.statistics import Statistics
 from waypost.wire.transaction_header import TransactionHeader
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 _TIME_STAMP_SHIFT: Final = 32
 _NOTHING_YET: Final = IncomingSequences()
@@ -72,13 +74,37 @@ class Unguarded:
 class Admission:
     """Everything that is refused is remembered for a while, by source, queue, name and address."""
 
-    __slots__ = ("_begun", "_guesses", "_incoming", "_network", "_node", "_refused", "_unguarded")
+    __slots__ = (
+        "_begun",
+        "_guesses",
+        "_hosts",
+        "_incoming",
+        "_kernel",
+        "_manager",
+        "_max_sequence_ahead_s",
+        "_refused",
+        "_sequences",
+        "_statistics",
+        "_unguarded",
+    )
 
-    def __init__(self, node: "Node", network: "Network") -> None:
-        self._node: Final = node
-        self._network: Final = network
-        self._incoming: Final = node.sequences.incoming
-        settings = network.settings
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        sequences: Sequences,
+        hosts: KnownHosts,
+        *,
+        settings: TransferSettings,
+        statistics: Statistics,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._sequences: Final = sequences
+        self._incoming: Final = sequences.incoming
+        self._hosts: Final = hosts
+        self._statistics: Final = statistics
+        self._max_sequence_ahead_s: Final = settings.max_sequence_ahead_s
         self._begun: Final = Buckets(Rate(settings.new_sequences_per_s, settings.new_sequences_at_once))
         self._guesses: Final = Buckets(_GUESSES)
         self._refused: dict[tuple[SequenceKey, str], Refused] = {}
@@ -157,24 +183,24 @@ class Admission:
             self._unguarded[key] = found = Unguarded(key, address, time_stamp, count)
             if len(self._unguarded) > MAX_REFUSED_SEQUENCES:
                 del self._unguarded[next(iter(self._unguarded))]
-            self._network.statistics.sequence_ends_forgotten += 1
-            self._network.notice(
+            self._statistics.sequence_ends_forgotten += 1
+            self._kernel.notice(
                 "sequence end forgotten",
                 peer=address or "an address that was not kept",
                 source=guid_text(key[0][: len(NULL_GUID)]),
-                queue=str(self._node.manager.collection.by_number[key[1]]),
+                queue=str(self._manager.collection.by_number[key[1]]),
                 time_stamp=found.time_stamp,
                 reason=f"the last {MAX_ENDED_SEQUENCES} of an address are known, and this one is not as far",
             )
         self._incoming.unguarded.clear()
 
     def _is_ahead(self, header: TransactionHeader, now: Now) -> bool:
-        if self._node.sequences.is_clock_behind(now):
+        if self._sequences.is_clock_behind(now):
             return False
-        return header.tx_sequence_id >> _TIME_STAMP_SHIFT > now.wall + self._network.settings.max_sequence_ahead_s
+        return header.tx_sequence_id >> _TIME_STAMP_SHIFT > now.wall + self._max_sequence_ahead_s
 
     def _may_begin(self, session: Session, now: Now) -> bool:
-        if self._network.judging.is_relay(session, now):
+        if self._hosts.is_relay(session, now):
             # It brings the messages of many others.
             return True
         address = peer_of(session.remote_qm_address)
@@ -184,7 +210,7 @@ class Admission:
 
     def _fits_share(self, address: str) -> bool:
         """Whether the records of one more source are within the share of the quota that one address has."""
-        manager = self._node.manager
+        manager = self._manager
         positions = manager.positions
         if positions.quota == UNLIMITED or positions.sources.share >= 1:
             return True
@@ -200,7 +226,7 @@ class Admission:
         at = next((each for each, place in sequences.places.items() if place.time_stamp == greatest), "")
         before = self._refused.pop((key, address), None)
         is_guess = before is None or before.time_stamp != time_stamp
-        if is_guess and not self._network.judging.is_relay(session, now):
+        if is_guess and not self._hosts.is_relay(session, now):
             self._guesses.take(address, now.monotonic)
         if before is not None and before.time_stamp == time_stamp and verdict is Verdict.IN_THE_MIDDLE:
             # It follows one that was refused for another reason.
@@ -211,12 +237,12 @@ class Admission:
         self._refused[key, address] = refused
         if len(self._refused) > MAX_REFUSED_SEQUENCES:
             del self._refused[next(iter(self._refused))]
-        self._network.statistics.sequences_refused += 1
-        self._network.notice(
+        self._statistics.sequences_refused += 1
+        self._kernel.notice(
             "sequence refused",
             peer=session.remote_qm_address,
             source=guid_text(refused.source),
-            queue=str(self._node.manager.collection.by_number[key[1]]),
+            queue=str(self._manager.collection.by_number[key[1]]),
             time_stamp=time_stamp,
             reason=verdict.value,
         )

@@ -6,29 +6,38 @@ that acknowledges them, when the batch is durable; so do those that were not tak
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
-from waypost.core.delivery import STATUS_CLASSES
+from waypost.core.delivery import STATUS_CLASSES, Delivery
 from waypost.core.final_acks import wants_final_ack
 from waypost.core.message import Message
 from waypost.core.position_events import KILOBYTE
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
 from waypost.core.serialization import deserialize_message_from_buffer
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
 from waypost.guid import NULL_GUID
+from waypost.node.directory import NodeDirectory
+from waypost.node.incoming import Incoming as IncomingStore
+from waypost.node.kernel import Kernel
+from waypost.node.network.acks import Acks
 from waypost.node.network.admission import Admission
 from waypost.node.network.forwarding import Forwarding
-from waypost.node.network.handed_over import Outcome
+from waypost.node.network.handed_over import Handed, Outcome
+from waypost.node.network.judging import Judging
 from waypost.node.network.known_messages import KnownMessages, destination, identifier
+from waypost.node.network.loops import Loops
 from waypost.node.network.order_acking import OrderAcking, session_origin
-from waypost.node.network.refusals import Arrival, Reason, reason_of
+from waypost.node.network.refusals import Arrival, Reason, Refusals, reason_of
+from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.network.runs import Key, Run, run_key
-from waypost.node.network.tracing import report_received
+from waypost.node.network.sessions import Sessions
+from waypost.node.network.tracing import Tracing
+from waypost.node.transactional_acks import TransactionalAcks
 from waypost.peers import peer_of
-from waypost.routing.routes import Relays
 from waypost.security.access import may_write, sender_of
 from waypost.security.unverified import unverified
 from waypost.transfer.incoming import Verdict
@@ -40,10 +49,6 @@ from waypost.wire.message_class import MessageClass, is_negative_ack, is_positiv
 from waypost.wire.packet_names import destination_format_name
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 _Class = MessageClass
 
@@ -61,36 +66,92 @@ _SENTENCES: Final = {
 class Arrivals:
     """What other queue managers send to this one."""
 
-    __slots__ = ("_forwarding", "_known", "_local", "_network", "_node", "_order_acking", "_refusals", "admission")
+    __slots__ = (
+        "_acks",
+        "_delivers_unverified",
+        "_delivery",
+        "_directory",
+        "_forwarding",
+        "_handed",
+        "_incoming",
+        "_judging",
+        "_kernel",
+        "_known",
+        "_local",
+        "_loops",
+        "_manager",
+        "_order_acking",
+        "_refusals",
+        "_refused_sources",
+        "_sessions",
+        "_statistics",
+        "_tracing",
+        "_transactional_acks",
+        "admission",
+    )
 
-    def __init__(self, node: "Node", network: "Network", relays: Relays) -> None:
-        self._node: Final = node
-        self._network: Final = network
-        self._refusals: Final = network.refusals
-        self._forwarding: Final = Forwarding(node, network)
-        settings = network.settings
-        self._local: Final = (node.manager.identity.identifier, NULL_GUID)
-        self._known: Final = KnownMessages(node, settings, relays)
-        self._order_acking: Final = OrderAcking(node, network)
-        self.admission: Final = Admission(node, network)
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        sessions: Sessions,
+        delivery: Delivery,
+        *,
+        directory: NodeDirectory,
+        incoming: IncomingStore,
+        known: KnownMessages,
+        admission: Admission,
+        order_acking: OrderAcking,
+        forwarding: Forwarding,
+        loops: Loops,
+        judging: Judging,
+        acks: Acks,
+        transactional_acks: TransactionalAcks,
+        tracing: Tracing,
+        handed: Handed,
+        refusals: Refusals,
+        refused_sources: RefusedSources,
+        delivers_unverified: bool,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._sessions: Final = sessions
+        self._statistics: Final = sessions.statistics
+        self._delivery: Final = delivery
+        self._directory: Final = directory
+        self._incoming: Final = incoming
+        self._known: Final = known
+        self.admission: Final = admission
+        self._order_acking: Final = order_acking
+        self._forwarding: Final = forwarding
+        self._loops: Final = loops
+        self._judging: Final = judging
+        self._acks: Final = acks
+        self._transactional_acks: Final = transactional_acks
+        self._tracing: Final = tracing
+        self._handed: Final = handed
+        self._refusals: Final = refusals
+        self._refused_sources: Final = refused_sources
+        self._delivers_unverified: Final = delivers_unverified
+        self._local: Final = (manager.identity.identifier, NULL_GUID)
 
     def take(self, session: Session, messages: Sequence[Incoming], now: Now) -> None:
         """All messages that came together."""
-        if self._node.trouble is not None:
+        if self._kernel.trouble is not None:
             # MS-MQQB 3.1.5.8.2: what cannot be stored is not taken. It comes again.
-            sentence = f"nothing can be stored now: {self._node.trouble}"
+            sentence = f"nothing can be stored now: {self._kernel.trouble}"
             for packet in (each.packet for each in messages):
                 if isinstance(packet, UserMessage):
                     self._refusals.note(Arrival(session, packet, now), Reason.STORE, sentence)
             session.close(sentence)
             return
         sizes = [len(incoming.data) for incoming in messages]
-        if not self._node.has_room(sum(sizes), max(sizes, default=0)) and any(map(self._is_to_be_stored, messages)):
+        if not self._kernel.has_room(sum(sizes), max(sizes, default=0)) and any(map(self._is_to_be_stored, messages)):
             # What ends our own messages makes room. It comes again behind what was not taken, and changes nothing then.
             self._take_acks(session, messages, now)
-            session.close(f"nothing can be stored now: {self._node.room.refusal()}")
+            session.close(f"nothing can be stored now: {self._kernel.room.refusal()}")
             return
-        sources = self._node.manager.positions.sources
+        sources = self._manager.positions.sources
         sources.current = peer_of(session.remote_qm_address)
         try:
             self._take(session, messages, now)
@@ -118,7 +179,7 @@ class Arrivals:
                 self._end(run, now)
                 run = None
                 if self._is_for_us(packet.message):
-                    if not self._network.judging.take(session, packet, now):
+                    if not self._judging.take(session, packet, now):
                         return
                     continue
                 # MS-MQQB 3.1.5.1.1: only the order queue of this computer makes it an acknowledgment.
@@ -126,9 +187,9 @@ class Arrivals:
             if not self._receive(session, packet, data, now):
                 return
         self._end(run, now)
-        self._network.statistics.messages_received += len(messages)
+        self._statistics.messages_received += len(messages)
         if numbers:
-            self._node.when_durable(lambda now: self._stored(session, numbers, now))
+            self._kernel.when_durable(lambda now: self._stored(session, numbers, now))
 
     def _is_to_be_stored(self, incoming: Incoming) -> bool:
         packet = incoming.packet
@@ -141,7 +202,7 @@ class Arrivals:
             if (
                 not isinstance(packet, UserMessage)
                 and self._is_for_us(packet.message)
-                and not self._network.judging.take(session, packet, now)
+                and not self._judging.take(session, packet, now)
             ):
                 return
 
@@ -151,7 +212,7 @@ class Arrivals:
         if not self._is_for_us(packet) or user.source_queue_manager == self._local[0]:
             return None
         name = destination_format_name(user)
-        queue = None if name is None else self._node.manager.find_queue(name)
+        queue = None if name is None else self._manager.find_queue(name)
         if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
             return None
         if packet.transaction is None and not self._known.has_place_for(session, now):
@@ -170,7 +231,7 @@ class Arrivals:
             has_begun = self._begin_transactional(run, session, packet, data, now=now)
         if not has_begun:
             return None
-        run.room = self._node.manager.writing.sure_room(queue)
+        run.room = self._manager.writing.sure_room(queue)
         return run
 
     def _begin_transactional(self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now) -> bool:
@@ -206,7 +267,7 @@ class Arrivals:
         return True
 
     def _has_room(self, run: Run, size: int) -> bool:
-        manager = self._node.manager
+        manager = self._manager
         return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
 
     def _end(self, run: Run | None, now: Now) -> None:
@@ -216,7 +277,7 @@ class Arrivals:
         origin = run.origin
         messages = [quiet_message(data, origin) for data in run.packets]
         like = stored_message(run.packets[0])
-        status = self._node.manager.writing.enqueue_messages(run.queue, messages, like, None, now)
+        status = self._manager.writing.enqueue_messages(run.queue, messages, like, None, now)
         if len(self._refusals):
             for data in run.packets:
                 self._refusals.taken(data)
@@ -224,7 +285,7 @@ class Arrivals:
 
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
         session.stored(numbers, now)
-        self._network.touch(session)
+        self._sessions.touch(session)
 
     def tick(self, now: Now) -> None:
         """MS-MQQB 3.1.6.7 and 3.1.6.9."""
@@ -243,18 +304,18 @@ class Arrivals:
     def _receive(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         """MS-MQQB 3.1.5.8. False if the message ends the session: then nothing was done with it."""
         is_ours = packet.user.source_queue_manager == self._local[0]
-        if is_ours and (reason := self._network.loops.refusal(session, packet)) is not None:
+        if is_ours and (reason := self._loops.refusal(session, packet)) is not None:
             # Nobody else sends in our name; what we believe of our own messages must not hold for it.
             self._discard(Arrival(session, packet, now), Reason.FROM_HERE, reason)
             return True
         if packet.transaction is not None and not packet.transaction.has_legal_numbers:
-            self._network.statistics.packets_malformed += 1
+            self._statistics.packets_malformed += 1
             reason = "it has a number that no message of a sequence has"
             self._discard(Arrival(session, packet, now), Reason.MALFORMED, reason)
             return True
         if packet.transaction is None:
             if self._known.is_duplicate(session, packet, data, now):
-                self._network.statistics.duplicates_discarded += 1
+                self._statistics.duplicates_discarded += 1
                 return True
             if not self._known.has_place_for(session, now):
                 # It would be put twice if it came twice: its sender tries again when there is a place.
@@ -266,7 +327,7 @@ class Arrivals:
             # To the last name: what is stored must be readable for good.
             message = deserialize_message_from_buffer(data)
         except DecodeError as error:
-            self._network.statistics.packets_malformed += 1
+            self._statistics.packets_malformed += 1
             reason = f"it cannot be decoded: {error}"
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.MALFORMED, reason)
             session.close(f"the other side sent a malformed packet: {error}")
@@ -274,7 +335,7 @@ class Arrivals:
         # Remote readers are told, and so are its acknowledgments: they may make us connect to others on its account.
         message.origin = session_origin(session)
         if is_ours and message.destination_queue_format_name is not None:
-            self._network.loops.came_back(session, packet, message, now)
+            self._loops.came_back(session, packet, message, now)
             self._remember(session, packet, message, now)
         elif not self._put(session, packet, message, data, now=now):
             # MS-MQQB 3.1.5.8.8: the sender tries again on another session.
@@ -291,7 +352,7 @@ class Arrivals:
             self._known.add(packet, known_by, peer_of(session.remote_qm_address), now)
 
     def _no_room(self, size: int) -> str:
-        positions = self._node.manager.positions
+        positions = self._manager.positions
         sources = positions.sources
         if sources.fits(sources.current, positions.quota * KILOBYTE, size):
             return "there is no room for its messages"
@@ -311,7 +372,7 @@ class Arrivals:
             return True
         if not self._is_for_us(packet):
             return self._forward(session, packet, message, data, now=now)
-        queue = self._node.manager.find_queue(name)
+        queue = self._manager.find_queue(name)
         if queue is not None and self._came_before(session, packet, queue, now):
             return True
         refusal = _Class.MQMSG_CLASS_NACK_BAD_DST_Q if queue is None else self._refusal(queue, packet, message)
@@ -320,7 +381,7 @@ class Arrivals:
             return True
         if packet.transaction is not None:
             return self._put_transactional(session, packet, message, queue, now)
-        status = self._node.manager.writing.enqueue_message(queue, message, None, now)
+        status = self._manager.writing.enqueue_message(queue, message, None, now)
         return self._put_with(status, session, packet, message, now)
 
     def _put_transactional(
@@ -329,17 +390,17 @@ class Arrivals:
         """MS-MQQB 3.1.5.8.6."""
         header = packet.transaction
         assert header is not None
-        writing = self._node.manager.writing
+        writing = self._manager.writing
         if not writing.has_room(len(message.packet)):
             # The sequence must not move on.
             return False
-        if wants_final_ack(message) and (reason := self._network.acks.refusal(session, packet)) is not None:
+        if wants_final_ack(message) and (reason := self._acks.refusal(session, packet)) is not None:
             self._refusals.tell("message not taken", Arrival(session, packet, now), Reason.ACKNOWLEDGMENTS, reason)
             return True
         key = _sequence_key(packet, queue)
         if not self.admission.admit(key, session, header, now):
             # It is not acknowledged, so that its source sends it again.
-            self._network.statistics.messages_rejected += 1
+            self._statistics.messages_rejected += 1
             refused = self.admission.of(key, session)
             self._refusals.note(Arrival(session, packet, now), Reason.SEQUENCE, refused.verdict.value)
             return True
@@ -358,9 +419,9 @@ class Arrivals:
         key = _sequence_key(packet, queue)
         if self.admission.judge(key, session, header, now) is not Verdict.BEFORE:
             return False
-        self._node.sequences.incoming.reject(key, header, now.wall)
+        self._incoming.reject(key, header, now.wall)
         self._order_acking.received(key, session, packet, now)
-        self._network.statistics.messages_rejected += 1
+        self._statistics.messages_rejected += 1
         return True
 
     def _put_with(
@@ -377,7 +438,7 @@ class Arrivals:
         if len(self._refusals):
             self._refusals.taken(message.packet)
         if packet.base.is_traced:
-            report_received(self._node, message, now)
+            self._tracing.received(message, now)
         return True
 
     def _refusal(self, queue: Queue, packet: UserMessage, message: Message) -> MessageClass | None:
@@ -385,7 +446,7 @@ class Arrivals:
         attributes = queue.attributes
         is_plain = not attributes.authentication and packet.security is None and not queue.is_internal
         if not is_plain or attributes.transactional != (packet.transaction is not None) or queue.parent is not None:
-            refusal = self._node.delivery.refusal(queue, message)
+            refusal = self._delivery.refusal(queue, message)
             if refusal is not None:
                 return refusal
         is_encrypted = packet.security is not None and packet.security.is_body_encrypted
@@ -393,11 +454,11 @@ class Arrivals:
         if not level.accepts(encrypted=False) or not level.accepts(encrypted=is_encrypted):
             # Nothing is decrypted here: nothing that comes is what a queue for encrypted messages demands.
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
-        if not self._network.delivers_unverified:
+        if not self._delivers_unverified:
             refusal = unverified(packet)
             if refusal is not None:
                 return refusal
-        if not may_write(self._node.directory.security_of(queue), sender_of(packet.security, None)):
+        if not may_write(self._directory.security_of(queue), sender_of(packet.security, None)):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
 
@@ -429,10 +490,10 @@ class Arrivals:
         """
         source = packet.user.source_queue_manager
         facts: dict[str, object] = {}
-        self._network.statistics.messages_rejected += 1
+        self._statistics.messages_rejected += 1
         if message_class is unverified(packet):
-            self._network.statistics.messages_unverified += 1
-            self._network.refused_sources.add(source, session.remote_qm_address, message_class)
+            self._statistics.messages_unverified += 1
+            self._refused_sources.add(source, session.remote_qm_address, message_class)
             facts["hint"] = "nothing is verified or decrypted yet: see security.unverified"
         reason = reason_of(message_class)
         if reason is Reason.NO_QUEUE and not self._is_for_us(packet):
@@ -440,15 +501,15 @@ class Arrivals:
         sentence = _SENTENCES.get(reason) or meaning(message_class)
         facts |= {"reason": message_class.name, "meaning": sentence}
         self._refusals.tell("message rejected", Arrival(session, packet, now), reason, sentence, **facts)
-        self._node.delivery.rejected(message, message_class, now)
+        self._delivery.rejected(message, message_class, now)
         if packet.transaction is not None:
-            acks = self._node.transactional_acks
+            acks = self._transactional_acks
             send = acks.send_final_ack if is_owed else acks.try_final_ack
-            self._network.statistics.final_acks_sent += send(packet, session_origin(session), message_class, now)
+            self._statistics.final_acks_sent += send(packet, session_origin(session), message_class, now)
 
     def _discard(self, arrival: Arrival, reason: Reason, sentence: str) -> None:
         """The message is not taken, and nobody is told but the operator."""
-        self._network.statistics.messages_rejected += 1
+        self._statistics.messages_rejected += 1
         self._refusals.tell("message discarded", arrival, reason, sentence)
 
     def _note_outcome(self, session: Session, packet: UserMessage, now: Now) -> None:
@@ -456,10 +517,10 @@ class Arrivals:
         properties = packet.properties
         identifier, _ = MessageIdentifier.decode(properties.correlation_id, 0)
         is_ours = identifier.queue_manager_guid == self._local[0]
-        if is_ours and 0 < identifier.ordinal <= self._node.manager.last_ordinal:
+        if is_ours and 0 < identifier.ordinal <= self._manager.last_ordinal:
             peer = peer_of(session.remote_qm_address)
             outcome = Outcome(peer, properties.message_class, int(now.wall), is_final_ack=False)
-            self._network.handed.note(identifier, outcome)
+            self._handed.note(identifier, outcome)
 
 
 def _sequence_key(packet: UserMessage, queue: Queue) -> SequenceKey:

@@ -7,13 +7,22 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
-from waypost.core.outgoing import Transport
-from waypost.node.effects import Connect, DialReason, Resolve, SendDatagram
+from waypost.core.queue_manager import QueueManager
+from waypost.node.effects import Connect, DialReason, SendDatagram
+from waypost.node.kernel import Kernel
+from waypost.node.network.ack_hosts import AckHosts
 from waypost.node.network.connection_history import hop_text, record, record_failure
-from waypost.node.network.hop_finder import HopFinder, is_address
+from waypost.node.network.departures import Departures
+from waypost.node.network.dials import Dials
+from waypost.node.network.hop_finder import HopFinder
+from waypost.node.network.judging import Judging
+from waypost.node.network.known_hosts import KnownHosts, is_address
+from waypost.node.network.outgoing_links import OutgoingLinks
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
+from waypost.node.network.sessions import Sessions
 from waypost.node.network.waiting import Waiting
 from waypost.transfer.links import Link, LinkEvent, LinkState
+from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, Session
 from waypost.transfer.timers import Timers
 from waypost.wire.format_names import DirectFormatName
@@ -21,8 +30,6 @@ from waypost.wire.management import ConnectionStatus
 
 if TYPE_CHECKING:
     from waypost.core.queues import OutgoingQueue
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
     from waypost.routing.routing import Hop
 
 _Status = ConnectionStatus
@@ -32,31 +39,61 @@ class Connecting:
     """The links of one queue manager on their way to sessions."""
 
     __slots__ = (
+        "_ack_hosts",
+        "_carried",
+        "_departures",
+        "_dials",
         "_established",
         "_finder",
-        "_last_request",
+        "_hosts",
+        "_judging",
+        "_kernel",
         "_links",
-        "_network",
-        "_node",
+        "_manager",
         "_opening",
+        "_pings",
         "_requests",
+        "_sessions",
+        "_settings",
         "_timers",
         "_waiting",
     )
 
-    def __init__(self, node: "Node", network: "Network", finder: HopFinder) -> None:
-        self._node: Final = node
-        self._network: Final = network
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        sessions: Sessions,
+        finder: HopFinder,
+        *,
+        links: OutgoingLinks,
+        departures: Departures,
+        dials: Dials,
+        judging: Judging,
+        hosts: KnownHosts,
+        ack_hosts: AckHosts,
+        pings: Pings[Link],
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._sessions: Final = sessions
+        self._settings: Final = sessions.settings
         self._finder: Final = finder
+        self._links: Final = links
+        self._departures: Final = departures
+        self._dials: Final = dials
+        self._judging: Final = judging
+        self._hosts: Final = hosts
+        self._ack_hosts: Final = ack_hosts
+        self._pings: Final = pings
         self._timers: Final[Timers[Link]] = Timers()
         # The link for which a session is being opened, and that for which an address is asked.
         self._opening: dict[Session, Link] = {}
         # Of those, the sessions whose connection is there.
         self._established: set[Session] = set()
         # The links whose messages each session carries.
-        self._links: dict[Session, dict[Link, None]] = {}
+        self._carried: dict[Session, dict[Link, None]] = {}
         self._requests: dict[int, Link] = {}
-        self._last_request = 0
         # The links that have no session and want one, by the hosts that they were last tried with.
         self._waiting: Final = Waiting()
 
@@ -69,7 +106,7 @@ class Connecting:
         return self._timers.next_deadline()
 
     def links_of(self, session: Session) -> Iterable[Link]:
-        return self._links.get(session, ())
+        return self._carried.get(session, ())
 
     def awaits(self, address: str) -> bool:
         """Whether somebody waits for the host at this address."""
@@ -104,7 +141,7 @@ class Connecting:
             # A connection that was begun while the host was away may take long to come about.
             link.session = None
             self._opening.pop(pending, None)
-            self._network.close(pending, "the host was heard again", now)
+            self._sessions.close(pending, "the host was heard again", now)
             link.go(LinkEvent.FAILED)
         elif link.state is not LinkState.WAITING_RECONNECT:
             return
@@ -127,10 +164,10 @@ class Connecting:
         """MS-MQQB 3.1.7.14: the queue goes on."""
         if link.session is not None and link.is_open:
             link.session.resume(now)
-            self._node.manager.outgoing.connected(link.queue, hop_text(link.session.remote_qm_address))
-            self._network.touch(link.session)
+            self._manager.outgoing.connected(link.queue, hop_text(link.session.remote_qm_address))
+            self._sessions.touch(link.session)
         elif link.state is not LinkState.IDLE:
-            self._node.manager.outgoing.connection_attempt_begun(link.queue)
+            self._manager.outgoing.connection_attempt_begun(link.queue)
         else:
             self.want(link, now)
 
@@ -140,7 +177,7 @@ class Connecting:
         link.next_retry = None
         if link.session is not None and link.is_open:
             link.session.pause(now)
-            self._network.touch(link.session)
+            self._sessions.touch(link.session)
         elif link.state is LinkState.WAITING_RECONNECT:
             link.go(LinkEvent.GIVEN_UP)
 
@@ -150,14 +187,8 @@ class Connecting:
         self._waiting.remove(link)
         link.go(LinkEvent.GIVEN_UP)
         if link.session is not None:
-            self._links.get(link.session, {}).pop(link, None)
+            self._carried.get(link.session, {}).pop(link, None)
             self._opening.pop(link.session, None)
-
-    def ask(self, host: str) -> int:
-        """Have the name of a host resolved for somebody else, who hears of it under this number."""
-        self._last_request += 1
-        self._node.do(Resolve(self._last_request, host))
-        return self._last_request
 
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         link = self._requests.pop(request, None)
@@ -165,7 +196,7 @@ class Connecting:
             return
         hop = link.unresolved.pop(0)
         link.next_hops += hop.at(addresses)
-        self._network.judging.found(hop.host_name, addresses, now)
+        self._judging.found(hop.host_name, addresses, now)
         self._resolve(link, now)
 
     def pinged(self, link: Link, now: Now, *, answered: bool) -> None:
@@ -197,14 +228,14 @@ class Connecting:
         self._established.discard(session)
         if link is not None:
             if link.next_hop is not None and not is_for_strangers(link):
-                self._network.admin_acks.hosts.met(link.next_hop.host_name, link.next_hop.address, now)
+                self._ack_hosts.met(link.next_hop.host_name, link.next_hop.address, now)
             self._attach(link, session, now)
         elif session.role is Role.INITIATOR:
-            self._network.close(session, "nothing is to be sent on it", now)
+            self._sessions.close(session, "nothing is to be sent on it", now)
             return
         self._attach_acks(session, now)
         for silent in self._finder.superseded_by(session, now):
-            self._network.close(silent, "the host was heard on another session", now)
+            self._sessions.close(silent, "the host was heard on another session", now)
         for host in (session.remote_qm_guid, session.remote_qm_address):
             self.heard(host, now)
 
@@ -215,7 +246,7 @@ class Connecting:
         has this GUID: a session with another address gets them when nobody answers at the right one (`_fail`), and
         they leave it when one with that opens.
         """
-        for link in self._network.acks.of(session.remote_qm_guid):
+        for link in self._links.for_acks_of(session.remote_qm_guid):
             if not self._may_connect(link):
                 continue
             if link.peer != session.remote_qm_guid and not self._finder.goes_back(link, now):
@@ -229,13 +260,13 @@ class Connecting:
             pending, link.session = link.session, None
             if pending is not None:
                 self._opening.pop(pending, None)
-                self._network.close(pending, "another session has opened", now)
+                self._sessions.close(pending, "another session has opened", now)
             self._attach(link, session, now)
 
     def closing(self, session: Session) -> None:
         """MS-MQQB 3.1.5.9: the connection is about to be closed."""
-        for link in self._links.get(session, ()):
-            self._node.manager.outgoing.disconnecting(link.queue)
+        for link in self._carried.get(session, ()):
+            self._manager.outgoing.disconnecting(link.queue)
 
     def closed(self, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.9: the session is over, and nobody has asked it to write any more."""
@@ -244,13 +275,12 @@ class Connecting:
             status = self._status_of(session)
             self._fail(link, status, session.error or "the connection is closed", now)
         self._established.discard(session)
-        for link in self._links.pop(session, ()):
+        for link in self._carried.pop(session, ()):
             self._detach(link, session, now)
-        self._network.departures.session_closed(session)
+        self._departures.session_closed(session)
 
     def _may_connect(self, link: Link) -> bool:
-        manager = self._node.manager
-        return link.queue.may_send and manager.connection_active and manager.accepts_transfer(Transport.BINARY)
+        return link.queue.may_send and self._manager.connection_active and self._sessions.accepts
 
     def _establish(self, link: Link, now: Now) -> None:
         """MS-MQQB 3.1.5.2.1."""
@@ -258,7 +288,7 @@ class Connecting:
         link.next_hops = []
         link.next_hop_indexer = 0
         queue = link.queue
-        self._node.manager.outgoing.connection_attempt_begun(queue)
+        self._manager.outgoing.connection_attempt_begun(queue)
         destination = self._finder.routing.destination(queue.destination_format_name)
         session = None if destination is None else self._finder.session_for(link, destination, now)
         if session is not None:
@@ -268,7 +298,7 @@ class Connecting:
         if not link.unresolved:
             # MS-MQQB 3.1.5.2.1: the directory does not tell where the queue is.
             link.failures = max(link.failures, OFTEN)
-            self._node.manager.outgoing.address_not_resolved(queue)
+            self._manager.outgoing.address_not_resolved(queue)
             self._fail(link, _Status.NO_ROUTING_DATA, "the directory does not tell a way to the queue", now)
             return
         self._resolve(link, now)
@@ -278,18 +308,18 @@ class Connecting:
         while link.unresolved:
             hop: Hop = link.unresolved[0]
             if not is_address(hop.host_name):
-                self._requests[self.ask(hop.host_name)] = link
+                self._requests[self._hosts.ask(hop.host_name)] = link
                 return
             link.next_hops += hop.at((hop.host_name,))
             link.unresolved.pop(0)
         if not link.next_hops:
-            self._node.manager.outgoing.address_not_resolved(link.queue)
+            self._manager.outgoing.address_not_resolved(link.queue)
             self._fail(link, _Status.DNS_FAILURE, "no address is known for the name of the host", now)
             return
         hops = tuple(dict.fromkeys(hop_text(hop.address) for hop in link.next_hops))
-        self._node.manager.outgoing.address_resolved(link.queue, hops)
+        self._manager.outgoing.address_resolved(link.queue, hops)
         link.go(LinkEvent.HOPS_FOUND)
-        self._reach(link, now, may_ping=self._network.settings.ping and not link.is_retrying)
+        self._reach(link, now, may_ping=self._settings.ping and not link.is_retrying)
 
     def _reach(self, link: Link, now: Now, *, may_ping: bool) -> None:
         """Go to the host of the next hop: on a session that is there, or on a new one."""
@@ -300,29 +330,29 @@ class Connecting:
             self._attach(link, session, now)
         elif may_ping:
             link.go(LinkEvent.PING_SENT)
-            data = self._network.pings.request(link, now)
-            self._node.do(SendDatagram(data, hop.address, self._network.settings.ping_port, is_request=True))
+            data = self._pings.request(link, now)
+            self._kernel.emit(SendDatagram(data, hop.address, self._settings.ping_port, is_request=True))
         else:
             self._connect(link, now, was_pinged=False)
 
     def _connect(self, link: Link, now: Now, *, was_pinged: bool) -> None:
         hop = link.next_hop
         assert hop is not None
-        session = self._network.connect(hop.address, hop.qm_guid, now, was_pinged=was_pinged)
+        session = self._sessions.connect(hop.address, hop.qm_guid, now, was_pinged=was_pinged)
         session.is_direct = isinstance(link.queue.destination_format_name, DirectFormatName)
         link.session = session
         link.dialed = now.monotonic
         self._opening[session] = link
-        self._network.dials.begun(link, session)
+        self._dials.begun(link, session)
         self._waiting.add(link)
         reason = DialReason.OWN
         if is_for_strangers(link):
             reason = DialReason.OWED if link.is_for_acks else DialReason.NAMED
-            self._network.statistics.dials_for_strangers += 1
+            self._sessions.statistics.dials_for_strangers += 1
         else:
             self._finder.dialled(hop)
-        self._node.manager.outgoing.connection_attempt_begun(link.queue)
-        self._node.do(Connect(session.connection, hop.address, self._network.settings.port, reason))
+        self._manager.outgoing.connection_attempt_begun(link.queue)
+        self._kernel.emit(Connect(session.connection, hop.address, self._settings.port, reason))
 
     def _attach(self, link: Link, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.4.2, 1.3.5.1: from now on the session carries the messages of the queue."""
@@ -330,7 +360,7 @@ class Connecting:
         self._waiting.remove(link)
         link.next_retry = None
         if link.last_error:
-            self._network.notice("connection works", queue=str(link.queue), address=session.remote_qm_address)
+            self._kernel.notice("connection works", queue=str(link.queue), address=session.remote_qm_address)
         link.last_error = ""
         link.session = session
         link.last_host = session.remote_qm_address, session.remote_qm_guid
@@ -339,17 +369,17 @@ class Connecting:
         if session.role is Role.INITIATOR or (link.is_for_acks and self._finder.is_near(link, session)):
             link.unreached = None
         link.go(LinkEvent.ATTACHED)
-        self._links.setdefault(session, {})[link] = None
+        self._carried.setdefault(session, {})[link] = None
         record(link, _Status.READY, now)
-        self._node.manager.outgoing.connected(link.queue, hop_text(session.remote_qm_address))
-        self._network.departures.attached(link)
+        self._manager.outgoing.connected(link.queue, hop_text(session.remote_qm_address))
+        self._departures.attached(link)
 
     def _detach(self, link: Link, session: Session, now: Now) -> None:
         if link.session is not session:
             return
-        self._node.manager.outgoing.disconnected(link.queue)
+        self._manager.outgoing.disconnected(link.queue)
         link.leave_session()
-        self._network.departures.detached(link, session, now)
+        self._departures.detached(link, session, now)
         link.last_error = session.error or ""
         if session.role is Role.ACCEPTOR:
             # It has no address of its own to try next.
@@ -357,15 +387,15 @@ class Connecting:
         if session.wants_recycling:
             # readings MQQB 3.27: the next session follows at once.
             link.go(LinkEvent.GIVEN_UP)
-            self._network.departures.want(link.queue)
+            self._departures.want(link.queue)
             return
         self._wait(link, now)
 
     def _leave(self, link: Link, session: Session, now: Now) -> None:
         """The messages of the link go over another session from now on."""
-        self._links.get(session, {}).pop(link, None)
+        self._carried.get(session, {}).pop(link, None)
         link.leave_session()
-        self._network.departures.detached(link, session, now)
+        self._departures.detached(link, session, now)
 
     def _fail(self, link: Link, status: ConnectionStatus, reason: str, now: Now) -> None:
         """MS-MQQB 3.1.5.2."""
@@ -374,9 +404,9 @@ class Connecting:
         link.waits_from = link.dialed if status is _Status.CONNECT_SOCKET_FAILURE else None
         record_failure(link, status, now)
         address = link.next_hop.address if link.next_hop else ""
-        self._network.notice("connection failed", queue=str(link.queue), address=address, reason=reason)
+        self._kernel.notice("connection failed", queue=str(link.queue), address=address, reason=reason)
         if link.state is not LinkState.RESOLVING:
-            self._node.manager.outgoing.disconnected(link.queue)
+            self._manager.outgoing.disconnected(link.queue)
         if link.unreached is None:
             link.unreached = now.monotonic
         session = None
@@ -396,7 +426,7 @@ class Connecting:
         began, link.waits_from = now.monotonic if link.waits_from is None else link.waits_from, None
         link.go(LinkEvent.FAILED)
         self._waiting.add(link)
-        delay = delay_after_failure(link, self._network.settings)
+        delay = delay_after_failure(link, self._settings)
         if delay is None:
             self._timers.stop(link)
             return
@@ -408,8 +438,8 @@ class Connecting:
         link.go(LinkEvent.GIVEN_UP)
         self._waiting.remove(link)
         queue: OutgoingQueue = link.queue
-        if self._node.manager.outgoing.is_idle(queue):
-            self._node.manager.collection.remove(queue)
+        if self._manager.outgoing.is_idle(queue):
+            self._manager.collection.remove(queue)
 
     def _retry(self, link: Link, now: Now) -> None:
         link.next_retry = None

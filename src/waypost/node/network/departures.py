@@ -7,21 +7,25 @@ as well. Then it may have to wait for its FinalAck in another place.
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from waypost.clock import Now
 from waypost.core.message import Message
-from waypost.core.outgoing import is_http
-from waypost.core.positions import END, START, PositionState
+from waypost.core.positions import END, PositionState
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import sequence_of, with_previous
 from waypost.limits import MAX_WRITTEN_AT_ONCE
-from waypost.node.network.handed_over import Way
-from waypost.node.network.tracing import report_sent
+from waypost.node.destinations import Destinations
+from waypost.node.kernel import Kernel
+from waypost.node.network.admin_acks import AdminAcks
+from waypost.node.network.handed_over import Handed, Way
+from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
+from waypost.node.network.sessions import Sessions
+from waypost.node.network.tracing import Tracing
 from waypost.node.network.transfer_info import tell
-from waypost.node.transactional_acks import peer_of
+from waypost.node.sequences import Sequences
 from waypost.transfer.links import Link, ReadyLinks
-from waypost.transfer.outbox import Outbox
 from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.transfer.session import Sent, Session
 from waypost.transfer.timers import Timers
@@ -29,10 +33,6 @@ from waypost.wire import base_header, user_header
 from waypost.wire.expiry import has_expired
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 # BaseHeader.Flags and TimeToReachQueue; of the UserHeader SourceQueueManager, SentTime and Flags.
 _HEADERS: Final = Struct("<2xH8xI16s20xI4xI")
@@ -43,15 +43,62 @@ _AVAILABLE: Final = PositionState.AVAILABLE
 _TURNS: Final = 4
 
 
+class Routes(Protocol):
+    """Finds sessions for links, and learns who is at their other ends."""
+
+    def want(self, link: Link, now: Now) -> None:
+        """There is something to send, and no session for it."""
+
+    def sent(self, link: Link, session: Session, now: Now) -> None:
+        """Messages of transactions were written to this session."""
+
+
 class Departures:
-    """The links of all outgoing queues. `queue.link` is that of a queue, once it has something to send."""
+    """What the links of all outgoing queues have to send."""
 
-    __slots__ = ("_more", "_network", "_node", "_own_guid", "_ready", "_timers", "_wanted")
+    __slots__ = (
+        "_admin_acks",
+        "_destinations",
+        "_handed",
+        "_kernel",
+        "_links",
+        "_manager",
+        "_more",
+        "_own_guid",
+        "_ready",
+        "_routes",
+        "_sequences",
+        "_sessions",
+        "_timers",
+        "_tracing",
+        "_wanted",
+    )
 
-    def __init__(self, node: "Node", network: "Network") -> None:
-        self._node: Final = node
-        self._network: Final = network
-        self._own_guid: Final = node.manager.identity.identifier
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        sessions: Sessions,
+        links: OutgoingLinks,
+        *,
+        routes: Routes,
+        sequences: Sequences,
+        destinations: Destinations,
+        admin_acks: AdminAcks,
+        tracing: Tracing,
+        handed: Handed,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._sessions: Final = sessions
+        self._links: Final = links
+        self._routes: Final = routes
+        self._sequences: Final = sequences
+        self._destinations: Final = destinations
+        self._admin_acks: Final = admin_acks
+        self._tracing: Final = tracing
+        self._handed: Final = handed
+        self._own_guid: Final = manager.identity.identifier
         # The Transactional Ack Wait Timers.
         self._timers: Final[Timers[Link]] = Timers()
         # Links that have something to send when what was done so far is durable.
@@ -65,22 +112,18 @@ class Departures:
         """MS-MQQB 3.1.7.12."""
         link = queue.link
         if link is None:
-            if not _is_sent_here(queue):
+            if not is_sent_here(queue):
                 return
-            link = self._new_link(queue)
+            link = self._links.link_of(queue)
         if queue.opened_for:
-            self._network.admin_acks.sent(queue, lookup_id)
+            self._admin_acks.sent(queue, lookup_id)
         link.outbox.became_available(lookup_id)
         self._wanted[link] = None
 
     def want(self, queue: OutgoingQueue) -> None:
         """The queue has messages from before."""
-        if _is_sent_here(queue):
-            self._wanted[self.link_of(queue)] = None
-
-    def link_of(self, queue: OutgoingQueue) -> Link:
-        """The link of a queue whose messages are sent here, which may be new."""
-        return queue.link or self._new_link(queue)
+        if is_sent_here(queue):
+            self._wanted[self._links.link_of(queue)] = None
 
     def removed(self, queue: OutgoingQueue, message: Message) -> None:
         """A message has left its queue, for whatever reason."""
@@ -120,51 +163,31 @@ class Departures:
         self._ready.pop(session, None)
         self._more.pop(session, None)
 
-    def paused(self, queue: OutgoingQueue, now: Now) -> None:
-        """MS-MQQB 3.1.7.13."""
-        if queue.link is not None:
-            self._network.connecting.pause(queue.link, now)
-
-    def resumed(self, queue: OutgoingQueue, now: Now) -> None:
-        """MS-MQQB 3.1.7.14."""
-        if not _is_sent_here(queue):
-            return
-        link = self.link_of(queue)
-        self._network.connecting.resume(link, now)
-        self._wanted[link] = None
-
     def begun_again(self, queue: OutgoingQueue) -> None:
         """The messages of the queue have new numbers, and nothing was sent under them."""
         link: Link | None = queue.link
         if link is None:
             return
         link.sequence = TxOutgoingSequence(
-            self._node.sequences.outgoing_of(queue).sequence_id, link.sequence.resend_timer_table
+            self._sequences.outgoing_of(queue).sequence_id, link.sequence.resend_timer_table
         )
         link.outbox.start_again()
         self._mind(link)
         self._wanted[link] = None
 
-    def deleted(self, queue: OutgoingQueue) -> None:
-        if not self._node.manager.final_acks.count(queue):
-            self._node.destinations.forget(queue.destination_format_name)
-        link = queue.link
-        if link is not None:
-            self._timers.stop(link)
-            self._wanted.pop(link, None)
-            if link.session is not None:
-                self._unready(link, link.session)
-            self._network.connecting.forget(link)
-            if link.is_for_acks:
-                self._network.acks.remove(link)
-            queue.link = None
+    def forget(self, link: Link) -> None:
+        """The queue is deleted."""
+        self._timers.stop(link)
+        self._wanted.pop(link, None)
+        if link.session is not None:
+            self._unready(link, link.session)
 
     def settle(self) -> bool:
         """Send what can be sent. What is not durable yet comes when it is."""
         if not self._wanted:
             return False
         wanted, self._wanted = self._wanted, {}
-        self._node.when_durable(lambda now: self._go_on(wanted, now))
+        self._kernel.when_durable(lambda now: self._go_on(wanted, now))
         return True
 
     def _go_on(self, links: Iterable[Link], now: Now) -> None:
@@ -174,7 +197,7 @@ class Departures:
                 self._ready.setdefault(link.session, ReadyLinks()).add(link)
                 sessions[link.session] = None
             elif not link.queue.is_deleted:
-                self._network.connecting.want(link, now)
+                self._routes.want(link, now)
         for session in sessions:
             self.pump(session, now)
 
@@ -189,7 +212,7 @@ class Departures:
         An express message goes at once, a recoverable one when it is durable.
         """
         if session.wants_recycling and not session.in_flight():
-            self._network.close(session, "the numbers of the session are used up", now)
+            self._sessions.close(session, "the numbers of the session are used up", now)
             return
         ready = self._ready.get(session)
         if ready is None:
@@ -205,14 +228,14 @@ class Departures:
             room -= size
             if has_more and link.is_open:
                 ready.add(link)
-        self._network.touch(session)
+        self._sessions.touch(session)
 
     def _pump_link(self, link: Link, session: Session, turn: int, now: Now) -> tuple[int, bool]:
         """Send up to so many messages. How many bytes they are, and whether there may be more to send."""
         queue: OutgoingQueue = link.queue
         if not queue.may_send:
             return 0, False
-        outbox, is_pending = link.outbox, self._node.messages.is_pending
+        outbox, is_pending = link.outbox, self._kernel.messages.is_pending
         written = 0
         has_more = True
         for _ in range(turn):
@@ -227,14 +250,14 @@ class Departures:
                 break
             written += size
         if len(link.sequence):
-            self._network.judging.sent(link, session, now)
+            self._routes.sent(link, session, now)
         self._mind(link)
         return written, has_more
 
     def _send(self, link: Link, session: Session, lookup_id: int, now: Now) -> int | None:
         """MS-MQQB 3.1.7.1. The bytes that went out, or None if the message has to wait for others."""
         queue = link.queue
-        message = self._node.manager.positions.find(queue, lookup_id)
+        message = self._manager.positions.find(queue, lookup_id)
         if message is None:
             # Before the next one says which is the one before it.
             self.set_aside(queue, lookup_id)
@@ -244,7 +267,7 @@ class Departures:
         if has_expired(sent_time, time_to_reach_queue, int(now.wall)):
             # MS-MQQB 3.1.7.1.2
             reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
-            self._node.manager.positions.deleted(queue, lookup_id, reason, message)
+            self._manager.positions.deleted(queue, lookup_id, reason, message)
             return 0
         is_transactional = bool(flags & user_header.TH) and source == self._own_guid
         if is_transactional:
@@ -271,7 +294,7 @@ class Departures:
             may_piggyback=not link.is_for_acks,
         )
         if base_flags & base_header.TR:
-            report_sent(self._node, message, session.remote_qm_address, now)
+            self._tracing.sent(message, session.remote_qm_address, now)
         return len(packet)
 
     def acknowledged(self, entries: list[Sent], now: Now) -> None:
@@ -287,12 +310,12 @@ class Departures:
                 link.outbox.removed(sent.lookup_id)
                 delivered.setdefault(link, []).append(sent.message)
         for link, messages in delivered.items():
-            self._node.manager.positions.delivered_all(link.queue, messages)
-            self._network.handed.add(_way(link, is_transactional=False), messages, now)
+            self._manager.positions.delivered_all(link.queue, messages)
+            self._handed.add(_way(link, is_transactional=False), messages, now)
 
     def order_ack(self, sequence_id: TxSequenceId, number: int, now: Now) -> None:
         """MS-MQQB 3.1.5.6, for an OrderAck that is believed."""
-        queue = self._node.sequences.queue_of(sequence_id.value)
+        queue = self._sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if link is None:
             return
@@ -305,11 +328,11 @@ class Departures:
     def final_ack(self, found: tuple[Queue, Message] | None, message_class: int, now: Now) -> None:
         """MS-MQQB 3.1.5.7, for a FinalAck that is believed, of this message that waited for it in this queue."""
         if found is not None:
-            self._node.manager.final_acks.end(*found, message_class, now)
+            self._manager.final_acks.end(*found, message_class, now)
 
     def end(self, identifier: MessageIdentifier, sequence_id: TxSequenceId, number: int, now: Now) -> None:
         """A message that had this place has come to its end, in whatever state it was."""
-        queue = self._node.sequences.queue_of(sequence_id.value)
+        queue = self._sequences.queue_of(sequence_id.value)
         link: Link | None = None if queue is None else queue.link
         if queue is None or link is None:
             return
@@ -317,14 +340,14 @@ class Departures:
         if lookup_id is not None:
             if queue.positions.state(lookup_id) is _AVAILABLE:
                 # It was rejected, and nobody wanted to hear of that.
-                message = self._node.manager.positions.find(queue, lookup_id)
+                message = self._manager.positions.find(queue, lookup_id)
                 if message is None or message.identifier != identifier:
                     return
-                self._node.manager.positions.delivered_all(queue, (message,))
-                self._network.handed.add(_way(link, is_transactional=True), (message,), now)
+                self._manager.positions.delivered_all(queue, (message,))
+                self._handed.add(_way(link, is_transactional=True), (message,), now)
             link.sequence.removed(number)
             link.outbox.removed(lookup_id)
-            self._node.sequences.mind_end(queue, link.sequence)
+            self._sequences.mind_end(queue, link.sequence)
         # One fewer may wait for its FinalAck.
         self._mind(link)
 
@@ -335,7 +358,7 @@ class Departures:
             self.pump(session, now)
         for link in self._timers.expired(now.monotonic):
             again = link.sequence.timed_out()
-            self._network.statistics.messages_resent += len(again)
+            self._sessions.statistics.messages_resent += len(again)
             link.outbox.send_again(entry.lookup_id for entry in again)
             self._wanted[link] = None
 
@@ -350,18 +373,18 @@ class Departures:
             link.outbox.removed(lookup_id)
             if queue.positions.state(lookup_id) is not _AVAILABLE:
                 continue
-            message = self._node.manager.positions.find(queue, lookup_id)
+            message = self._manager.positions.find(queue, lookup_id)
             if message is None:
                 self.set_aside(queue, lookup_id)
                 continue
             if _HEADERS.unpack_from(message.packet)[4] & _JOURNALED:
-                self._node.manager.final_acks.await_final_ack(queue, lookup_id)
+                self._manager.final_acks.await_final_ack(queue, lookup_id)
             else:
                 delivered.append(message)
         if delivered:
-            self._node.manager.positions.delivered_all(queue, delivered)
-            self._network.handed.add(_way(link, is_transactional=True), delivered, now)
-        self._node.sequences.mind_end(queue, link.sequence)
+            self._manager.positions.delivered_all(queue, delivered)
+            self._handed.add(_way(link, is_transactional=True), delivered, now)
+        self._sequences.mind_end(queue, link.sequence)
 
     def _is_ours(self, packet: bytes) -> bool:
         """Whether it is a message of one of our transactions."""
@@ -370,8 +393,8 @@ class Departures:
 
     def _mind(self, link: Link) -> None:
         """Something has changed with the messages of transactions: MS-MQQB 3.1.2.6 and 3.1.5.6."""
-        sequences = self._node.sequences
-        unread = self._node.manager.final_acks.count(link.queue)
+        sequences = self._sequences
+        unread = self._manager.final_acks.count(link.queue)
         tell(link.queue, sequences.outgoing_of(link.queue), link.sequence, unread)
         deadline = link.sequence.deadline
         if deadline is None:
@@ -379,28 +402,7 @@ class Departures:
         elif self._timers.deadline(link) != deadline:
             self._timers.start(link, deadline)
 
-    def _new_link(self, queue: OutgoingQueue) -> Link:
-        positions = queue.positions
-        outbox = Outbox(
-            positions.next_available,
-            lambda lookup_id: positions.state(lookup_id) is _AVAILABLE,
-            start=START,
-            end=END,
-        )
-        table = self._network.settings.resend_timeouts.resend_timer_table
-        written = self._node.destinations.written(queue.destination_format_name)
-        sequence = TxOutgoingSequence.of(self._node.sequences.outgoing_of(queue), table, written)
-        link = queue.link = Link(queue, outbox, sequence, peer=peer_of(queue.destination_format_name))
-        if link.is_for_acks:
-            self._network.acks.add(link)
-        return link
-
 
 def _way(link: Link, *, is_transactional: bool) -> Way:
     """Where the messages of a link went."""
     return Way(str(link.queue), link.last_host[0] if link.last_host else "", is_transactional)
-
-
-def _is_sent_here(queue: OutgoingQueue) -> bool:
-    """MS-MQQB 3.1.7.12: multicast and HTTP are for others."""
-    return not queue.multicast and not is_http(queue.destination_format_name)

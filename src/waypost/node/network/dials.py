@@ -4,29 +4,29 @@ Acknowledgments and reports go where those want them who sent a message here. On
 message of a program of this computer, or along a route of ours, tells where a queue manager is (ADR 22).
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.positions import END, START
+from waypost.core.queue_manager import QueueManager
 from waypost.guid import NULL_GUID
 from waypost.node.effects import Connect
+from waypost.node.kernel import Kernel
+from waypost.node.network.sessions import Sessions
 from waypost.transfer.links import Link
 from waypost.transfer.session import Session
 from waypost.wire.message_class import MessageClass
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 
 class Dials:
     """The sessions that this queue manager opens."""
 
-    __slots__ = ("_network", "_node", "_own")
+    __slots__ = ("_kernel", "_manager", "_own", "_sessions")
 
-    def __init__(self, node: "Node", network: "Network") -> None:
-        self._node: Final = node
-        self._network: Final = network
+    def __init__(self, kernel: Kernel, manager: QueueManager, sessions: Sessions) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._sessions: Final = sessions
         # The sessions that were opened for messages of programs of this computer, or along routes, and whether the
         # latter: then a route or the directory has told which queue manager answers.
         self._own: dict[Session, bool] = {}
@@ -55,8 +55,8 @@ class Dials:
 
     def inquire(self, address: str, now: Now) -> None:
         """Open a session only to learn which queue manager is there. It is closed when it is open."""
-        session = self._network.connect(address, NULL_GUID, now, was_pinged=False)
-        self._node.do(Connect(session.connection, address, self._network.settings.port))
+        session = self._sessions.connect(address, NULL_GUID, now, was_pinged=False)
+        self._kernel.emit(Connect(session.connection, address, self._sessions.settings.port))
 
     def _is_routed(self, link: Link) -> bool:
         """Whether a route or the directory tells who is to answer. Others tell it of acknowledgments."""
@@ -68,8 +68,8 @@ class Dials:
         first = link.queue.positions.next_any(START)
         if link.is_for_acks or first == END:
             return False
-        message = self._node.manager.positions.find(link.queue, first)
+        message = self._manager.positions.find(link.queue, first)
         if message is None:
             return False
-        is_ours = message.identifier.queue_manager_guid == self._node.manager.identity.identifier
+        is_ours = message.identifier.queue_manager_guid == self._manager.identity.identifier
         return is_ours and message.message_class == MessageClass.MQMSG_CLASS_NORMAL

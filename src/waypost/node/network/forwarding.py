@@ -1,22 +1,21 @@
 """Messages for other queue managers: MS-MQQB 3.1.5.8.2 and 3.1.5.8.5."""
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.queue_manager import QueueManager
 from waypost.core.stored_message import stored_message
 from waypost.core.writing import EnqueueStatus
+from waypost.node.network.hop_finder import HopFinder
 from waypost.node.transactional_acks import peer_of
+from waypost.transfer.statistics import Statistics
 from waypost.wire import base_header, user_header
 from waypost.wire.format_names import DirectFormatName, FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.originated import MAX_HOP_COUNT
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 # UserHeader.Flags is here in a packet, and RC has these bits of it.
 _FLAGS: Final = Struct("<I")
@@ -29,11 +28,15 @@ class Forwarding:
     Where no way leads, nothing is kept: who sends to names that nobody has must not fill this computer.
     """
 
-    __slots__ = ("_network", "_node")
+    __slots__ = ("_finder", "_is_routing_server", "_manager", "_statistics")
 
-    def __init__(self, node: "Node", network: "Network") -> None:
-        self._node: Final = node
-        self._network: Final = network
+    def __init__(
+        self, manager: QueueManager, finder: HopFinder, statistics: Statistics, *, is_routing_server: bool
+    ) -> None:  # fmt: skip
+        self._manager: Final = manager
+        self._finder: Final = finder
+        self._statistics: Final = statistics
+        self._is_routing_server: Final = is_routing_server
 
     def forward(
         self, packet: UserMessage, message: Message, data: bytes, now: Now
@@ -42,7 +45,7 @@ class Forwarding:
 
         Raises a WaypostError if no outgoing queue can be made.
         """
-        manager, name = self._node.manager, message.destination_queue_format_name
+        manager, name = self._manager, message.destination_queue_format_name
         assert name is not None
         hops = packet.user.hop_count + 1
         if hops > MAX_HOP_COUNT:
@@ -56,12 +59,11 @@ class Forwarding:
         flags = (packet.user.flags & ~user_header.RC) | hops
         message = stored_message(b"".join((data[:_FLAGS_AT], _FLAGS.pack(flags), data[_FLAGS_AT + 4 :])))
         status = manager.writing.enqueue_message(queue, message, None, now)
-        self._network.statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
+        self._statistics.messages_forwarded += status is EnqueueStatus.ACCEPTED
         return status, message
 
     def _forwards(self, name: FormatName) -> bool:
         """Whether messages for this name are taken on: only a routing server serves others as a relay to any host."""
         if isinstance(name, DirectFormatName):
-            is_server = self._network.settings.is_routing_server
-            return is_server and peer_of(name) is None and self._network.hop_finder.leads_to(name)
-        return self._network.hop_finder.leads_to(name)
+            return self._is_routing_server and peer_of(name) is None and self._finder.leads_to(name)
+        return self._finder.leads_to(name)

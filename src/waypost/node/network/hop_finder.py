@@ -1,21 +1,20 @@
 """Which sessions and hops lead to the destination of a link: MS-MQQB 1.3.5.1 and 3.1.5.2.1."""
 
 from collections.abc import Iterable
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_DIALLED
+from waypost.node.network.dials import Dials
+from waypost.node.network.known_hosts import KnownHosts
+from waypost.node.network.sessions import Sessions
 from waypost.node.transactional_acks import may_relay
 from waypost.peers import peer_of
 from waypost.routing.routing import Hop, Routing
 from waypost.transfer.links import Link, NextHop
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import Destination, DirectFormatName, FormatName
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
 
 # The other side acknowledges after half of AckWaitTimeout at the latest: one from which nothing has come for this part
 # of it may be gone.
@@ -29,10 +28,12 @@ MOVED_SECONDS: Final = 120.0
 class HopFinder:
     """Finds them for the links of one queue manager."""
 
-    __slots__ = ("_dialled", "_network", "routing")
+    __slots__ = ("_dialled", "_dials", "_hosts", "_sessions", "routing")
 
-    def __init__(self, network: "Network", routing: Routing) -> None:
-        self._network: Final = network
+    def __init__(self, sessions: Sessions, dials: Dials, hosts: KnownHosts, routing: Routing) -> None:
+        self._sessions: Final = sessions
+        self._dials: Final = dials
+        self._hosts: Final = hosts
         self.routing: Final = routing
         # The addresses at which each next hop was dialled, the last ones.
         self._dialled: dict[bytes, list[str]] = {}
@@ -62,7 +63,7 @@ class HopFinder:
         return [hop for hop in self.routing.next_hops(Destination("", guid)) if hop.host_name]
 
     def is_connected_with(self, guid: bytes) -> bool:
-        return any(session.remote_qm_guid == guid for session in self._network.open_sessions)
+        return any(session.remote_qm_guid == guid for session in self._sessions.open)
 
     def goes_back(self, link: Link, now: Now) -> bool:
         """Whether there is no way for acknowledgments but the one on which the messages came."""
@@ -79,8 +80,7 @@ class HopFinder:
         others has no origin here.
         """
         assert link.peer is not None
-        judging = self._network.judging
-        return all(judging.vouches(link.peer, origin, now) for origin in link.origins)
+        return all(self._hosts.vouches(link.peer, origin, now) for origin in link.origins)
 
     def session_for(self, link: Link, destination: Destination, now: Now) -> Session | None:
         """A queue manager that has come here may get its acknowledgments; what is for others goes where it belongs."""
@@ -104,7 +104,7 @@ class HopFinder:
         assert link.peer is not None
         if not self.has_moved(link, now):
             return None
-        vouches, peer = self._network.judging.vouches, link.peer
+        vouches, peer = self._hosts.vouches, link.peer
         return _first(
             session
             for session in self._takers(link, now)
@@ -115,7 +115,7 @@ class HopFinder:
         guids = {link.peer}
         if self.goes_back(link, now):
             guids.update(hop.queue_manager_guid for hop in link.origins)
-        return [session for session in self._network.open_sessions if session.remote_qm_guid in guids]
+        return [session for session in self._sessions.open if session.remote_qm_guid in guids]
 
     def is_near(self, link: Link, session: Session) -> bool:
         """Whether a session is with the address that the acknowledgments of a link are for, or its /64 network.
@@ -132,7 +132,7 @@ class HopFinder:
             return self._own_session(hop.qm_guid, hop.address) or self._session_to(hop)
         return _first(
             session
-            for session in self._network.open_sessions
+            for session in self._sessions.open
             if (session.remote_qm_guid, session.remote_qm_address) == (hop.qm_guid, hop.address)
         )
 
@@ -141,7 +141,7 @@ class HopFinder:
         if session.role is Role.INITIATOR:
             return []
         host = session.remote_qm_guid, session.remote_qm_address
-        opened_here = [other for other in self._network.open_sessions if other.role is Role.INITIATOR]
+        opened_here = [other for other in self._sessions.open if other.role is Role.INITIATOR]
         return [
             other
             for other in opened_here
@@ -172,7 +172,7 @@ class HopFinder:
         assert link.peer is not None
         if not self.has_moved(link, now):
             return []
-        return [Hop(link.peer, address) for address in self._network.judging.admitted_addresses(link.peer)]
+        return [Hop(link.peer, address) for address in self._hosts.admitted_addresses(link.peer)]
 
     def _own_session(self, guid: bytes, address: str) -> Session | None:
         """MS-MQQB 1.3.5.1: a session that was opened to this queue manager.
@@ -185,11 +185,11 @@ class HopFinder:
         is_routed = self.is_routed(guid)
         return _first(
             session
-            for session in self._network.open_sessions
+            for session in self._sessions.open
             if session.role is Role.INITIATOR
             and session.remote_qm_guid == guid
-            and self._network.dials.is_own(session)
-            and (not is_routed or self._network.dials.is_routed(session) or session.remote_qm_address == address)
+            and self._dials.is_own(session)
+            and (not is_routed or self._dials.is_routed(session) or session.remote_qm_address == address)
         )
 
     def _session_to(self, hop: NextHop) -> Session | None:
@@ -198,7 +198,7 @@ class HopFinder:
             return None
         return _first(
             session
-            for session in self._network.open_sessions
+            for session in self._sessions.open
             if session.role is Role.INITIATOR and session.remote_qm_address == hop.address
         )
 
@@ -211,11 +211,3 @@ def _is_silent(session: Session, now: Now) -> bool:
 
 def _first(sessions: Iterable[Session]) -> Session | None:
     return next((session for session in sessions if not session.wants_recycling), None)
-
-
-def is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -8,31 +8,31 @@ changes.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
-from waypost.guid import NULL_GUID, guid_text
+from waypost.guid import guid_text
 from waypost.limits import MAX_JUDGED_AT_ONCE, MAX_REFUSED_ADDRESSES
-from waypost.node.destinations import Place
-from waypost.node.kept_acks import Acknowledgment
-from waypost.node.network.handed_over import Outcome
+from waypost.node.destinations import Destinations, Place
+from waypost.node.kept_acks import Acknowledgment, KeptAcks
+from waypost.node.kernel import Kernel
+from waypost.node.network.departures import Departures
+from waypost.node.network.dials import Dials
+from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.known_hosts import KnownHosts
-from waypost.routing.routing import Hop
+from waypost.node.sequences import Sequences
 from waypost.transfer.believing import APPLY, Bringer, Decision, Verdict, Written, judge
 from waypost.transfer.links import Link
 from waypost.transfer.session import Role, Session
+from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.ip_addresses import plain_address
 from waypost.wire.message_class import is_arrival_nack
 from waypost.wire.transactional_acks import FinalAck, OrderAck
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
-    from waypost.node.recovery import Settings
 
 # How many seconds pass at least between two searches for kept acknowledgments of messages that are gone.
 _SWEEP: Final = 60.0
@@ -66,21 +66,46 @@ class Judging:
 
     __slots__ = (
         "_believed",
-        "_configured",
+        "_departures",
+        "_destinations",
+        "_dials",
         "_due",
+        "_handed",
         "_hosts",
-        "_network",
+        "_kept",
+        "_kernel",
+        "_manager",
         "_next_sweep",
-        "_node",
+        "_sequences",
+        "_statistics",
         "_unsent",
         "turned_away",
     )
 
-    def __init__(self, node: "Node", network: "Network", settings: "Settings") -> None:
-        self._node: Final = node
-        self._network: Final = network
-        self._hosts: Final = KnownHosts(node, network, settings.relays)
-        self._configured: Final = network.settings.ack_addresses
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        hosts: KnownHosts,
+        departures: Departures,
+        *,
+        dials: Dials,
+        handed: Handed,
+        sequences: Sequences,
+        destinations: Destinations,
+        kept_acks: KeptAcks,
+        statistics: Statistics,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._hosts: Final = hosts
+        self._departures: Final = departures
+        self._dials: Final = dials
+        self._handed: Final = handed
+        self._sequences: Final = sequences
+        self._destinations: Final = destinations
+        self._kept: Final = kept_acks
+        self._statistics: Final = statistics
         # The TimeStamps of sequences whose acknowledgments wait for a message to be sent again.
         self._unsent: set[int] = set()
         self._believed: dict[Session, _Believed] = {}
@@ -94,13 +119,13 @@ class Judging:
 
     def start(self, now: Now) -> None:
         """The settings may be others than they were, and what was acknowledged may be gone."""
-        for name in self._node.destinations:
+        for name in self._destinations:
             self._forget_unused(name)
         self.judge_again(now)
 
     def take(self, session: Session, packet: OrderAck | FinalAck, now: Now) -> bool:
         """MS-MQQB 3.1.5.6 and 3.1.5.7. False if it ends the session: then nothing was done with it."""
-        statistics = self._network.statistics
+        statistics = self._statistics
         if isinstance(packet, OrderAck):
             statistics.order_acks_received += 1
         else:
@@ -129,35 +154,18 @@ class Judging:
         if self._hosts.answered(session):
             self.judge_again(now, lambda ack: ack.source == guid)
 
-    def is_relay(self, session: Session, now: Now) -> bool:
-        """Whether the other end is one of `routing.relays`: at its address, or with its GUID where that is known."""
-        return self._hosts.is_relay(session, now)
-
-    def vouches(self, guid: bytes, bringer: Hop, now: Now) -> bool:
-        """Whether somebody who brings messages is known to speak for this queue manager.
-
-        It is this one, or one on the way to it, at an address to which a route leads or that an operator has admitted.
-        """
-        pair = Bringer(bringer.queue_manager_guid, plain_address(bringer.host_name))
-        return self._hosts.vouches(guid, pair, now, is_admitted=self._is_admitted(pair))
-
-    def admitted_addresses(self, guid: bytes) -> list[str]:
-        """Those that an operator has admitted for this queue manager."""
-        pairs = {*self._node.destinations.admitted, *self._configured}
-        return sorted(address for each, address in pairs if each == guid)
-
     def closed(self, session: Session) -> None:
         self._believed.pop(session, None)
 
     def sent(self, link: Link, session: Session, now: Now) -> None:
         """Messages of transactions were written to this session."""
-        destinations, sequence = self._node.destinations, link.sequence
+        destinations, sequence = self._destinations, link.sequence
         if link.met is not session:
             link.met = session
             link.known = destinations.of(link.queue.destination_format_name)
             address = plain_address(session.remote_qm_address)
             # Others can have a session opened to any address, where anybody answers with any GUID.
-            if self._network.dials.leads_to(link, session) and destinations.note_met(
+            if self._dials.leads_to(link, session) and destinations.note_met(
                 link.known, session.remote_qm_guid, address
             ):
                 self.judge_again(now)
@@ -180,15 +188,10 @@ class Judging:
         return host is not None
 
     def admitted(self, guid: bytes, address: str, now: Now) -> int:
-        """An operator has admitted an address. How many acknowledgments were believed.
-
-        Whoever waits for the queue manager tries again at once: it may be there.
-        """
+        """An operator has admitted an address. How many acknowledgments were believed."""
         bringer = Bringer(guid, address)
         self.turned_away.pop(bringer, None)
-        believed = self._judge([ack for ack in self._node.kept_acks if ack.bringer == bringer], now)
-        self._network.connecting.pointed_to(guid, now)
-        return believed
+        return self._judge([ack for ack in self._kept if ack.bringer == bringer], now)
 
     def revoked(self, guid: bytes, address: str) -> None:
         """An operator has taken an admission back: sessions from there are judged anew."""
@@ -201,7 +204,7 @@ class Judging:
 
         Strangers can have thousands kept, so the rest of many waits for the next ticks.
         """
-        self._due.update(dict.fromkeys(ack for ack in self._node.kept_acks if concerns(ack)))
+        self._due.update(dict.fromkeys(ack for ack in self._kept if concerns(ack)))
         self.tick(now)
 
     def tick(self, now: Now) -> None:
@@ -217,7 +220,7 @@ class Judging:
 
     def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
         """How many of them were believed."""
-        kept = self._node.kept_acks
+        kept = self._kept
         believed = 0
         names: dict[FormatName, None] = {}
         for ack in acks:
@@ -245,7 +248,7 @@ class Judging:
     # How it is judged.
 
     def _keep(self, session: Session, ack: Acknowledgment, verdict: Verdict, name: FormatName, now: Now) -> bool:
-        kept = self._node.kept_acks
+        kept = self._kept
         refusal = kept.keep(ack, is_likely=verdict.is_likely)
         if refusal is not None and now.monotonic >= self._next_sweep:
             self._next_sweep = now.monotonic + _SWEEP
@@ -255,12 +258,12 @@ class Judging:
         if refusal is None:
             if verdict.is_by_address:
                 facts["hint"] = f"waypost sequence admit {facts['guid']} {facts['peer']}"
-            self._network.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
+            self._kernel.notice("acknowledgment kept", **facts, reason=f"it {verdict.reason}")
             self._hosts.inquire(name, now)
             self.turned_away.pop(ack.bringer, None)
             return True
-        self._network.statistics.transactional_acks_refused += 1
-        self._network.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}, and {refusal}")
+        self._statistics.transactional_acks_refused += 1
+        self._kernel.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}, and {refusal}")
         if ack.is_order_ack:
             return True
         self._turn_away(ack.bringer)
@@ -275,54 +278,54 @@ class Judging:
 
     def _end(self, ack: Acknowledgment, verdict: Verdict, subject: _Subject, now: Now) -> None:
         """It is believed, or it is refused."""
-        self._node.kept_acks.drop(ack)
+        self._kept.drop(ack)
         if verdict is not APPLY:
-            self._network.statistics.transactional_acks_refused += 1
+            self._statistics.transactional_acks_refused += 1
             facts = {"peer": ack.bringer.address, "guid": guid_text(ack.bringer.guid), "queue": str(subject.name)}
-            self._network.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}")
+            self._kernel.notice("acknowledgment refused", **facts, reason=f"it {verdict.reason}")
             return
-        self._node.kept_acks.settle(ack)
+        self._kept.settle(ack)
         place = ack.sequence_id, ack.tx_sequence_number
         if ack.is_order_ack:
-            self._network.departures.order_ack(*place, now)
+            self._departures.order_ack(*place, now)
             return
         self._note_outcome(ack)
-        departures = self._network.departures
+        departures = self._departures
         departures.final_ack(subject.found, ack.message_class, now)
         departures.end(self._identifier(ack), *place, now)
-        for order_ack in self._node.kept_acks.order_acks_of(ack.tx_sequence_id):
+        for order_ack in self._kept.order_acks_of(ack.tx_sequence_id):
             if self._subject(order_ack) is None:
                 # No message of the sequence is left.
-                self._node.kept_acks.drop(order_ack)
+                self._kept.drop(order_ack)
         if subject.is_in_table:
             self._forget_unused(subject.name)
 
     def _note_outcome(self, ack: Acknowledgment) -> None:
         """What a FinalAck says became of its message, for `explain`: also of one that has left already."""
         outcome = Outcome(ack.bringer.address, ack.message_class, ack.time, is_final_ack=True)
-        self._network.handed.note(self._identifier(ack), outcome)
+        self._handed.note(self._identifier(ack), outcome)
 
     def _forget_unused(self, name: FormatName) -> None:
         """Nothing has to be known of a destination for which no message waits."""
-        manager = self._node.manager
+        manager = self._manager
         if not manager.final_acks.waiting_for(name) and name not in manager.collection.outgoing:
-            self._node.destinations.forget(name)
+            self._destinations.forget(name)
 
     def _is_of_us(self, packet: OrderAck | FinalAck) -> bool:
         """Whether it is about a message of this queue manager, as far as it says."""
-        return isinstance(packet, OrderAck) or packet.body.source_guid == self._node.manager.identity.identifier
+        return isinstance(packet, OrderAck) or packet.body.source_guid == self._manager.identity.identifier
 
     def _identifier(self, ack: Acknowledgment) -> MessageIdentifier:
-        return MessageIdentifier(self._node.manager.identity.identifier, ack.message_id)
+        return MessageIdentifier(self._manager.identity.identifier, ack.message_id)
 
     def _subject(self, ack: Acknowledgment) -> _Subject | None:
         """What the acknowledgment is about; None if nothing waits for it."""
         place = ack.sequence_id, ack.tx_sequence_number
-        queue = self._node.sequences.queue_of(ack.tx_sequence_id)
+        queue = self._sequences.queue_of(ack.tx_sequence_id)
         link: Link | None = None if queue is None else queue.link
         is_current = link is not None and link.sequence.sequence_id == place[0]
         if not ack.is_order_ack:
-            found = self._node.manager.final_acks.find(self._identifier(ack), place)
+            found = self._manager.final_acks.find(self._identifier(ack), place)
             if found is not None:
                 return self._expected(*found, place)
             # A message that wants no FinalAck gets one if it is refused.
@@ -346,18 +349,18 @@ class Judging:
         lookup_id = link.sequence.lookup_id_of(ack.tx_sequence_number)
         if lookup_id is None or lookup_id not in queue.positions:
             return False
-        message = self._node.manager.positions.find(queue, lookup_id)
+        message = self._manager.positions.find(queue, lookup_id)
         return message is not None and message.identifier == self._identifier(ack)
 
     def _written(self, queue: OutgoingQueue, place: Place) -> Written:
         """Messages of a queue are sent in their order, so whatever is before one that was sent was sent too."""
         link: Link | None = queue.link
-        sent = self._node.destinations.written(queue.destination_format_name)
+        sent = self._destinations.written(queue.destination_format_name)
         if link is not None and link.sequence.highest_number:
             sent = max(sent, (link.sequence.sequence_id, link.sequence.highest_number))
         if place <= sent:
             return Written.YES
-        return Written.PERHAPS if place <= self._node.sequences.last_before_start(queue) else Written.NO
+        return Written.PERHAPS if place <= self._sequences.last_before_start(queue) else Written.NO
 
     def _verdict(self, ack: Acknowledgment, subject: _Subject, now: Now, session: Session | None = None) -> Verdict:
         is_refusal = not ack.is_order_ack and is_arrival_nack(ack.message_class)
@@ -371,7 +374,7 @@ class Judging:
             ack.source,
             ack.bringer,
             may_be_of_any_hop=is_refusal,
-            is_admitted=self._is_admitted(ack.bringer),
+            is_admitted=self._hosts.is_admitted(ack.bringer),
         )
         if verdict is APPLY:
             believed.add(matter)
@@ -385,11 +388,3 @@ class Judging:
             bringer = Bringer(session.remote_qm_guid, plain_address(session.remote_qm_address))
             found = self._believed[session] = _Believed(bringer)
         return found
-
-    def _is_admitted(self, bringer: Bringer) -> bool:
-        pair = bringer.guid, bringer.address
-        return (
-            pair in self._node.destinations.admitted
-            or pair in self._configured
-            or (NULL_GUID, bringer.address) in self._configured
-        )

@@ -7,23 +7,24 @@ what routes and the directory tell. What is not known is found out.
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from ipaddress import ip_address
 from math import inf
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_ANSWERED_ADDRESSES, MAX_RESOLVED_HOSTS
-from waypost.node.network.hop_finder import is_address
+from waypost.node.destinations import Destinations
+from waypost.node.effects import Resolve
+from waypost.node.kernel import Kernel
+from waypost.node.network.dials import Dials
+from waypost.routing.routes import Relays
+from waypost.routing.routing import Hop, Routing
 from waypost.transfer.believing import Bringer, Way
 from waypost.transfer.session import Session
 from waypost.wire.format_names import FormatName, PrivateFormatName
 from waypost.wire.ip_addresses import plain_address
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
-    from waypost.routing.routes import Relays
 
 V = TypeVar("V")
 
@@ -37,12 +38,38 @@ _NONE: Final[frozenset[str]] = frozenset()
 class KnownHosts:
     """Those that one queue manager knows."""
 
-    __slots__ = ("_answered", "_dialled", "_network", "_node", "_relays", "_requests", "_resolved")
+    __slots__ = (
+        "_answered",
+        "_configured",
+        "_destinations",
+        "_dialled",
+        "_dials",
+        "_kernel",
+        "_last_request",
+        "_relays",
+        "_requests",
+        "_resolved",
+        "_routing",
+    )
 
-    def __init__(self, node: "Node", network: "Network", relays: "Relays") -> None:
-        self._node: Final = node
-        self._network: Final = network
+    def __init__(
+        self,
+        kernel: Kernel,
+        dials: Dials,
+        routing: Routing,
+        destinations: Destinations,
+        *,
+        relays: Relays,
+        configured: AbstractSet[tuple[bytes, str]],
+    ) -> None:
+        """`configured` are GUIDs and addresses that the settings admit, as operators do while it runs."""
+        self._kernel: Final = kernel
+        self._dials: Final = dials
+        self._routing: Final = routing
+        self._destinations: Final = destinations
         self._relays: Final = relays
+        self._configured: Final = configured
+        self._last_request = 0
         # Which queue manager answered at an address that was dialled since the start, the last ones at the end.
         self._answered: dict[str, bytes] = {}
         # What host names resolved to, and the monotonic time of that; the requests that are under way.
@@ -65,17 +92,34 @@ class KnownHosts:
             return True
         if guid not in self._relays.guids:
             return False
-        host = self._network.hop_finder.routing.host_of(guid)
+        host = self._routing.host_of(guid)
         if address in self._addresses_of(host, now):
             return True
         self._ask_for(host, now)
         return False
 
-    def vouches(self, guid: bytes, bringer: Bringer, now: Now, *, is_admitted: bool) -> bool:
-        """Whether the bringer is where routes lead to this queue manager, or to one on the way to it, or a relay.
+    def is_admitted(self, bringer: Bringer) -> bool:
+        """Whether an operator has admitted that one, while it runs or in the settings."""
+        pair = bringer.guid, bringer.address
+        return (
+            pair in self._destinations.admitted
+            or pair in self._configured
+            or (NULL_GUID, bringer.address) in self._configured
+        )
 
+    def admitted_addresses(self, guid: bytes) -> list[str]:
+        """Those that an operator has admitted for this queue manager."""
+        pairs = {*self._destinations.admitted, *self._configured}
+        return sorted(address for each, address in pairs if each == guid)
+
+    def vouches(self, guid: bytes, hop: Hop, now: Now) -> bool:
+        """Whether somebody who brings messages is known to speak for this queue manager.
+
+        It is where routes lead to that one, or to one on the way to it, or a relay, or an operator has admitted it.
         Where a message of ours was answered with this GUID does not count: others name such places, too.
         """
+        bringer = Bringer(hop.queue_manager_guid, plain_address(hop.host_name))
+        is_admitted = self.is_admitted(bringer)
         way = self.way(PrivateFormatName(guid, ORDER_QUEUE_NUMBER), now)
         if is_admitted and bringer.guid in {guid, *(way.hops or ()), *self._relays.guids}:
             return True
@@ -85,10 +129,10 @@ class KnownHosts:
             *self._relays.addresses,
         }
         if bringer.guid in self._relays.guids:
-            known.update(self._addresses_of(self._network.hop_finder.routing.host_of(bringer.guid), now))
+            known.update(self._addresses_of(self._routing.host_of(bringer.guid), now))
         if bringer.address in known:
             return True
-        self._ask_for(self._network.hop_finder.routing.host_of(guid), now)
+        self._ask_for(self._routing.host_of(guid), now)
         return False
 
     def found(self, host: str, addresses: Iterable[str], now: Now) -> tuple[frozenset[str], bool]:
@@ -98,13 +142,19 @@ class KnownHosts:
         _note(self._resolved, host, (now.monotonic, known), MAX_RESOLVED_HOSTS)
         return known, is_new
 
+    def ask(self, host: str) -> int:
+        """Have the name of a host resolved for somebody, who hears of it under this number."""
+        self._last_request += 1
+        self._kernel.emit(Resolve(self._last_request, host))
+        return self._last_request
+
     def take_request(self, request: int) -> str | None:
         """The host name that was to be resolved, if this class has asked for it under this number."""
         return self._requests.pop(request, None)
 
     def way(self, name: FormatName, now: Now) -> Way:
-        routing, relays = self._network.hop_finder.routing, self._relays
-        met = self._node.destinations.met(name)
+        routing, relays = self._routing, self._relays
+        met = self._destinations.met(name)
         destination = routing.destination(name)
         if destination is None:
             return Way(met)
@@ -141,21 +191,21 @@ class KnownHosts:
         """Find out what is not known of those who may acknowledge what was sent to this name."""
         for host in dict.fromkeys(self._hosts_of(name)):
             self._ask_for(host, now)
-        destination = self._network.hop_finder.routing.destination(name)
+        destination = self._routing.destination(name)
         if destination is None or self.way(name, now).destination:
             return
         for address in self._addresses_of(destination.host, now):
             if now.monotonic - self._dialled.get(address, -inf) > _SELDOM:
                 _note(self._dialled, address, now.monotonic, MAX_RESOLVED_HOSTS)
-                self._network.dials.inquire(address, now)
+                self._dials.inquire(address, now)
 
     def _ask_for(self, host: str, now: Now) -> None:
         time, _ = self._resolved.get(host, (-inf, _NONE))
         if host and not is_address(host) and now.monotonic - time > _FRESH and host not in self._requests.values():
-            self._requests[self._network.connecting.ask(host)] = host
+            self._requests[self.ask(host)] = host
 
     def _hosts_of(self, name: FormatName) -> Iterator[str]:
-        routing = self._network.hop_finder.routing
+        routing = self._routing
         destination = routing.destination(name)
         if destination is None:
             return
@@ -164,6 +214,14 @@ class KnownHosts:
             yield routing.host_of(destination.queue_manager)
             yield from (hop.host_name for hop in routing.next_hops(destination))
             yield from map(routing.host_of, self._relays.guids)
+
+
+def is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _plain(addresses: Iterable[str]) -> Iterator[str]:

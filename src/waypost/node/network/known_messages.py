@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
+from waypost.node.sequences import Sequences
 from waypost.peers import peer_of
 from waypost.routing.routes import Relays
 from waypost.transfer.session import Session
@@ -12,9 +13,6 @@ from waypost.transfer.settings import TransferSettings
 from waypost.wire import base_header, user_header
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # SourceQueueManager and MessageID stand here in a packet: together they are the identifier of a message.
 _SOURCE: Final = slice(base_header.SIZE, base_header.SIZE + 16)
@@ -26,9 +24,9 @@ class KnownMessages:
 
     __slots__ = ("_relay_guids", "add_new", "clean_up", "history", "next_deadline")
 
-    def __init__(self, node: "Node", settings: TransferSettings, relays: Relays) -> None:
+    def __init__(self, sequences: Sequences, settings: TransferSettings, relays: Relays) -> None:
         self._relay_guids: Final = relays.guids
-        self.history: Final = node.sequences.history(
+        self.history: Final = sequences.history(
             settings.duplicate_history_size, settings.duplicate_history_s, map(peer_of, relays.addresses)
         )
         self.add_new: Final = self.history.add_new

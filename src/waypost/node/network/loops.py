@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
+from waypost.core.delivery import Delivery
 from waypost.core.message import Message
+from waypost.core.queue_manager import QueueManager
 from waypost.guid import guid_text
 from waypost.limits import MAX_LOOPS
+from waypost.node.kernel import Kernel
+from waypost.node.network.hop_finder import HopFinder
+from waypost.node.sequences import Sequences
 from waypost.transfer.session import Session
+from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
     from waypost.core.queues import OutgoingQueue
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
     from waypost.transfer.links import Link
 
 _REASON: Final = MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
@@ -47,18 +51,31 @@ class Loop:
 class Loops:
     """The loops that were seen since the start."""
 
-    __slots__ = ("_loops", "_network", "_node")
+    __slots__ = ("_delivery", "_finder", "_kernel", "_loops", "_manager", "_sequences", "_statistics")
 
-    def __init__(self, node: "Node", network: "Network") -> None:
-        self._node: Final = node
-        self._network: Final = network
+    def __init__(
+        self,
+        kernel: Kernel,
+        manager: QueueManager,
+        finder: HopFinder,
+        delivery: Delivery,
+        *,
+        sequences: Sequences,
+        statistics: Statistics,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._finder: Final = finder
+        self._delivery: Final = delivery
+        self._sequences: Final = sequences
+        self._statistics: Final = statistics
         self._loops: dict[FormatName, Loop] = {}
 
     def refusal(self, session: Session, packet: UserMessage) -> str | None:
         """Why a message that names this queue manager as its source is not believed to come back, or None."""
-        if not self._network.hop_finder.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
+        if not self._finder.is_next_hop(session.remote_qm_guid, session.remote_qm_address):
             return "it claims to be from here"
-        if not 0 < packet.user.message_id <= self._node.manager.last_ordinal:
+        if not 0 < packet.user.message_id <= self._manager.last_ordinal:
             return "it claims to be from here, and no message had its number"
         if self._has_ended(packet):
             return "it was sent from here, and has come to its end here"
@@ -67,21 +84,21 @@ class Loops:
     def _has_ended(self, packet: UserMessage) -> bool:
         header = packet.transaction
         if header is None:
-            return self._node.delivery.has_ended(packet.user.message_id)
-        queue = self._node.sequences.queue_of(header.tx_sequence_id)
+            return self._delivery.has_ended(packet.user.message_id)
+        queue = self._sequences.queue_of(header.tx_sequence_id)
         link: Link | None = None if queue is None else queue.link
         if link is None or link.sequence.sequence_id.value != header.tx_sequence_id:
             return True
         return link.sequence.lookup_id_of(header.tx_sequence_number) is None
 
     def came_back(self, session: Session, packet: UserMessage, message: Message, now: Now) -> None:
-        self._network.statistics.messages_returned += 1
+        self._statistics.messages_returned += 1
         name = message.destination_queue_format_name
         assert name is not None
         self._note(name, session, now)
-        self._network.notice("message came back", queue=str(name), peer=session.remote_qm_address)
+        self._kernel.notice("message came back", queue=str(name), peer=session.remote_qm_address)
         if packet.transaction is None and not self._end_in_queue(name, message):
-            self._node.delivery.rejected(message, _REASON, now)
+            self._delivery.rejected(message, _REASON, now)
 
     def of(self, name: FormatName) -> Loop | None:
         return self._loops.get(name)
@@ -92,13 +109,13 @@ class Loops:
 
     def _end_in_queue(self, name: FormatName, message: Message) -> bool:
         """End the message where it waits for the acknowledgment of the session, if it still does."""
-        queue: OutgoingQueue | None = self._node.manager.collection.outgoing.get(name)
+        queue: OutgoingQueue | None = self._manager.collection.outgoing.get(name)
         link: Link | None = None if queue is None else queue.link
         if queue is None or link is None:
             return False
         for sent in link.outbox.sent.values():
             if sent.message.identifier == message.identifier and sent.lookup_id in queue.positions:
-                self._node.manager.positions.deleted(queue, sent.lookup_id, _REASON, sent.message)
+                self._manager.positions.deleted(queue, sent.lookup_id, _REASON, sent.message)
                 return True
         return False
 

@@ -1,22 +1,22 @@
 """The OrderAcks for what was taken: MS-MQQB 3.1.1.6.2, 3.1.6.9 and 3.1.7.17."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import Queue
 from waypost.guid import NULL_GUID
-from waypost.node.transactional_acks import origin_of
+from waypost.node.incoming import Incoming
+from waypost.node.kernel import Kernel
+from waypost.node.transactional_acks import TransactionalAcks, origin_of
 from waypost.transfer.order_acks import LineKey, OrderAcks, SequenceKey
 from waypost.transfer.session import Session
+from waypost.transfer.settings import TransferSettings
+from waypost.transfer.statistics import Statistics
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.transactional_acks import OrderAckBody
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
-    from waypost.node.node import Node
 
 _TIME_STAMP_SHIFT: Final = 32
 
@@ -24,12 +24,20 @@ _TIME_STAMP_SHIFT: Final = 32
 class OrderAcking:
     """When they are due, and where they go."""
 
-    __slots__ = ("_network", "_node", "_order_acks", "_origins")
+    __slots__ = ("_incoming", "_kernel", "_order_acks", "_origins", "_statistics", "_transactional_acks")
 
-    def __init__(self, node: "Node", network: "Network") -> None:
-        self._node: Final = node
-        self._network: Final = network
-        settings = network.settings
+    def __init__(
+        self,
+        kernel: Kernel,
+        incoming: Incoming,
+        transactional_acks: TransactionalAcks,
+        settings: TransferSettings,
+        statistics: Statistics,
+    ) -> None:
+        self._kernel: Final = kernel
+        self._incoming: Final = incoming
+        self._transactional_acks: Final = transactional_acks
+        self._statistics: Final = statistics
         self._order_acks: Final = OrderAcks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
         # Where the messages of a sequence come from, and whether they name this computer by its address.
         self._origins: dict[LineKey, tuple[Origin, bool]] = {}
@@ -55,7 +63,7 @@ class OrderAcking:
         due = [(key, self._body(key)) for key in self._order_acks.due(now.monotonic)]
         if due:
             # What they tell has to be durable, and no more than that may be told.
-            self._node.when_durable(lambda now: self._acknowledge(due, now))
+            self._kernel.when_durable(lambda now: self._acknowledge(due, now))
 
     def next_deadline(self) -> float | None:
         return self._order_acks.next_deadline()
@@ -68,7 +76,7 @@ class OrderAcking:
 
     def _body(self, key: LineKey) -> OrderAckBody | None:
         source, queue, time_stamp = key
-        sequences = self._node.sequences.incoming.find((source, queue))
+        sequences = self._incoming.find((source, queue))
         line = None if sequences is None else sequences.lines.get(time_stamp)
         return None if line is None else line.order_ack_body()
 
@@ -80,8 +88,8 @@ class OrderAcking:
                 continue
             origin, is_direct = found
             source = key[0][: len(NULL_GUID)]
-            sent = self._node.transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
-            self._network.statistics.order_acks_sent += sent
+            sent = self._transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
+            self._statistics.order_acks_sent += sent
 
 
 def session_origin(session: Session) -> Origin:

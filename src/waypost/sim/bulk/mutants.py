@@ -17,7 +17,7 @@ from waypost.node.bulk import BulkReading, Range
 from waypost.node.bulk_leases import Leases
 from waypost.node.claims import Claimed, Claims, NewClaim
 from waypost.node.commits import Commits, Key
-from waypost.node.node import Node
+from waypost.node.kernel import Kernel
 from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
 from waypost.sim.planting import Mutant, instead, nothing
@@ -48,7 +48,7 @@ def _aborts_not_raised(_original: Any) -> Callable[..., set[int]]:
 
 def _settle_leaves_one(settle: Any) -> Callable[..., None]:
     def forgetful(claims: Claims, key: tuple[int, str], *rest: object) -> None:
-        (run,) = claims._node.manager.lasting.collection[keys.claim_key(*key)]
+        (run,) = claims._manager.lasting.collection[keys.claim_key(*key)]
         run.spans = [*run.spans[:-1], *([run.spans[-1][:-1]] if run.spans and len(run.spans[-1]) > 1 else [])]
         settle(claims, key, *rest)
 
@@ -261,7 +261,7 @@ BULK_MUTANTS: Final = (
     Mutant(
         "bulk-answers-early",
         "answers before that is durable on which the answer rests",
-        instead(Node, "await_everything", nothing),
+        instead(Kernel, "await_everything", nothing),
     ),
     Mutant(
         "epoch-of-the-name",

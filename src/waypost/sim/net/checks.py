@@ -86,7 +86,7 @@ def check_rest(node: Node, host: str) -> None:
     """When nothing is under way any more, nothing is kept in memory for it."""
     network = node.network
     assert network is not None
-    if network._touched:  # noqa: SLF001
+    if network._sessions.touched:  # noqa: SLF001
         raise Violation(f"{host} has something to write and does not")
 
 

@@ -16,14 +16,15 @@ from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
 from waypost.node.damaged import DamagedMessages
 from waypost.node.incoming import Incoming
+from waypost.node.kernel import Kernel
 from waypost.node.network import admission, arrivals, known_messages
 from waypost.node.network.admission import Admission
 from waypost.node.network.arrivals import Arrivals
 from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.judging import Judging
-from waypost.node.network.network import Network
-from waypost.node.node import Node
+from waypost.node.network.known_hosts import KnownHosts
+from waypost.node.network.sessions import Sessions
 from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.node.turns import Turns
@@ -50,11 +51,11 @@ _NODES: Final = 3
 def _at_once(original: Any) -> Callable[..., Any]:
     """Whatever this does when something is durable, it does now."""
 
-    def now_or_never(node: Node, later: Callable[[Now], None]) -> None:
-        later(node._operation.now)
+    def now_or_never(kernel: Kernel, later: Callable[[Now], None]) -> None:
+        later(kernel.now)
 
     def hasty(*arguments: Any, **options: Any) -> Any:
-        with patched(Patch(Node, "when_durable", now_or_never)):
+        with patched(Patch(Kernel, "when_durable", now_or_never)):
             return original(*arguments, **options)
 
     return hasty
@@ -148,12 +149,12 @@ def _newest_first(take: Any) -> Callable[[Turns[int]], Any]:
     return unfair
 
 
-def _dead_session_kept(forget: Any) -> Callable[[Network, Session, Now], None]:
-    def sentimental(network: Network, session: Session, now: Now) -> None:
-        was_open = session in network._open
-        forget(network, session, now)
+def _dead_session_kept(forget: Any) -> Callable[[Sessions, Session, Now], None]:
+    def sentimental(sessions: Sessions, session: Session, now: Now) -> None:
+        was_open = session in sessions._open
+        forget(sessions, session, now)
         if was_open:
-            network._open[session] = None
+            sessions._open[session] = None
 
     return sentimental
 
@@ -364,7 +365,7 @@ NET_MUTANTS: Final = (
     _mutant("budget-ignored", "looks at all that a connection has sent", instead(Inlet, "take", _all_of_it)),
     _mutant("newest-first", "gives the next turn to the one that came last", instead(Turns, "take", _newest_first)),
     _slow("held-for-ever", "reads nothing more from a peer beyond the window", instead(Session, "go_on", _never)),
-    _mutant("dead-session-used", "sends on sessions that are closed", instead(Network, "_forget", _dead_session_kept)),
+    _mutant("dead-session-used", "sends on sessions that are closed", instead(Sessions, "forget", _dead_session_kept)),
     _slow(
         "not-sent-again",
         "takes what was sent on a lost session for delivered",
@@ -373,7 +374,7 @@ NET_MUTANTS: Final = (
     _mutant(
         "acks-from-anywhere",
         "believes acknowledgments whatever address they come from",
-        instead(Judging, "_is_admitted", _always),
+        instead(KnownHosts, "is_admitted", _always),
     ),
     _mutant(
         "acks-of-anybody",

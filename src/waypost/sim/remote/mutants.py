@@ -48,7 +48,7 @@ def _purge_answered_early(_purge: Any) -> Callable[..., None]:
         then()
         queue = descriptor.queue
         if queue is not None:
-            remote._node.purge(remote.manager.writing.begin_purge(queue), lambda: None)
+            remote._purges.begin(remote.manager.writing.begin_purge(queue), lambda: None)
 
     return hasty
 

@@ -1,0 +1,184 @@
+"""The sessions of one queue manager and their connections: MS-MQQB 3.1.1.1 and 3.1.5.9.
+
+What a session has to write is taken at the end of the operation.
+"""
+
+from collections import Counter
+from typing import Final, Protocol
+
+from waypost.clock import Now
+from waypost.core.outgoing import Transport
+from waypost.core.queue_manager import QueueManager
+from waypost.guid import NULL_GUID
+from waypost.limits import MAX_IDENTIFIER_CONFLICTS
+from waypost.node.effects import Close, Write
+from waypost.node.kernel import Kernel
+from waypost.peers import peer_of
+from waypost.transfer.handshake import Initiator, PingUse
+from waypost.transfer.session import Role, Session, SessionState, SessionTimer
+from waypost.transfer.settings import TransferSettings
+from waypost.transfer.statistics import Statistics
+from waypost.transfer.timers import Timers
+from waypost.wire.internal_packets import EstablishConnection
+from waypost.wire.property_values import OperatingSystem
+
+
+class SessionEnds(Protocol):
+    """Whoever has to know that a session is over."""
+
+    def closing(self, session: Session) -> None:
+        """Its connection is about to be closed."""
+
+    def closed(self, session: Session, now: Now) -> None:
+        """It is gone, and nobody has asked it to write any more."""
+
+
+class Sessions:
+    """See the module. `statistics` counts what all of them do."""
+
+    __slots__ = (
+        "_ends",
+        "_kernel",
+        "_last_connection",
+        "_manager",
+        "_open",
+        "_sessions",
+        "initiator",
+        "settings",
+        "statistics",
+        "timers",
+        "touched",
+        "twins",
+        "unfinished",
+    )
+
+    def __init__(self, kernel: Kernel, manager: QueueManager, settings: TransferSettings, ends: SessionEnds) -> None:
+        self._kernel: Final = kernel
+        self._manager: Final = manager
+        self._ends: Final = ends
+        self.settings: Final = settings
+        self.statistics: Final = Statistics()
+        self.initiator: Final = Initiator(manager.identity.identifier, OperatingSystem.MSMQ_OS_NTS)
+        self.timers: Final[Timers[tuple[Session, SessionTimer]]] = Timers()
+        self._sessions: dict[int, Session] = {}
+        self._open: dict[Session, None] = {}
+        self._last_connection = 0
+        # Those that may have something to write, in the order in which they were touched.
+        self.touched: dict[Session, None] = {}
+        # The bytes of packets that have come in part, on all sessions.
+        self.unfinished = 0
+        # The addresses at which a queue manager with our identifier was seen, and when.
+        self.twins: dict[str, int] = {}
+
+    def find(self, connection: int) -> Session | None:
+        return self._sessions.get(connection)
+
+    @property
+    def all(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    @property
+    def open(self) -> list[Session]:
+        return list(self._open)
+
+    @property
+    def accepts(self) -> bool:
+        """Whether messages of others are taken now."""
+        return self._manager.accepts_transfer(Transport.BINARY)
+
+    def accept(self, address: str, now: Now) -> Session:
+        """Somebody has connected."""
+        return self._session(Role.ACCEPTOR, address, now)
+
+    def connect(self, address: str, expected_guid: bytes, now: Now, *, was_pinged: bool) -> Session:
+        """A session that is being opened, whose connection the caller asks for."""
+        ping = PingUse.SENT if was_pinged else PingUse.NOT_SENT
+        return self._session(Role.INITIATOR, address, now, expected_guid, ping)
+
+    def opened(self, session: Session) -> None:
+        self._open[session] = None
+
+    def touch(self, session: Session) -> None:
+        self.touched[session] = None
+
+    def write(self, session: Session) -> None:
+        data = session.take_output()
+        if data:
+            self._kernel.emit(Write(session.connection, data))
+
+    def close(self, session: Session, reason: str, now: Now) -> None:
+        """MS-MQQB 3.1.5.9."""
+        session.close(reason)
+        self.forget(session, now)
+
+    def forget(self, session: Session, now: Now) -> None:
+        """A session is closed: its connection goes, and its links look for another."""
+        if self._sessions.pop(session.connection, None) is None:
+            return
+        self.unfinished -= session.inlet.unfinished_bytes
+        self.write(session)
+        self.touched.pop(session, None)
+        self._ends.closing(session)
+        self._kernel.emit(Close(session.connection))
+        if session in self._open:
+            del self._open[session]
+            self._kernel.notice("session closed", peer=session.remote_qm_address, reason=session.error)
+        elif session.role is Role.ACCEPTOR:
+            # Of one that was begun here, the queue that it is for says so.
+            self._kernel.notice("session failed", peer=session.remote_qm_address, reason=session.error)
+        if session.remote_qm_guid == self.initiator.identifier:
+            hint = "another computer has the identifier of this queue manager"
+            self._kernel.notice("identifier conflict", peer=session.remote_qm_address, hint=hint)
+            self.twins[session.remote_qm_address] = int(now.wall)
+            if len(self.twins) > MAX_IDENTIFIER_CONFLICTS:
+                del self.twins[next(iter(self.twins))]
+        self._ends.closed(session, now)
+
+    def largest_unfinished(self) -> Session:
+        """The session with the most unfinished bytes, of the address with the most."""
+        held: Counter[str] = Counter()
+        for session in self._sessions.values():
+            held[peer_of(session.remote_qm_address)] += session.inlet.unfinished_bytes
+        most = max(held, key=lambda peer: held[peer])
+        return max(
+            (session for session in self._sessions.values() if peer_of(session.remote_qm_address) == most),
+            key=lambda session: session.inlet.unfinished_bytes,
+        )
+
+    def _session(
+        self,
+        role: Role,
+        address: str,
+        now: Now,
+        expected_guid: bytes = NULL_GUID,
+        ping: PingUse = PingUse.NOT_SENT,
+    ) -> Session:
+        self._last_connection += 1
+        session = Session(
+            role,
+            self._last_connection,
+            address,
+            identity=self.initiator,
+            settings=self.settings,
+            timers=self.timers,
+            statistics=self.statistics,
+            now=now,
+            expected_guid=expected_guid,
+            ping=ping,
+            accept_policy=self._refusal,
+        )
+        self._sessions[session.connection] = session
+        return session
+
+    def _refusal(self, _request: EstablishConnection) -> str | None:
+        """Why a session is not granted, or None (MS-MQQB 2.2.1, 3.1.5.3.1)."""
+        if len(self._sessions) > self.settings.max_sessions and self._inbound() >= self.settings.max_sessions:
+            return "there are as many sessions as there may be"
+        return None if self.accepts else "no messages are accepted now"
+
+    def _inbound(self) -> int:
+        """How many sessions others were granted."""
+        return sum(
+            session.role is Role.ACCEPTOR and session.state is not SessionState.WAITING_EC_MSG
+            for session in self._sessions.values()
+        )
