@@ -94,7 +94,7 @@ class SequenceCalls:
             raise InvalidParameter(f"{guid_text(guid)} is this queue manager, and only others acknowledge its messages")
         with node.operation(call.now):
             node.destinations.admit(guid, address, call.now)
-            believed = 0 if node.network is None else node.network.judging.admitted(guid, address, call.now)
+            believed = 0 if node.network is None else node.network.admitted(guid, address, call.now)
             node.reply(call.request, Admitted(believed))
 
     def revoke(self, call: Call, operation: RevokeAddress) -> None:
