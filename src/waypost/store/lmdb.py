@@ -219,7 +219,7 @@ class LmdbStore(LmdbReader, Store):
         self._space.close()
         self._env.close()
         self.is_closed = True
-        if self._failure is None:
+        if self._failure is None and not self._is_damaged:
             leave_clean(self._folder, self._lock)
         os.close(self._lock)
         failure, self._failure = self._failure, StoreError(f"{self._folder} is closed")

@@ -56,6 +56,8 @@ class LmdbReader(Reader):
     _folder: Path
     # In the order of Table.
     _tables: "list[lmdb._Database]"
+    # Whether LMDB has met a page that it cannot use.
+    _is_damaged = False
 
     def get(self, table: Table, key: bytes) -> bytes | None:
         try:
@@ -63,7 +65,7 @@ class LmdbReader(Reader):
         except _DAMAGE:
             raise cursors.damaged(table, key, None) from None
         except lmdb.Error as error:
-            raise store_error(error, self._folder) from error
+            raise self._error(error) from error
         if sealed is None:
             return None
         value = sealed[:-CHECKSUM_SIZE]
@@ -77,7 +79,7 @@ class LmdbReader(Reader):
         except _DAMAGE:
             return self._values_up_to_damage(table, keys)
         except lmdb.Error as error:
-            raise store_error(error, self._folder) from error
+            raise self._error(error) from error
 
     def _values_up_to_damage(self, table: Table, keys: Sequence[bytes]) -> list[bytes]:
         """A page cannot be read: one after the other tells which record is the first on it."""
@@ -110,7 +112,12 @@ class LmdbReader(Reader):
         try:
             return read()
         except lmdb.Error as error:
-            raise store_error(error, self._folder) from error
+            raise self._error(error) from error
+
+    def _error(self, error: lmdb.Error) -> StoreError:
+        found = store_error(error, self._folder)
+        self._is_damaged = self._is_damaged or isinstance(found, StoreDamaged)
+        return found
 
     def _read_from(self, snapshot: "lmdb.Transaction[bytes]") -> None:
         self._snapshot = snapshot
@@ -226,6 +233,7 @@ def store_error(error: Exception, folder: Path) -> StoreError:
         return StoreReadOnly(f"{folder} cannot be written to: {reason}")
     if isinstance(error, lmdb.VersionMismatchError):
         return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
-    if isinstance(error, _DAMAGE):
+    # After a page that it cannot use LMDB lets nothing more be read from that moment.
+    if isinstance(error, (*_DAMAGE, lmdb.BadTxnError)):
         return StoreDamaged(f"{folder} is damaged: {error}")
     return StoreError(f"{folder} cannot be used: {reason}")
