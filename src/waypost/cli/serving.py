@@ -21,7 +21,7 @@ from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
-from waypost.daemon.service import Endpoints, run
+from waypost.daemon.service import Endpoints, max_size_of, reserve_of, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
@@ -80,7 +80,12 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
-        backup=BackupLimits(config.store.backup_limit_s, int(config.store.backup_mb_per_s * _MEGABYTE)),
+        backup=BackupLimits(
+            config.store.backup_limit_s,
+            int(config.store.backup_mb_per_s * _MEGABYTE),
+            max_size_of(config),
+            reserve_of(config),
+        ),
         rpc=RpcAccess(is_loopback_only(config.rpc), config.rpc.users_file, config.rpc.kerberos),
     )
     return create_app(manager, settings, _connecting(config, manager))
