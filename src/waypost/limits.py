@@ -303,8 +303,12 @@ MAX_RPC_ANSWERED_AT_ONCE: Final = 0x0080_0000
 MAX_RPC_UNSENT: Final = 0x0400_0000
 MAX_RPC_UNREAD: Final = 0x0010_0000
 
-# Cursors that a remote reader may have on one handle: some 16 MB.
+# Cursors that a remote reader may have on one handle, some 16 MB; on all handles of its address; and of all addresses
+# together, where one with few of them always gets one more.
 MAX_REMOTE_CURSORS: Final = 100_000
+MAX_REMOTE_CURSORS_OF_PEER: Final = 250_000
+MAX_REMOTE_CURSORS_OF_ALL: Final = 1_000_000
+FEW_REMOTE_CURSORS: Final = 100
 
 # Subqueues of one queue: opening them to receive or to move makes them, and they are kept; those that are only looked
 # into count as long as they are open. Who opens one more is told so, and nobody loses a message.

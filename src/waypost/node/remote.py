@@ -19,6 +19,7 @@ from waypost.core.reading import Read
 from waypost.node.effects import Close, Effect, HoldReading, Notice, Write
 from waypost.node.turns import Work
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
+from waypost.remote.cursors import RemoteCursors
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.qmcomm import QMCOMM
 from waypost.remote.interfaces.remote_read import REMOTE_READ
@@ -88,7 +89,7 @@ class RemoteReading:
 
     __slots__ = (
         "_addresses", "_connections", "_last_connection", "_node", "_queues", "_remote_read", "_rpc", "_strangers",
-        "_waiting", "_waits", "coordinator", "new_guid", "qm2qm_port", "remote_read_port", "settings",
+        "_waiting", "_waits", "coordinator", "cursors", "new_guid", "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
     def __init__(self, node: "Node", serving: RemoteServing, new_guid: Callable[[], bytes]) -> None:
@@ -102,6 +103,7 @@ class RemoteReading:
             if serving.has_coordinator
             else NoCoordinator()
         )
+        self.cursors: Final = RemoteCursors(node.manager)
         self._waits: dict[int, ReadThen] = {}
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
         self._connections: dict[int, int] = {}
