@@ -106,12 +106,14 @@ MAX_MOVED_PARTS: Final = 10
 
 # Messages that were there at a start and are tagged behind it, so that one is found by its identifier: so many before
 # others have their turn, with a pause of so many seconds, unless somebody waits for the rest. Nobody loses anything.
+# Then several parts are one turn: some ten milliseconds.
 INDEX_PART: Final = 128
 INDEX_PAUSE_SECONDS: Final = 0.001
+INDEX_PARTS_AWAITED: Final = 16
 
-# Seconds for which an explanation waits until all messages can be searched after a start. Then the answer says how many
-# cannot yet.
-EXPLAIN_WAIT_SECONDS: Final = 10.0
+# Seconds for which an explanation waits until all messages can be searched after a start, less than clients wait for an
+# answer. Then the answer says how many cannot yet.
+EXPLAIN_WAIT_SECONDS: Final = 25.0
 
 # Places of a message that one explanation shows: anybody can send any number with one identifier. The answer says how
 # many more there are.
