@@ -27,6 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import waypost
 from bench import record, servers
+from waypost.client.bulk.client import BulkClient
+from waypost.client.bulk.schema import NewClaim
+from waypost.limits import MAX_CLAIMED, MAX_TRANSACTION_OPERATIONS
 
 ADDRESS: Final = "127.0.0.6"
 HONEST: Final = "honest"
@@ -147,18 +150,54 @@ def delete(manager: waypost.Manager) -> None:
 
 
 def commit(count: int) -> Work:
+    """A transaction that sends, and one that receives the same."""
+
     def work(manager: waypost.Manager) -> None:
         queue = manager.create_queue("ledger", transactional=True)
+        _send(manager, queue, count)
         with manager.transaction() as transaction:
-            for _ in range(count // 1000):
-                queue.send_many([BODY] * 1000, transaction=transaction)
-        with manager.transaction() as transaction:
-            left = count
-            while left:
-                left -= len(queue.receive_many(min(left, 1000), 0, transaction=transaction))
+            _receive(queue, count, transaction)
         queue.delete()
 
     return work
+
+
+def abort(manager: waypost.Manager) -> None:
+    """The abort of a transaction that has received as much as one may."""
+    queue = manager.create_queue("aborted", transactional=True)
+    for _ in range(MAX_TRANSACTION_OPERATIONS // 10_000):
+        _send(manager, queue, 10_000)
+    transaction = manager.transaction()
+    _receive(queue, MAX_TRANSACTION_OPERATIONS, transaction)
+    transaction.abort()
+    queue.delete()
+
+
+def claim(url: str) -> Work:
+    """The largest claim, and its end."""
+
+    def work(manager: waypost.Manager) -> None:
+        queue = manager.create_queue("claimed", transactional=True)
+        for _ in range(MAX_CLAIMED // 10_000):
+            _send(manager, queue, 10_000)
+        with BulkClient(url, timeout=SECONDS_AT_MOST) as bulk:
+            found = bulk.claim("claimed", NewClaim(claim="bench", max_messages=MAX_CLAIMED))
+            assert found.count == MAX_CLAIMED
+            bulk.settle("claimed", "bench", found.number)
+        queue.delete()
+
+    return work
+
+
+def _send(manager: waypost.Manager, queue: waypost.Queue, count: int) -> None:
+    with manager.transaction() as transaction:
+        for _ in range(count // 1000):
+            queue.send_many([BODY] * 1000, transaction=transaction)
+
+
+def _receive(queue: waypost.Queue, count: int, transaction: waypost.Transaction) -> None:
+    while count:
+        count -= len(queue.receive_many(min(count, 1000), 0, transaction=transaction))
 
 
 def fill(folder: Path, count: int) -> None:
@@ -196,12 +235,14 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
         "expiries": expiries,
         "dead letters": lambda manager: expiries(manager, dead_letter=True),
         "commit 10000": commit(10_000),
+        "commit 100000": commit(MAX_TRANSACTION_OPERATIONS),
+        "abort 100000": abort,
     }
-    if found := is_wanted(*lists):
+    if found := is_wanted(*lists, "claim 100000"):
         fill_queues(folder / "queues")
         with daemon(folder / "queues") as url:
             for name in found:
-                yield measure(name, url, lists[name])
+                yield measure(name, url, lists[name] if name in lists else claim(url))
     many: dict[str, Work] = {"move": move, "move back": move_back, "purge": purge}
     if found := is_wanted(*many):
         fill(folder / "many", count)

@@ -26,7 +26,19 @@ ENGINE = (
 # What a pure layer may import besides its own package.
 HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
-    *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "functools", "hashlib", "heapq", "hmac"),
+    *(
+        "cryptography",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "enum",
+        "errno",
+        "fnmatch",
+        "functools",
+        "hashlib",
+        "heapq",
+        "hmac",
+    ),
     *("ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types", "typing"),
     *("unicodedata", "urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
 }

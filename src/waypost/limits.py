@@ -106,12 +106,14 @@ MAX_MOVED_PARTS: Final = 10
 
 # Messages that were there at a start and are tagged behind it, so that one is found by its identifier: so many before
 # others have their turn, with a pause of so many seconds, unless somebody waits for the rest. Nobody loses anything.
+# Then several parts are one turn: some ten milliseconds.
 INDEX_PART: Final = 128
 INDEX_PAUSE_SECONDS: Final = 0.001
+INDEX_PARTS_AWAITED: Final = 16
 
-# Seconds for which an explanation waits until all messages can be searched after a start. Then the answer says how many
-# cannot yet.
-EXPLAIN_WAIT_SECONDS: Final = 10.0
+# Seconds for which an explanation waits until all messages can be searched after a start, less than clients wait for an
+# answer. Then the answer says how many cannot yet.
+EXPLAIN_WAIT_SECONDS: Final = 25.0
 
 # Places of a message that one explanation shows: anybody can send any number with one identifier. The answer says how
 # many more there are.
@@ -307,8 +309,12 @@ MAX_RPC_ANSWERED_AT_ONCE: Final = 0x0080_0000
 MAX_RPC_UNSENT: Final = 0x0400_0000
 MAX_RPC_UNREAD: Final = 0x0010_0000
 
-# Cursors that a remote reader may have on one handle: some 16 MB.
+# Cursors that a remote reader may have on one handle, some 16 MB; on all handles of its address; and of all addresses
+# together, where one with few of them always gets one more.
 MAX_REMOTE_CURSORS: Final = 100_000
+MAX_REMOTE_CURSORS_OF_PEER: Final = 250_000
+MAX_REMOTE_CURSORS_OF_ALL: Final = 1_000_000
+FEW_REMOTE_CURSORS: Final = 100
 
 # Subqueues of one queue: opening them to receive or to move makes them, and they are kept; those that are only looked
 # into count as long as they are open. Who opens one more is told so, and nobody loses a message.

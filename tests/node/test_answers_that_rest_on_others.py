@@ -105,7 +105,7 @@ def test_what_is_sent_again_says_nothing_of_its_time_in_another_queue() -> None:
     assert rig.contents(rig.queue("other"))[0].abort_count == 0
 
 
-def test_a_message_that_cannot_be_read_stops_everything_and_answers_nothing() -> None:
+def test_a_message_that_turns_out_not_to_be_decodable_stops_everything_and_answers_nothing() -> None:
     rig = Rig()
     rig.done(rig.send(letter("m", negative_journaling_requested=True)))
     number, (lookup_id,) = rig.queue().number, rig.queue().positions
@@ -116,6 +116,8 @@ def test_a_message_that_cannot_be_read_stops_everything_and_answers_nothing() ->
     batch.put(Table.MESSAGES, message_key(number, lookup_id), value[:19] + b"\xff" + value[20:])
     rig.store.commit(batch, 10_000)
     rig.open()
+    # All that was there at the start was looked at, and this came afterwards.
+    rig.node.messages.checks_packets = False
     with pytest.raises(StoreDamaged):
         rig.receive()
     with pytest.raises(StoreDamaged):

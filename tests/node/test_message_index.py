@@ -9,7 +9,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.positions import START
 from waypost.errors import StoreDamaged
-from waypost.limits import INDEX_PART
+from waypost.limits import EXPLAIN_WAIT_SECONDS, INDEX_PART, INDEX_PARTS_AWAITED
 from waypost.node import message_index
 from waypost.node.explain import Explanation, explain_message
 from waypost.node.node import Node
@@ -51,6 +51,16 @@ def sent(rig: Rig, count: int, queue: str = "orders") -> list[MessageIdentifier]
     positions = rig.node.manager.find_queue(direct(queue))
     assert positions is not None
     return [rig.node.messages.get(positions.number, each).identifier for each in positions.positions]
+
+
+def test_while_somebody_waits_a_tick_does_several_parts(rig: Rig) -> None:
+    """The turns of the loop around the parts would take longer than these do."""
+    identifiers = sent(rig, 4 * INDEX_PARTS_AWAITED * INDEX_PART)
+    rig.stop()
+    found: list[str] = []
+    rig.node.index.when_complete(lambda _: found.extend(queues(rig, identifiers[-1])), rig.now, EXPLAIN_WAIT_SECONDS)
+    assert build(rig) <= 5
+    assert found == ["host\\private$\\orders"]
 
 
 def test_every_message_of_many_is_found_with_how_many_come_first(rig: Rig) -> None:
@@ -174,7 +184,7 @@ def test_very_many_messages_with_one_identifier_are_counted_and_not_all_shown(ri
 
 
 def test_whoever_waits_is_served_when_the_last_message_is_known_or_the_time_is_over(rig: Rig) -> None:
-    sent(rig, 3 * INDEX_PART)
+    sent(rig, (INDEX_PARTS_AWAITED + 2) * INDEX_PART)
     rig.stop()
     served: list[tuple[str, int]] = []
     index = rig.node.index

@@ -20,6 +20,7 @@ from waypost.core.reading import Read
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
+from waypost.remote.cursors import RemoteCursors
 from waypost.remote.remote_read.coordinator import LocalCoordinator
 from waypost.rpc.associations import Associations
 from waypost.rpc.authentication import AuthLevel, Caller
@@ -56,6 +57,7 @@ class Host(Rig):
         self.coordinator = LocalCoordinator(
             self.manager.transactions, self.external, self.settings.transaction_timeout_s
         )
+        self.cursors = RemoteCursors(self.manager)
         self.statistics = RpcStatistics()
         self.remote_read_port = REMOTE_READ_PORT
         self.qm2qm_port = QM2QM_PORT

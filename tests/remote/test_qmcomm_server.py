@@ -175,6 +175,15 @@ def test_a_handle_has_a_bounded_number_of_cursors(reader: Reader, monkeypatch: p
     assert reader.qmcomm.ask(4, request).hresult == OK
 
 
+def test_cursors_are_bounded_over_all_handles_of_an_address(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.remote.cursors.MAX_REMOTE_CURSORS_OF_PEER", 3)
+    handles = [reader.open() for _ in range(3)]
+    for handle in handles:
+        assert reader.cursor(handle)
+    request = qmcomm.CreateRemoteCursorRequest(handles[0])
+    assert reader.qmcomm.ask(4, request).hresult == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
 def test_too_many_contexts_leave_no_queue_open(
     host: ReadHost, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip

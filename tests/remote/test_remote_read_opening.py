@@ -1,6 +1,7 @@
 """MS-MQRR 3.1.4.1 to 3.1.4.5, 3.1.4.11, 2.1 and 2.2.4: the port, the handles and the cursors."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from gc import collect, get_objects
 from unittest.mock import Mock
 
@@ -372,6 +373,55 @@ def test_cursors_without_end_are_refused_when_they_would_fill_the_memory(
     assert reader.create_cursor(other), "the limit is of one handle"
     assert reader.close_cursor(handle, cursors[0]) == HResult.MQ_OK
     assert reader.create_cursor(handle)
+
+
+def test_the_cursors_of_an_address_are_bounded_over_all_its_handles(
+    host: Host, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.remote.cursors.MAX_REMOTE_CURSORS_OF_PEER", 4)
+    handles = [reader.open() for _ in range(3)]
+    for handle in (*handles, handles[0]):
+        assert reader.create_cursor(handle)
+    neighbour = Reader(serve(host), host, replace(reader.caller, name="CORP\\bob"))
+    for full, handle in ((reader, handles[2]), (neighbour, neighbour.open())):
+        answer = full.start(4, CreateCursorRequest(handle))
+        assert answer.status == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    elsewhere = Reader(serve(host), host, replace(reader.caller, address="10.9.8.7"))
+    assert elsewhere.create_cursor(elsewhere.open()), "another address has its own"
+    # A handle that is closed takes its cursors along.
+    reader.close(handles[0])
+    assert reader.create_cursor(handles[1])
+    assert reader.create_cursor(handles[1])
+    assert reader.start(4, CreateCursorRequest(handles[1])).status == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
+def test_the_cursors_of_all_are_bounded_and_who_has_few_gets_one_more(
+    host: Host, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.remote.cursors.MAX_REMOTE_CURSORS_OF_ALL", 4)
+    monkeypatch.setattr("waypost.remote.cursors.FEW_REMOTE_CURSORS", 2)
+    other = Reader(serve(host), host, replace(reader.caller, address="10.9.8.7"))
+    greedy, modest = reader.open(), other.open()
+    cursors = [reader.create_cursor(greedy) for _ in range(4)]
+    assert reader.start(4, CreateCursorRequest(greedy)).status == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    assert [other.create_cursor(modest) for _ in range(2)]
+    assert other.start(4, CreateCursorRequest(modest)).status == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    for cursor in cursors[:3]:
+        assert reader.close_cursor(greedy, cursor) == HResult.MQ_OK
+    assert other.create_cursor(modest)
+
+
+def test_handles_and_addresses_without_cursors_are_not_remembered(host: Host, reader: Reader) -> None:
+    for number in range(300):
+        each = Reader(serve(host), host, replace(reader.caller, address=f"10.0.{number // 250}.{number % 250}"))
+        handle = each.open()
+        each.create_cursor(handle)
+        each.close(handle)
+        own = reader.open()
+        reader.create_cursor(own)
+        reader.close(own)
+    assert len(host.cursors._by_peer) < 150
+    assert all(len(held.handles) < 150 for held in host.cursors._by_peer.values())
 
 
 @pytest.mark.parametrize("halves", [(bytes(8), b"\x07" + bytes(7)), (b"\x07" + bytes(7), bytes(8)), (bytes(8),) * 2])

@@ -23,7 +23,7 @@ from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.rpc_acceptors import has_kerberos_key
 from waypost.daemon.rpc_users import UsersFile
-from waypost.daemon.service import Endpoints, run
+from waypost.daemon.service import Endpoints, max_size_of, reserve_of, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
@@ -82,7 +82,12 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
-        backup=BackupLimits(config.store.backup_limit_s, int(config.store.backup_mb_per_s * _MEGABYTE)),
+        backup=BackupLimits(
+            config.store.backup_limit_s,
+            int(config.store.backup_mb_per_s * _MEGABYTE),
+            max_size_of(config),
+            reserve_of(config),
+        ),
         rpc=_rpc_access(config.rpc),
     )
     return create_app(manager, settings, _connecting(config, manager))

@@ -108,8 +108,8 @@ class Daemon:
             shell = Loop(
                 self._config.folder,
                 _settings(self._config, addresses, sockets.rpc),
-                max_size=int(self._config.store.max_size_gb * _GIGABYTE),
-                reserve=_reserve(self._config),
+                max_size=max_size_of(self._config),
+                reserve=reserve_of(self._config),
                 outside=world,
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
@@ -344,7 +344,11 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
     )
 
 
-def _reserve(config: Config) -> int | None:
+def max_size_of(config: Config) -> int:
+    return int(config.store.max_size_gb * _GIGABYTE)
+
+
+def reserve_of(config: Config) -> int | None:
     megabytes = config.store.reserve_mb
     return int(megabytes * _MEGABYTE) if megabytes else None
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from litestar import get
 from litestar.types import ASGIApp
 
-from waypost.client.backups.container import MEDIA_TYPE
+from waypost.client.backups.container import MEDIA_TYPE, broken_off
 from waypost.client.backups.source import BackupSource
 from waypost.errors import WaypostError
 from waypost.http.parameters import Served
@@ -58,6 +58,8 @@ class _Answer:
             await client.wait(self._send(send))
         except WaypostError as error:
             _log.warning("a backup broke off: %s", error)
+            # The client hears why, and that the answer does not end as it should.
+            await client.wait(send({"type": "http.response.body", "body": broken_off(str(error)), "more_body": True}))
         finally:
             # Nobody waits for it: the process is killed, and what it held is free.
             loop.run_in_executor(None, self._end)

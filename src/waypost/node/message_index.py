@@ -18,7 +18,7 @@ from waypost.core.positions import START, UNTAGGED
 from waypost.core.queues import Queue
 from waypost.core.stored_message import check_packet
 from waypost.errors import DecodeError, StoreDamaged, StoreError
-from waypost.limits import INDEX_PART, INDEX_PAUSE_SECONDS
+from waypost.limits import INDEX_PART, INDEX_PARTS_AWAITED, INDEX_PAUSE_SECONDS
 from waypost.node.stored_messages import StoredMessages
 from waypost.store.records import decode_message
 from waypost.wire.identifiers import MessageIdentifier
@@ -67,7 +67,7 @@ class MessageIndex:
     def when_complete(self, do: Callable[[Now], None], now: Now, seconds: float) -> None:
         """Do something when all messages can be found, or after so many seconds. It may be now.
 
-        While somebody waits there are no pauses between the parts.
+        While somebody waits there are no pauses between the parts, and a tick does several of them.
         """
         if self.is_complete:
             do(now)
@@ -95,7 +95,9 @@ class MessageIndex:
     def tick(self, now: Now) -> None:
         """Tag the next messages, if their turn has come."""
         if self._queues and now.monotonic >= self._due:
-            self._tag_part()
+            for _ in range(INDEX_PARTS_AWAITED if self._waiting else 1):
+                if self._queues:
+                    self._tag_part()
             self._due = now.monotonic + (0 if self._waiting else INDEX_PAUSE_SECONDS)
         while self._waiting and (self.is_complete or now.monotonic >= self._waiting[0][0]):
             self._waiting.popleft()[1](now)

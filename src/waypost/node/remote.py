@@ -23,6 +23,7 @@ from waypost.node.kernel import Kernel
 from waypost.node.purging import Purges
 from waypost.node.turns import Work
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
+from waypost.remote.cursors import RemoteCursors
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.qmcomm import QMCOMM
 from waypost.remote.interfaces.remote_read import REMOTE_READ
@@ -89,7 +90,7 @@ class RemoteReading:
 
     __slots__ = (
         "_addresses", "_connections", "_directory", "_kernel", "_last_connection", "_purges", "_queues",
-        "_remote_read", "_rpc", "_strangers", "_waiting", "_waits", "coordinator", "manager", "new_guid",
+        "_remote_read", "_rpc", "_strangers", "_waiting", "_waits", "coordinator", "cursors", "manager", "new_guid",
         "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
@@ -117,6 +118,7 @@ class RemoteReading:
             if serving.has_coordinator
             else NoCoordinator()
         )
+        self.cursors: Final = RemoteCursors(manager)
         self._waits: dict[int, ReadThen] = {}
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
         self._connections: dict[int, int] = {}

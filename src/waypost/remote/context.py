@@ -14,6 +14,7 @@ from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue
 from waypost.core.reading import Read
 from waypost.hresult import HResult
+from waypost.remote.cursors import RemoteCursors
 from waypost.rpc.authentication import AuthLevel, Caller
 from waypost.rpc.statistics import RpcStatistics
 
@@ -72,6 +73,10 @@ class RemoteHost(Protocol):
 
     @property
     def manager(self) -> QueueManager: ...
+
+    @property
+    def cursors(self) -> RemoteCursors:
+        """Those that remote readers have open."""
 
     @property
     def settings(self) -> RemoteSettings: ...

@@ -9,27 +9,23 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from struct import Struct, error
 from typing import Final
 
-# In the byte order of this computer, as LMDB writes them.
-_HALF: Final = Struct("=H")
-_WORD: Final = Struct("=I")
-_NUMBER: Final = Struct("=Q")
-_NODE: Final = Struct("=HHHH")
-
-_MAGIC: Final = 0xBEEFC0DE
-# Where the magic number stands on a meta page, which is the size of a page's header: of LMDB 0.9 and of 1.0.
-_HEADERS: Final = (16, 24)
-_META: Final = 160
-# Behind the magic number: the record of the tree of free pages, its root within, and the transaction.
-_FREE: Final = 24
-_ROOT: Final = 40
-_TRANSACTION: Final = 128
-_LEAF: Final = 0x02
-_BIG: Final = 0x01
-_NO_PAGE: Final = (1 << 64) - 1
-_MAX_DEPTH: Final = 32
+from waypost.store.pages import (
+    LEAF,
+    MAX_DEPTH,
+    META_SIZE,
+    NO_PAGE,
+    Meta,
+    PageDamaged,
+    branch_children,
+    decode_meta,
+    kind_of,
+    leaf_nodes,
+    number_of,
+    page_list,
+    value_of,
+)
 
 # Reads so many bytes from this place of the file.
 Read = Callable[[int, int], bytes]
@@ -51,7 +47,7 @@ def free_pages(read: Read, oldest: int, most: int) -> tuple[Mapping[int, int], i
                 seen += len(freed)
             if len(pages) + seen >= most:
                 break
-    except (error, ValueError, OSError):
+    except (PageDamaged, OSError):
         return {}, 0
     return _runs(sorted(pages)), seen
 
@@ -70,51 +66,47 @@ def _runs(pages: list[int]) -> Mapping[int, int]:
     return lengths
 
 
-def _records(read: Read) -> Iterator[tuple[int, "array[int]"]]:
+class _Pages:
+    """See waypost.store.pages.PageSource."""
+
+    count: int
+
+    def __init__(self, read: Read) -> None:
+        self._read: Final = read
+        first = decode_meta(0, read(0, META_SIZE))
+        self.page_size = first.page_size
+        second = decode_meta(1, read(self.page_size, META_SIZE))
+        self.newest: Final[Meta] = max(first, second, key=lambda meta: meta.transaction)
+        self.count = self.newest.last_page + 1
+
+    def page(self, number: int) -> bytes:
+        return self.read(number, self.page_size)
+
+    def read(self, number: int, size: int) -> bytes:
+        data = self._read(number * self.page_size, size) if number < self.count else b""
+        if len(data) < size:
+            raise PageDamaged(number, "lies behind the end of the file")
+        return data
+
+
+def _records(read: Read) -> Iterator[tuple[int, tuple[int, ...]]]:
     """The transactions that have freed pages, in their order, with the pages."""
-    first = read(0, _META)
-    header = next((each for each in _HEADERS if _WORD.unpack_from(first, each)[0] == _MAGIC), 0)
-    if not header:
-        raise ValueError("not an LMDB file of this kind of computer")
-    (size,) = _WORD.unpack_from(first, header + _FREE)
-    if size < 256 or size & (size - 1):
-        raise ValueError(f"pages of {size} bytes")
-    newest = max((first, read(size, _META)), key=lambda meta: _transaction(meta, header))
-    (root,) = _NUMBER.unpack_from(newest, header + _FREE + _ROOT)
-    if root != _NO_PAGE:
-        yield from _walk(read, root, (header, size), 0)
+    pages = _Pages(read)
+    root = pages.newest.free.root
+    if root != NO_PAGE:
+        yield from _walk(pages, root, 0)
 
 
-def _transaction(meta: bytes, header: int) -> int:
-    number: int = _NUMBER.unpack_from(meta, header + _TRANSACTION)[0]
-    return number
-
-
-def _walk(read: Read, number: int, form: tuple[int, int], depth: int) -> Iterator[tuple[int, "array[int]"]]:
-    header, size = form
-    # LMDB 1.0 counts places on a page from behind its header.
-    base = header if header == _HEADERS[1] else 0
-    page = read(number * size, size)
-    (flags,) = _HALF.unpack_from(page, header - 6)
-    (lower,) = _HALF.unpack_from(page, header - 4)
-    if depth > _MAX_DEPTH:
-        raise ValueError("a tree that is too deep")
-    for index in range((lower + base - header) // 2):
-        at = base + _HALF.unpack_from(page, header + 2 * index)[0]
-        low, high, node_flags, key_size = _NODE.unpack_from(page, at)
-        at += _NODE.size
-        if not flags & _LEAF:
-            yield from _walk(read, low | high << 16 | node_flags << 32, form, depth + 1)
-            continue
-        (transaction,) = _NUMBER.unpack_from(page, at)
-        at += key_size
-        length = low | high << 16
-        if node_flags & _BIG:
-            (overflow,) = _NUMBER.unpack_from(page, at)
-            value = read(overflow * size + header, length)
-        else:
-            value = page[at : at + length]
-        freed = array("Q")
-        # The first number is the count of the others.
-        freed.frombytes(value[_NUMBER.size :])
+def _walk(pages: _Pages, number: int, depth: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    if depth > MAX_DEPTH:
+        raise PageDamaged(number, "is in a tree that is too deep")
+    page = pages.page(number)
+    if kind_of(number, page) != LEAF:
+        for child in branch_children(number, page):
+            yield from _walk(pages, child.page, depth + 1)
+        return
+    for node in leaf_nodes(number, page):
+        transaction, freed = number_of(node.key), page_list(value_of(pages, node, page))
+        if transaction is None or freed is None:
+            raise PageDamaged(number, "has an entry that is not one of free pages")
         yield transaction, freed

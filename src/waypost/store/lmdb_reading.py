@@ -27,6 +27,7 @@ from waypost.store import cursors
 from waypost.store.checksums import CHECKSUM_SIZE, checksum
 from waypost.store.folder import DATA
 from waypost.store.port import Item, Reader, Table
+from waypost.store.space import disk_of, reserve_of
 
 R = TypeVar("R")
 
@@ -39,6 +40,8 @@ FORMAT: Final = _FORMAT.pack(FORMAT_VERSION)
 
 # Two meta pages, and the one of the mark.
 _META_PAGES: Final = 3
+# The unit in which a file says how much of the disk it has.
+_BLOCK: Final = 512
 
 _SPARE: Final = 1 << 28
 
@@ -170,6 +173,20 @@ class StoreSnapshot(LmdbReader):
         stats = [self._env.stat(), *(self._snapshot.stat(table) for table in self._tables)]
         pages = sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
         return (pages + _META_PAGES) * int(stats[0]["psize"])
+
+    def room(self, max_size: int, reserve: int | None) -> tuple[int, int]:
+        """The bytes by which the file can grow now before its reserve begins, and the reserve.
+
+        They are those of waypost.store.space but for the free pages, which this reader may keep from being used.
+        Raises OSError.
+        """
+        info = self._env.info()
+        used = (info["last_pgno"] + 1) * self._env.stat()["psize"]
+        total, free = disk_of(self._folder)
+        given = (self._folder / DATA).stat()
+        behind = max(getattr(given, "st_blocks", 0) * _BLOCK, given.st_size) - used + free
+        kept = reserve_of(used, min(total, max_size), reserve)
+        return min(behind, max_size - used) - kept, kept
 
     def copy(self, file: int) -> None:
         """Write a whole store with what the snapshot shows into an open file. Other threads go on meanwhile.

@@ -107,7 +107,7 @@ class Space:
         info = self._env.info()
         used = (info["last_pgno"] + 1) * self._page
         total, free = self._disk()
-        reserve = self._reserve(used, total)
+        reserve = reserve_of(used, min(total, self._max_size), self._wanted)
         if self._end < min(used + reserve, self._max_size):
             is_given = self._keep(used, reserve)
             # Another bound, as for one user, may be reached before the disk is full.
@@ -130,19 +130,8 @@ class Space:
         """The bytes of the file system, and those of them that are free."""
         # A disk that does not say has what it had.
         with suppress(OSError):
-            if sys.platform == "win32":
-                usage = shutil.disk_usage(self._folder)
-                self._last = usage.total, usage.free
-            else:
-                found = os.fstatvfs(self._file)
-                self._last = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+            self._last = disk_of(self._folder)
         return self._last
-
-    def _reserve(self, used: int, total: int) -> int:
-        room = min(total, self._max_size)
-        if self._wanted is not None:
-            return min(self._wanted, room // 2)
-        return min(max(used // _PART_OF_USED, MIN_RESERVE), room // _PART_OF_DISK, MAX_RESERVE)
 
     # Space behind the end.
 
@@ -198,6 +187,22 @@ class Space:
     def _read(self, offset: int, size: int) -> bytes:
         os.lseek(self._file, offset, os.SEEK_SET)
         return os.read(self._file, size)
+
+
+def disk_of(folder: Path) -> tuple[int, int]:
+    """The bytes of the file system of a folder, and those of them that are free. Raises OSError."""
+    if sys.platform == "win32":
+        usage = shutil.disk_usage(folder)
+        return usage.total, usage.free
+    found = os.statvfs(folder)
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
+
+def reserve_of(used: int, total: int, wanted: int | None) -> int:
+    """The reserve of a store that uses so much of a disk of this size, in bytes; None for what follows from these."""
+    if wanted is not None:
+        return min(wanted, total // 2)
+    return min(max(used // _PART_OF_USED, MIN_RESERVE), total // _PART_OF_DISK, MAX_RESERVE)
 
 
 @cache

@@ -6,7 +6,8 @@
 | any   | an LMDB file, as `data.mdb` of a data folder is                                                       |
 | 64    | a line that says that this is the end, the length of the LMDB file u64, XXH3 with 128 bits of all before |
 
-A stream that ends without the trailer, or with a wrong one, is not a backup: nobody takes a part for the whole.
+A stream that ends without the trailer, or with a wrong one, is not a backup: nobody takes a part for the whole. One
+that its maker broke off ends with a line that says so, and a line with the reason.
 """
 
 import json
@@ -25,6 +26,9 @@ MEDIA_TYPE: Final = "application/vnd.waypost.backup"
 
 _BEGIN: Final = b"Waypost backup\n"
 _END: Final = b"Waypost backup end\n"
+_BROKEN: Final = b"Waypost backup broke off\n"
+# The longest end of that kind.
+_MOST_REASON: Final = 2000
 _TRAILER: Final = Struct("<24sQ16s16x")
 TRAILER_SIZE: Final = _TRAILER.size
 
@@ -74,19 +78,27 @@ class BackupWriter:
         return _TRAILER.pack(_END, self._size, self._digest.digest())
 
 
+def broken_off(reason: str) -> bytes:
+    """The end of a stream that does not go on."""
+    line = " ".join(reason.split()).encode()[: _MOST_REASON - len(_BROKEN) - 1]
+    return _BROKEN + line.decode("utf-8", "ignore").encode() + b"\n"
+
+
 class BackupReader:
     """Reads the stream as it comes. `info` is there when the header is."""
 
-    __slots__ = ("_digest", "_held", "_size", "info")
+    __slots__ = ("_digest", "_held", "_last", "_size", "info")
 
     def __init__(self) -> None:
         self._digest: Final = xxh3_128()
         self._size = 0
         self._held = b""
+        self._last = b""
         self.info: BackupInfo | None = None
 
     def feed(self, data: bytes) -> bytes:
         """The part of the copy that is known to be one: the last bytes may be the trailer. Raises BackupDamaged."""
+        self._last = (self._last + data[-_MOST_REASON:])[-_MOST_REASON:]
         data = self._held + data
         if self.info is None:
             if not data.startswith(_BEGIN[: len(data)]):
@@ -101,6 +113,12 @@ class BackupReader:
         self._digest.update(found)
         self._size += len(found)
         return found
+
+    @property
+    def reason(self) -> str:
+        """Why the stream was broken off, as far as it says so."""
+        _, found, line = self._last.rpartition(_BROKEN)
+        return line.decode("utf-8", "replace").strip() if found and line.endswith(b"\n") else ""
 
     def end(self) -> BackupInfo:
         """The stream has ended. Raises BackupDamaged if the backup is not whole."""

@@ -6,7 +6,8 @@ process and not the queue manager; and the copy runs at a lower priority.
 
 It reads the newest transaction that was committed before it began. Everything that was acknowledged before is durable,
 so it is in the copy. As long as it reads, the queue manager cannot use the room again that messages leave, so it ends
-when nobody takes what it writes for `stall_seconds`, or after `most_seconds` in all.
+when nobody takes what it writes for `stall_seconds`, after `most_seconds` in all, and before the disk of the queue
+manager is so full that senders are refused.
 """
 
 import json
@@ -29,16 +30,47 @@ from waypost.store.keys import QUEUE_MANAGER_KEY
 from waypost.store.lmdb_reading import StoreSnapshot
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueManagerRecord
+from waypost.store.room import megabytes
 
 _PART: Final = 1 << 18
 _NICENESS: Final = 10
+# How often the disk is looked at, and how much less room on it is not worth a word.
+_WATCH_SECONDS: Final = 0.02
+_UNNOTICED: Final = 1 << 16
+
+
+class _Watch:
+    """Looks after the disk of the queue manager, which gets fuller while somebody reads."""
+
+    def __init__(self, snapshot: StoreSnapshot, folder: Path, max_size: int, reserve: int | None) -> None:
+        self._snapshot: Final = snapshot
+        self._folder: Final = folder
+        self._max_size: Final = max_size
+        self._reserve: Final = reserve
+        self._first: Final = snapshot.room(max_size, reserve)[0]
+        self._due = 0.0
+
+    def check(self) -> None:
+        """Raise BackupError if the room is as good as used up, and has become less since the backup began."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + _WATCH_SECONDS
+        left, reserve = self._snapshot.room(self._max_size, self._reserve)
+        if left < reserve and left < self._first - _UNNOTICED:
+            raise BackupError(
+                f"the disk of {self._folder} is nearly full, with {megabytes(max(left, 0))} beside its reserve, and "
+                "while a backup is made the room that messages leave is not used again: it ended before senders are "
+                "refused; make room on the disk, or back up to another disk when less is sent"
+            )
 
 
 class _Output:
     """Standard output, which others may be slow to read, or at most so quick."""
 
-    def __init__(self, stall_seconds: float, most_seconds: float, bytes_per_second: int) -> None:
+    def __init__(self, watch: _Watch, stall_seconds: float, most_seconds: float, bytes_per_second: int) -> None:
         self._file: Final = sys.stdout.fileno()
+        self._watch: Final = watch
         self._stall_seconds: Final = stall_seconds
         self._most_seconds: Final = most_seconds
         self._rate: Final = bytes_per_second
@@ -49,27 +81,36 @@ class _Output:
     def write(self, data: bytes) -> None:
         """Raises BackupError for a reader that is too slow, and BrokenPipeError for one that is gone."""
         view = memoryview(data)
+        taken = time.monotonic()
         while view:
-            if not select.select([], [self._file], [], self._stall_seconds)[1]:
+            self._watch.check()
+            if select.select([], [self._file], [], min(_WATCH_SECONDS, self._stall_seconds))[1]:
+                with suppress(BlockingIOError):
+                    view = view[os.write(self._file, view) :]
+                    taken = time.monotonic()
+            elif time.monotonic() - taken >= self._stall_seconds:
                 raise BackupError(f"nobody has read the backup for {self._stall_seconds:g} seconds")
-            with suppress(BlockingIOError):
-                view = view[os.write(self._file, view) :]
         self._written += len(data)
-        passed = time.monotonic() - self._begun
-        if passed > self._most_seconds:
+        self._check_time()
+        while self._rate and (ahead := self._written / self._rate - (time.monotonic() - self._begun)) > 0:
+            self._watch.check()
+            time.sleep(min(ahead, _WATCH_SECONDS))
+
+    def _check_time(self) -> None:
+        if time.monotonic() - self._begun > self._most_seconds:
             raise BackupError(f"the backup took longer than the {self._most_seconds:g} seconds of store.backup_limit_s")
-        if self._rate and self._written > passed * self._rate:
-            time.sleep(self._written / self._rate - passed)
 
 
 def main() -> int:
     """0 if standard output has a whole backup; else standard error has the error, as JSON."""
     folder, *limits = sys.argv[1:]
-    stall_seconds, most_seconds, bytes_per_second = map(float, limits)
+    stall_seconds, most_seconds, bytes_per_second, max_size, reserve = map(float, limits)
     with suppress(OSError):
         os.nice(_NICENESS)
     try:
-        _back_up(Path(folder), _Output(stall_seconds, most_seconds, int(bytes_per_second)))
+        with StoreSnapshot(folder) as snapshot:
+            watch = _Watch(snapshot, Path(folder), int(max_size), None if reserve < 0 else int(reserve))
+            _back_up(Path(folder), snapshot, _Output(watch, stall_seconds, most_seconds, int(bytes_per_second)))
     except BrokenPipeError:
         return 1
     except (StoreError, OSError) as error:
@@ -79,17 +120,16 @@ def main() -> int:
     return 0
 
 
-def _back_up(folder: Path, output: _Output) -> None:
-    # Before anything is made in the folder: it may not be one of a store.
-    with StoreSnapshot(folder) as snapshot:
-        lock = lock_backup(folder)
-        try:
-            writer = BackupWriter()
-            output.write(writer.begin(_info_of(snapshot, folder)))
-            _copy(snapshot, writer, output)
-            output.write(writer.end())
-        finally:
-            os.close(lock)
+def _back_up(folder: Path, snapshot: StoreSnapshot, output: _Output) -> None:
+    # Nothing is made in the folder before the snapshot shows that it is one of a store.
+    lock = lock_backup(folder)
+    try:
+        writer = BackupWriter()
+        output.write(writer.begin(_info_of(snapshot, folder)))
+        _copy(snapshot, writer, output)
+        output.write(writer.end())
+    finally:
+        os.close(lock)
 
 
 def _copy(snapshot: StoreSnapshot, writer: BackupWriter, output: _Output) -> None:

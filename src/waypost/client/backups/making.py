@@ -9,7 +9,6 @@ from waypost.client.backups.source import BackupSource
 from waypost.client.backups.target import Progress, Target, check_target, store_backup
 from waypost.client.remote.address import Address
 from waypost.client.remote.streaming import stream
-from waypost.errors import BackupError, ConnectionLost
 
 
 def backup_of_folder(folder: Path, target: Target, progress: Progress | None = None) -> BackupInfo:
@@ -23,8 +22,5 @@ def backup_of_daemon(address: Address, target: Target, progress: Progress | None
     """Of a daemon, over HTTP."""
     check_target(target)
     answer: Any = stream(address, "/api/store/backup")
-    try:
-        with closing(answer):
-            return store_backup(answer, target, progress)
-    except ConnectionLost as error:
-        raise BackupError(f"the backup broke off: {error}; the log of the daemon says more") from None
+    with closing(answer):
+        return store_backup(answer, target, progress)

@@ -13,17 +13,22 @@ from typing import Final, Self
 import waypost
 from waypost import errors
 from waypost.errors import BackupError, StoreError
-from waypost.limits import BACKUP_STALL_SECONDS
+from waypost.limits import BACKUP_STALL_SECONDS, MAX_STORE_SIZE
 
 _PART: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class BackupLimits:
-    """The seconds that a backup may take, and the bytes of it that are made in a second; 0 for as many as possible."""
+    """The seconds that a backup may take, and the bytes of it that are made in a second; 0 for as many as possible.
+
+    `max_size` and `reserve` are those of the store, in bytes: a backup ends before they make it refuse senders.
+    """
 
     seconds: float = 6 * 3600.0
     bytes_per_second: int = 0
+    max_size: int = MAX_STORE_SIZE
+    reserve: int | None = None
 
 
 class BackupSource:
@@ -35,11 +40,12 @@ class BackupSource:
         limits = limits or BackupLimits()
         home = str(Path(waypost.__file__).parents[1])
         others = os.environ.get("PYTHONPATH")
-        words = (str(folder), str(BACKUP_STALL_SECONDS), str(limits.seconds), str(limits.bytes_per_second))
+        reserve = -1 if limits.reserve is None else limits.reserve
+        numbers = BACKUP_STALL_SECONDS, limits.seconds, limits.bytes_per_second, limits.max_size, reserve
         try:
             # -P keeps the working folder out of the path that modules are looked for in.
             self._process: Final = subprocess.Popen(
-                [sys.executable, "-P", "-m", "waypost.client.backups.copying", *words],
+                [sys.executable, "-P", "-m", "waypost.client.backups.copying", str(folder), *map(str, numbers)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from waypost.api.excerpt import excerpt
 from waypost.client.backups.container import BackupInfo, BackupReader
-from waypost.errors import BackupError, InvalidParameter
+from waypost.errors import BackupError, ConnectionLost, InvalidParameter
 from waypost.store.folder import flush_folder
 
 NAME: Final = "waypost.backup"
@@ -44,12 +44,16 @@ def store_backup(stream: Iterable[bytes], target: Target, progress: Progress | N
 def _pass_on(stream: Iterable[bytes], file: BinaryIO, progress: Progress | None) -> BackupInfo:
     reader = BackupReader()
     come = 0
-    for part in stream:
-        reader.feed(part)
-        _write(file, part)
-        come += len(part)
-        if progress is not None and reader.info is not None:
-            progress(come, reader.info.about_bytes)
+    try:
+        for part in stream:
+            reader.feed(part)
+            _write(file, part)
+            come += len(part)
+            if progress is not None and reader.info is not None:
+                progress(come, reader.info.about_bytes)
+    except ConnectionLost as error:
+        reason = reader.reason or f"{error}; the log of the daemon says more"
+        raise BackupError(f"the backup broke off: {reason}") from None
     return reader.end()
 
 

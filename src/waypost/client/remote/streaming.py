@@ -37,6 +37,11 @@ def stream(address: Address, target: str) -> Iterator[bytes]:
             accepted(Response(answer.status, content_type, answer.read(), is_kept=False))
         while part := answer.read(_PART):
             yield part
+    except http.client.IncompleteRead as error:
+        # It may say why it breaks off.
+        if error.partial:
+            yield error.partial
+        raise ConnectionLost(f"the answer of {address.url} ended early") from None
     except http.client.HTTPException:
         raise ConnectionLost(f"the answer of {address.url} ended early") from None
     except OSError as error:

@@ -13,7 +13,7 @@ from waypost.core.queues import OpenQueueDescriptor
 from waypost.errors import AccessDenied, InvalidHandle, InvalidParameter, LimitReached, QueueNotAvailable, WaypostError
 from waypost.remote.access import ACCESSES, SHARES, guard_of
 from waypost.remote.context import RemoteHost
-from waypost.remote.cursors import MAX_HANDLE, open_cursor
+from waypost.remote.cursors import MAX_HANDLE
 from waypost.remote.interfaces import qmcomm as table
 from waypost.remote.qm2qm.access import check_ready, is_refused, server_port
 from waypost.remote.qm2qm.remote_queues import OpenedQueue, RemoteQueues
@@ -110,7 +110,7 @@ class QmcommServer:
         remote = self._queues.find(handle, call)
         if remote is None:
             raise InvalidHandle(f"{handle} is no queue that this caller has opened")
-        cursor = open_cursor(self._host.manager, remote.descriptor)
+        cursor = self._host.cursors.open(remote.descriptor, call.caller)
         if cursor is None:
             raise QueueNotAvailable(f"{remote.descriptor.format_name} was deleted")
         return cursor

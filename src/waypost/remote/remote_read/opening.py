@@ -13,7 +13,6 @@ from waypost.errors import AccessDenied, InvalidParameter, LimitReached, Waypost
 from waypost.hresult import HResult
 from waypost.remote.access import ACCESSES, SHARES, find_guard, guard_of
 from waypost.remote.context import RemoteHost
-from waypost.remote.cursors import open_cursor
 from waypost.remote.interfaces.remote_read import (
     CloseCursorRequest,
     CloseQueueReply,
@@ -93,7 +92,7 @@ class Opening:
         """3.1.4.4."""
         queue = self.find(call, request.context)
         try:
-            cursor = open_cursor(self._host.manager, queue.descriptor)
+            cursor = self._host.cursors.open(queue.descriptor, call.caller)
         except LimitReached as error:
             return CreateCursorReply(0, error.hresult)
         if cursor is None:
