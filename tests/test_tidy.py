@@ -40,7 +40,7 @@ HARMLESS = {
         "hmac",
     ),
     *("ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types", "typing"),
-    *("unicodedata", "urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
+    *("unicodedata", "urllib.parse", "waypost", "weakref", "xml.parsers.expat", "xxhash", "zlib"),
 }
 
 # What it uses instead of the rest.

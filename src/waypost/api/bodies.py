@@ -7,10 +7,10 @@ XML is recognised by how it begins and never parsed. Time is linear in the body,
 """
 
 import re
-from importlib import import_module
 from typing import Final, NamedTuple
 
 from waypost.errors import DecodeError
+from waypost.wire.describe.bodies import body_text
 from waypost.wire.variant_types import VT_VECTOR, VarType
 
 VT_BSTR: Final = 8
@@ -99,7 +99,6 @@ def read_untyped_body(body: bytes) -> Reading:
         if text.startswith("<?xml") or (text and not _CONTROL_TEXT.search(text)):
             return Reading(text, kind_of(text))
     # It brings the tables of all packets, which who reads plain bodies does without.
-    body_text = import_module("waypost.wire.describe.bodies").body_text
     guess: str = body_text(body, 0).partition("): ")[2]
     return Reading(guess, kind_of(guess)) if guess else Reading(None, "binary")
 
