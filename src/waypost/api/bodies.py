@@ -98,7 +98,6 @@ def read_untyped_body(body: bytes) -> Reading:
         # Who writes a declaration means XML, whatever follows.
         if text.startswith("<?xml") or (text and not _CONTROL_TEXT.search(text)):
             return Reading(text, kind_of(text))
-    # It brings the tables of all packets, which who reads plain bodies does without.
     guess: str = body_text(body, 0).partition("): ")[2]
     return Reading(guess, kind_of(guess)) if guess else Reading(None, "binary")
 
