@@ -23,9 +23,11 @@ def small_disk(size: int, path: Path | None = None) -> Iterator[Path]:
     try:
         if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
             pytest.skip("only root can mount a small disk")
-        yield path
-        # Lazily, so that a test that failed with the store open leaves nothing behind.
-        subprocess.run(["umount", "--lazy", str(path)], check=True)
+        try:
+            yield path
+        finally:
+            # Lazily, so that a test that failed with the store open leaves nothing behind.
+            subprocess.run(["umount", "--lazy", str(path)], check=True)
     finally:
         path.rmdir()
 
