@@ -79,3 +79,62 @@ def test_what_is_wrong_with_folders_is_said_with_a_hint(desk: Desk, tmp_path: Pa
         assert sentence in result.stderr
         assert "\nhint: " in result.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "full"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("verify", "--data", "missing"), "/missing holds no store."),
+        (("verify", "--data", "x" * 300), "cannot be used: File name too long."),
+        (("verify", "--data", "file/data"), "/file/data holds no store."),
+        (("salvage", "missing", "new"), "/missing holds no store."),
+        (("salvage", "x" * 300, "new"), "cannot be used: File name too long."),
+        (("salvage", "empty", "new"), "/empty holds no record of a store that is whole: there is nothing to salvage."),
+        (("salvage", "garbage", "new"), "/garbage holds no record of a store that is whole: there is nothing"),
+        (("salvage", "garbage", "x" * 300), "cannot be used: File name too long."),
+        (("salvage", "garbage", "full"), "/full is not empty, and nothing is overwritten; name a new folder."),
+        (("salvage", "garbage", "/"), "/ is a mount point, whose place nothing can take; name a folder in it."),
+        (("backup", "new", "--data", "x" * 300), "cannot be used: File name too long."),
+        (("backup", "new", "--data", "empty"), "/empty holds no store: its file data.mdb is empty."),
+        (("backup", "x" * 300), "cannot be used: File name too long."),
+        (("backup", "file"), "/file cannot be used: Not a directory."),
+        (("restore", "missing", "new"), "/missing cannot be read: No such file or directory."),
+        (("restore", "x" * 300, "new"), "cannot be read: File name too long."),
+        (("restore", "file", "x" * 300), "cannot be made: File name too long."),
+        (("restore", "file", "file"), "/file cannot be made: Not a directory."),
+        (("restore", "file", "missing/new"), "/missing/new cannot be made: No such file or directory."),
+        (("restore", "file", "full"), "/full is not empty, and nothing is overwritten; name a new folder."),
+        (("restore", "file", "/"), "/ is a mount point, whose place nothing can take; name a folder in it."),
+    ],
+)
+def test_wrong_folders_are_a_sentence_and_leave_nothing(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sentence: str
+) -> None:
+    for name, content in (("empty", b""), ("garbage", b"waypost" * 5000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.mdb").write_bytes(content)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    # As a person types it, in the folder where it is.
+    monkeypatch.chdir(tmp_path)
+    result = desk.run("store", *arguments, *(("--same-identity",) if arguments[0] == "restore" else ()))
+    assert result.exit_code == 1, result
+    assert isinstance(result.exception, SystemExit), result.exception
+    told, hint = result.stderr.splitlines()
+    assert sentence in told
+    assert told.startswith("/")
+    assert hint.startswith("hint: ")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_restore_follows_a_link_to_an_empty_folder(desk: Desk, tmp_path: Path) -> None:
+    desk.manager.create_queue("orders").send("42 bolts")
+    desk.do("store", "backup", str(tmp_path / "backup"))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    desk.do("store", "restore", str(tmp_path / "backup"), str(tmp_path / "link"), "--new-identity")
+    assert (tmp_path / "link").is_symlink()
+    with waypost.open(tmp_path / "empty") as manager:
+        assert manager.queue("orders").receive(0).text == "42 bolts"

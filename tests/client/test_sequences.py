@@ -44,6 +44,16 @@ def test_the_sequence_of_an_outgoing_queue_begins_again_with_what_is_not_acknowl
     assert list(manager.sequences(source="00000000-0000-0000-0000-000000000001")) == []
 
 
+def test_no_reset_begins_a_sequence_that_another_has_begun(manager: waypost.Manager) -> None:
+    send(manager, "1")
+    begun = set()
+    for _ in range(5):
+        manager.reset_sequences(queue=FAR)
+        (sequence,) = manager.sequences("out", queue=FAR)
+        begun.add(sequence.time_stamp)
+    assert len(begun) == 5
+
+
 def test_nothing_is_reset_that_is_not_named(manager: waypost.Manager, ledger: waypost.Queue) -> None:
     assert manager.reset_sequences(queue=ledger).sequences == 0
     assert manager.reset_sequences(older_than=0).sequences == 0

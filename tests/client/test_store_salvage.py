@@ -13,6 +13,7 @@ import pytest
 import waypost
 from tests.damage.cases import Pristine
 from tests.damage.folders import anatomy, inventory, make_folder, stored_keys
+from tests.store.disks import small_disk
 from tests.upgrade.test_upgrade import FOLDERS
 from waypost.client.storage import salvage_moment
 from waypost.errors import InvalidParameter, NotAStore, StoreInUse
@@ -184,10 +185,22 @@ def test_only_a_folder_that_nobody_uses_is_salvaged(tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
-    with pytest.raises(InvalidParameter, match="exists"):
+    (tmp_path / "new/file").touch()
+    with pytest.raises(InvalidParameter, match="not empty, and nothing is overwritten"):
         waypost.salvage(folder, tmp_path / "new")
+    assert [each.name for each in (tmp_path / "new").iterdir()] == ["file"]
     with pytest.raises(NotAStore):
         waypost.salvage(tmp_path / "new", tmp_path / "other")
+
+
+def test_a_folder_on_a_disk_that_nobody_can_write_to_is_salvaged(tmp_path: Path) -> None:
+    with small_disk(8 << 20, tmp_path / "disk") as disk:
+        with waypost.open(disk / "old") as manager:
+            manager.create_queue("orders").send("42 bolts")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert waypost.salvage(disk / "old", tmp_path / "new").brought_back == 1
+    with waypost.open(tmp_path / "new") as manager:
+        assert manager.queue("orders").receive(0).text == "42 bolts"
 
 
 def test_a_salvage_that_breaks_off_leaves_nothing(
@@ -212,7 +225,7 @@ def test_the_command_reports_by_queue(pristine: Pristine, folder: Path, tmp_path
     assert f"waypost serve --data {tmp_path / 'new'}" in done.stderr
     again = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert again.returncode == 1
-    assert "exists" in again.stderr
+    assert "is not empty, and nothing is overwritten" in again.stderr
     assert "hint:" in again.stderr
 
 

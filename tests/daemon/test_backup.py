@@ -114,6 +114,11 @@ def test_the_folder_and_the_stream_are_the_same_backup_for_its_owner_alone(tmp_p
         # Of a folder in use, without asking its daemon.
         code, told = done("store", "backup", tmp_path / "offline", "--data", daemon.folder)
         assert code == 0, told
+        with patience(SECONDS, "the log does not say that backups were made") as turns:
+            for _ in turns:
+                if daemon.log.count("a backup was made") == 3:
+                    break
+        assert "broke off" not in daemon.log
     for name in ("folder", "stream", "http", "offline"):
         assert whole(tmp_path / name, tmp_path / f"copy of {name}") == ["42 bolts"]
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o700
@@ -186,6 +191,11 @@ def test_a_client_that_hangs_up_ends_the_backup_and_nothing_else(
         assert b"200" in client.recv(1000)
         assert copiers(daemon.folder)
     await_no_copier(daemon.folder)
+    with patience(SECONDS, "the log does not say that the client is gone") as turns:
+        for _ in turns:
+            if "a backup broke off: its client is gone" in daemon.log:
+                break
+    assert "a backup was made" not in daemon.log
     assert manager.queue("orders").info().message_count == 5000
     assert "Traceback" not in daemon.log
     # The next one is not in its way.

@@ -52,13 +52,16 @@ def backup(
         )
     out = Output()
     info: BackupInfo
+    if target != _STANDARD:
+        target = _absolute(target)
     with _bar("backing up (MB)") as report, _standard_output(target) as place:
         if data is None:
             with session(context) as manager:
                 info = manager.backup(place, progress=report)
         else:
-            with _errors("name the data folder of a queue manager."):
-                info = import_module("waypost.client.backups.making").backup_of_folder(data, place, report)
+            with _errors("name a new folder, or begin the backup again."):
+                making = import_module("waypost.client.backups.making")
+                info = making.backup_of_folder(data.absolute(), place, report)
     if as_json:
         write_json(out, info.to_dict())
         out.flush()
@@ -114,9 +117,10 @@ def restore(
         )
     out = Output()
     info: RestoreInfo
+    data = data.absolute()
     with _bar("restoring (MB)") as report, _errors("name a new folder for DATA."):
         info = import_module("waypost.client.backups.restoring").restore(
-            _standard_input() if source == _STANDARD else source,
+            _standard_input() if source == _STANDARD else _absolute(source),
             data,
             same_identity=same_identity,
             new_identity=new_identity,
@@ -154,16 +158,23 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def _absolute(path: str) -> str:
+    """The whole path, so that a sentence does not begin with a name that looks like a word of it."""
+    return str(Path(path).absolute())
+
+
 @contextmanager
 def _errors(hint: str) -> Iterator[None]:
-    """Errors of folders here, without a daemon, with this hint."""
+    """Errors of folders here, without a daemon. The hint is for the folder that is to be made."""
     try:
         yield
     except BackupDamaged as error:
-        raise Failure(failure(error).sentence, "take another backup; nothing was made of this one.") from None
+        raise Failure(failure(error).sentence, "name another backup; nothing was made of this one.") from None
     except BackupUnderWay as error:
         raise failure(error) from None
-    except (BackupError, NotAStore) as error:
+    except NotAStore as error:
+        raise Failure(failure(error).sentence, "name the data folder of a queue manager.") from None
+    except BackupError as error:
         raise Failure(failure(error).sentence, hint) from None
     except WaypostError as error:
         raise failure(error) from None

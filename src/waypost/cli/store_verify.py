@@ -46,7 +46,7 @@ def verify(
                 report = manager.verify_store(progress=tell)
         else:
             with _errors():
-                report = import_module("waypost.client.storage.verifying").verify(data, progress=tell)
+                report = import_module("waypost.client.storage.verifying").verify(data.absolute(), progress=tell)
     if as_json:
         write_json(out, report.to_dict())
     else:
@@ -86,7 +86,7 @@ def salvage(
         Path, typer.Argument(metavar="DATA", help="The damaged data folder, which is only read.", show_default=False)
     ],
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="The data folder to make: it must not exist.", show_default=False)
+        Path, typer.Argument(metavar="NEW", help="The data folder to make: new or empty.", show_default=False)
     ],
     *,
     as_json: Json = False,
@@ -103,6 +103,7 @@ def salvage(
     """
     out = Output()
     report: SalvageReport
+    data, new = data.absolute(), new.absolute()
     with _bar("salvaging (pages)") as tell, _errors():
         report = import_module("waypost.client.storage.salvaging").salvage(data, new, progress=tell)
     if as_json:

@@ -50,6 +50,7 @@ class _Answer:
         self._service: Final = service
         self._source: Final = source
         self._first: Final = first
+        self._is_whole = False
 
     async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
         loop = asyncio.get_running_loop()
@@ -63,7 +64,10 @@ class _Answer:
         finally:
             # Nobody waits for it: the process is killed, and what it held is free.
             loop.run_in_executor(None, self._end)
-        if client.is_gone:
+        # A client that has all of it may be gone too.
+        if self._is_whole:
+            _log.info("a backup was made")
+        elif client.is_gone:
             _log.info("a backup broke off: its client is gone")
 
     async def _send(self, send: Any) -> None:
@@ -77,6 +81,7 @@ class _Answer:
                 return
             part = await loop.run_in_executor(None, self._source.read)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._is_whole = True
 
     def _end(self) -> None:
         self._source.close()

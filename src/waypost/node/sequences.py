@@ -47,6 +47,7 @@ class Sequences:
         "_outgoing",
         "_queues",
         "_reader",
+        "_reset",
         "_written_latest",
         "incoming",
     )
@@ -65,6 +66,8 @@ class Sequences:
         self._last_time_stamp = transfer_store.last_time_stamp(reader)
         # No two queues have the same TimeStamp, so an OrderAck tells by its own which queue it is about.
         self._queues: dict[int, OutgoingQueue] = {}
+        # The TimeStamps of resets since the start, which an operator asks for one by one.
+        self._reset: Final[set[int]] = set()
         for number, sequence in self._outgoing.items():
             queue = manager.collection.by_number[number]
             assert isinstance(queue, OutgoingQueue)
@@ -104,8 +107,10 @@ class Sequences:
         """
         before = self._outgoing.get(queue.number)
         time_stamp = int(self._kernel.now.wall)
-        while time_stamp in self._queues:
+        # Destinations may know those of earlier resets, and take nothing that begins under one of them again.
+        while time_stamp in self._queues or time_stamp in self._reset:
             time_stamp += 1
+        self._reset.add(time_stamp)
         if before is not None:
             self._queues.pop(before.sequence_id.time_stamp, None)
         sequence = self._outgoing[queue.number] = OutgoingSequence.first(time_stamp)

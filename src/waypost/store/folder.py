@@ -4,6 +4,7 @@ That file also has the mark of a clean end, behind the holder: it is written whe
 and taken away before the file of the store is opened again.
 """
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -41,6 +42,12 @@ _MARK_VERSION: Final = 1
 _MARK_SIZE: Final = _MARK.size + 8
 
 
+def require_store(folder: Path) -> None:
+    """Raises NotAStore, and OSError if nobody can say."""
+    if not (folder / DATA).is_file():
+        raise NotAStore(f"{folder} holds no store")
+
+
 def lock_folder(folder: Path, *, finishes: bool = False) -> int:
     """Take the folder for this process, and create it if need be. Returns the file that holds the lock.
 
@@ -49,15 +56,48 @@ def lock_folder(folder: Path, *, finishes: bool = False) -> int:
     try:
         _make(folder)
         names = set(os.listdir(folder))
-        if UNFINISHED in names and not finishes:
-            raise NotAStore(
-                f"{folder} was never finished: a restore or a salvage broke off there; delete it and start that again"
-            )
+        if not finishes:
+            _require_finished(folder)
         if DATA not in names and names - _HARMLESS:
             raise NotAStore(f"{folder} holds other files and no store; name an empty folder for a new one")
     except (FileExistsError, NotADirectoryError):
         raise NotAStore(f"{folder} is not a folder") from None
-    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    return _taken(folder, os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def hold_folder(folder: Path) -> int | None:
+    """Keep others from the folder of a store that is only read, which may be on a disk that cannot be written to.
+
+    Returns the file that holds the lock, or None if nobody ever had the folder since it was put here: nothing is
+    written into it for that.
+    """
+    _require_finished(folder)
+    try:
+        lock = os.open(folder / LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        lock = os.open(folder / LOCK, os.O_RDONLY)
+    return _taken(folder, lock)
+
+
+def release(lock: int | None) -> None:
+    """Let others have the folder."""
+    if lock is not None:
+        os.close(lock)
+
+
+def _require_finished(folder: Path) -> None:
+    if (folder / UNFINISHED).exists():
+        raise NotAStore(
+            f"{folder} was never finished: a restore or a salvage broke off there; delete it and start that again"
+        )
+
+
+def _taken(folder: Path, lock: int) -> int:
+    """The open file, with the lock on it. Raises StoreInUse."""
     holder = _holder_unless_free(lock)
     if holder is not None:
         os.close(lock)

@@ -25,7 +25,7 @@ from waypost.errors import (
 )
 from waypost.store import cursors
 from waypost.store.checksums import CHECKSUM_SIZE, checksum
-from waypost.store.folder import DATA
+from waypost.store.folder import DATA, require_store
 from waypost.store.port import Item, Reader, Table
 from waypost.store.space import disk_of, reserve_of
 
@@ -139,11 +139,13 @@ class StoreSnapshot(LmdbReader):
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
-        if not (self._folder / DATA).is_file():
-            raise NotAStore(f"{folder} holds no store")
         try:
+            require_store(self._folder)
             # The store may grow before the snapshot is taken, and a map that is too small could not show it then.
-            room = 4 * (self._folder / DATA).stat().st_size + _SPARE
+            size = (self._folder / DATA).stat().st_size
+            if not size:
+                raise NotAStore(f"{folder} holds no store: its file {DATA} is empty")
+            room = 4 * size + _SPARE
             self._env = lmdb.open(str(folder), room, readonly=True, create=False, max_dbs=len(Table) + 1)
         except (OSError, lmdb.Error) as error:
             raise store_error(error, self._folder) from error
@@ -240,7 +242,8 @@ def not_a_store(folder: Path) -> NotAStore:
 def store_error(error: Exception, folder: Path) -> StoreError:
     """What an error of LMDB or the operating system means to the one who opened the folder."""
     code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
-    reason = (error.strerror if isinstance(error, OSError) else None) or error
+    # LMDB puts the folder before the words of the system.
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error).removeprefix(f"{folder}: ")
     if isinstance(error, lmdb.MapFullError):
         return StoreFull(f"{folder} has reached the size it may have")
     # LMDB says EIO when only a part of the data found room.
@@ -252,5 +255,5 @@ def store_error(error: Exception, folder: Path) -> StoreError:
         return StoreTooNew(f"{folder} was written by another release of LMDB: {error}")
     # After a page that it cannot use LMDB lets nothing more be read from that moment.
     if isinstance(error, (*_DAMAGE, lmdb.BadTxnError)):
-        return StoreDamaged(f"{folder} is damaged: {error}")
+        return StoreDamaged(f"{folder} is damaged: {reason}")
     return StoreError(f"{folder} cannot be used: {reason}")

@@ -27,7 +27,7 @@ from waypost.errors import BackupError, StoreDamaged, StoreError
 from waypost.guid import guid_text
 from waypost.store.folder import lock_backup
 from waypost.store.keys import QUEUE_MANAGER_KEY
-from waypost.store.lmdb_reading import StoreSnapshot
+from waypost.store.lmdb_reading import StoreSnapshot, store_error
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueManagerRecord
 from waypost.store.room import megabytes
@@ -114,8 +114,8 @@ def main() -> int:
     except BrokenPipeError:
         return 1
     except (StoreError, OSError) as error:
-        kind = type(error).__name__ if isinstance(error, StoreError) else BackupError.__name__
-        json.dump({"error": kind, "message": str(error)}, sys.stderr)
+        told = error if isinstance(error, StoreError) else store_error(error, Path(folder))
+        json.dump({"error": type(told).__name__, "message": str(told)}, sys.stderr)
         return 1
     return 0
 

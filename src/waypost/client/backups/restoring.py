@@ -1,31 +1,25 @@
-"""`waypost.restore`: a data folder out of a backup.
-
-Everything is made in a folder beside the data folder, which nobody can open before it is finished, and gets its name in
-the end. So an interrupted restore leaves nothing that a queue manager would start on.
-"""
+"""`waypost.restore`: a data folder out of a backup."""
 
 import os
-import shutil
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from waypost.client.backups.container import BackupInfo, BackupReader
 from waypost.client.backups.target import NAME, Progress
+from waypost.client.storage.new_folder import being_made
 from waypost.drive.new_guid import new_guid
 from waypost.errors import BackupDamaged, BackupError, InvalidParameter
 from waypost.guid import guid_text
 from waypost.node.cloning import Cloned, change_identity
-from waypost.store.folder import DATA, UNFINISHED, flush_folder
+from waypost.store.folder import DATA
 from waypost.store.lmdb import LmdbStore
 from waypost.store.restored import mark_restored
 from waypost.store.whole import damaged_records
 
 _PART: Final = 1 << 20
-_SUFFIX: Final = ".restoring"
 
 Backup = str | os.PathLike[str] | BinaryIO
 
@@ -72,18 +66,21 @@ def restore(
     The whole backup is read and checked before anything is made of it. Nothing is overwritten: `path` may be an empty
     folder at most. `progress` is called with the bytes that were read so far, and about how many there are.
 
-    Raises BackupDamaged if the backup is not whole, and BackupError if the folder cannot be made.
+    Raises BackupDamaged if there is no backup that is whole, and BackupError if the folder cannot be made.
     """
     if bool(same_identity) == bool(new_identity):
         raise InvalidParameter("one of same_identity and new_identity has to be given")
     folder = Path(os.path.abspath(path))
-    with _opened(backup) as stream, _being_made(folder) as unfinished:
-        info = _copy(stream, unfinished / DATA, progress)
-        identifier = new_guid() if new_identity else None
-        with LmdbStore(unfinished, finishes=True) as store:
-            damaged = damaged_records(store)
-            cloned = Cloned() if identifier is None else change_identity(store, identifier)
-            mark_restored(store)
+    identifier = new_guid() if new_identity else None
+    try:
+        with _opened(backup) as stream, being_made(folder, "restore", BackupError) as unfinished:
+            info = _copy(stream, unfinished / DATA, progress)
+            with LmdbStore(unfinished, finishes=True) as store:
+                damaged = damaged_records(store)
+                cloned = Cloned() if identifier is None else change_identity(store, identifier)
+                mark_restored(store)
+    except OSError as error:
+        raise BackupError(f"{folder} cannot be made: {error.strerror or error}") from None
     return RestoreInfo(
         str(folder),
         info.name,
@@ -103,58 +100,16 @@ def _opened(backup: Backup) -> Iterator[BinaryIO]:
         yield backup
         return
     place = Path(backup)
-    if place.is_dir():
-        place /= NAME
-        if not place.exists():
-            raise BackupError(f"{place.parent} does not hold a backup: it has no file {NAME}")
     try:
+        if place.is_dir():
+            place /= NAME
+            if not place.exists():
+                raise BackupDamaged(f"{place.parent} does not hold a backup: it has no file {NAME}")
         file = place.open("rb")
     except OSError as error:
-        raise BackupError(f"{place} cannot be read: {error.strerror or error}") from None
+        raise BackupDamaged(f"{place} cannot be read: {error.strerror or error}") from None
     with file:
         yield file
-
-
-@contextmanager
-def _being_made(folder: Path) -> Iterator[Path]:
-    """A folder that becomes this one if the block ends well, and goes if not."""
-    unfinished = folder.with_name(folder.name + _SUFFIX)
-    _check(folder)
-    try:
-        unfinished.mkdir(mode=0o700)
-    except FileExistsError:
-        raise BackupError(
-            f"{unfinished} is there already: another restore is at work, or one was interrupted; delete it then"
-        ) from None
-    except OSError as error:
-        raise BackupError(f"{unfinished} cannot be made: {error.strerror or error}") from None
-    try:
-        try:
-            (unfinished / UNFINISHED).touch(mode=0o600)
-            _flush(unfinished)
-            yield unfinished
-            (unfinished / UNFINISHED).unlink()
-            _flush(unfinished)
-            # A folder that somebody has put something into since stays what it is.
-            unfinished.rename(folder)
-            _flush(folder.parent)
-        except OSError as error:
-            raise BackupError(f"{folder} cannot be made: {error.strerror or error}") from None
-    except BaseException:
-        with suppress(OSError):
-            shutil.rmtree(unfinished)
-        raise
-
-
-def _check(folder: Path) -> None:
-    try:
-        is_empty = not os.listdir(folder)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise BackupError(f"{folder} cannot be used: {error.strerror or error}") from None
-    if not is_empty:
-        raise BackupError(f"{folder} is not empty, and a restore overwrites nothing; name a new folder")
 
 
 def _copy(stream: BinaryIO, file: Path, progress: Progress | None) -> BackupInfo:
@@ -179,8 +134,3 @@ def _read(stream: BinaryIO) -> bytes:
         return stream.read(_PART)
     except OSError as error:
         raise BackupDamaged(f"the backup cannot be read: {error.strerror or error}") from None
-
-
-def _flush(folder: Path) -> None:
-    if sys.platform != "win32":
-        flush_folder(folder)

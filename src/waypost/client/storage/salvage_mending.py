@@ -81,6 +81,11 @@ class Recovered:
         _keep_later(self._older[found.table], found)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found, of any moment."""
+        return not (self.lookup_ids or any(self.tables.values()) or any(self._older.values()))
+
+    @property
     def queues(self) -> dict[int, QueueRecord]:
         return {keys.queue_id_of(key): QueueRecord.decode(value) for key, value in self.tables[Table.QUEUES].items()}
 

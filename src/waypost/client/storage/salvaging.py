@@ -1,16 +1,14 @@
 """The salvage of a damaged folder: everything that is whole in its file goes into a new folder that opens and serves.
 
-The old folder is only read. The new one comes into being beside its place and takes it when it is complete and on disk.
+The old folder is only read, so it may be on a disk that nobody can write to.
 """
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from waypost.client.storage.new_folder import being_made
 from waypost.client.storage.salvage_mending import Recovered
 from waypost.client.storage.salvage_moment import last_moment, leaves
 from waypost.client.storage.salvage_records import Losses, Search
@@ -20,7 +18,7 @@ from waypost.errors import InvalidParameter, NotAStore, StoreDamaged
 from waypost.store import keys
 from waypost.store.checksums import is_whole
 from waypost.store.descriptions import describe
-from waypost.store.folder import DATA, LOCK, UNFINISHED, flush_folder, lock_folder
+from waypost.store.folder import DATA, hold_folder, release, require_store
 from waypost.store.lmdb import LmdbStore
 from waypost.store.lmdb_reading import FORMAT_VERSION, store_error
 from waypost.store.page_file import PageFile
@@ -31,7 +29,6 @@ from waypost.store.restored import mark_restored
 
 _MOST: Final = 1000
 _BATCH_BYTES: Final = 1 << 23
-_UNFINISHED: Final = ".salvage"
 # Of these an older record is better than none: they are few and change seldom.
 _FROM_OLDER: Final = {Table.QUEUES, Table.COUNTERS}
 
@@ -44,51 +41,36 @@ def salvage(
     The new folder is the same queue manager: use one of the two from then on, never both. Its outgoing sequences begin
     again, as after a restore. `progress` hears how many pages are looked at, and of how many.
 
-    Raises StoreInUse, NotAStore, StoreFull, and InvalidParameter if the new folder exists.
+    Raises StoreInUse, StoreFull, NotAStore if there is nothing that could be brought back, and InvalidParameter if the
+    new folder holds something.
     """
     old, new = Path(folder), Path(new_folder)
-    if new.exists():
-        raise InvalidParameter(f"{new} exists; name a folder that does not")
-    if not (old / DATA).is_file():
-        raise NotAStore(f"{old} holds no store")
+    with _held(old) as file:
+        try:
+            with being_made(new, "salvage", InvalidParameter) as place:
+                return _salvage(file, new, place, progress)
+        except OSError as error:
+            raise store_error(error, new) from error
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[PageFile]:
+    """The file of the folder. Nobody else uses the folder meanwhile."""
     try:
-        with _held(old), PageFile(old / DATA) as file, _coming_into_being(new) as place:
-            return _salvage(file, new, place, progress)
+        require_store(folder)
+        lock = hold_folder(folder)
+        try:
+            file = PageFile(folder / DATA)
+        except OSError:
+            release(lock)
+            raise
     except OSError as error:
-        raise store_error(error, new.parent) from error
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Nobody else uses the folder meanwhile."""
-    if not (folder / LOCK).exists():
-        # Nobody ever had it, since it was put here: nothing is written into it for that.
-        yield
-        return
-    lock = lock_folder(folder)
+        raise store_error(error, folder) from error
     try:
-        yield
+        with file:
+            yield file
     finally:
-        os.close(lock)
-
-
-@contextmanager
-def _coming_into_being(new: Path) -> Iterator[Path]:
-    """Where the new folder is made. It gets its name at the end, and is removed if there is no end."""
-    place = new.with_name(f"{new.name}{_UNFINISHED}")
-    if place.exists():
-        raise InvalidParameter(f"{place} is left of a salvage that was interrupted; remove it")
-    try:
-        place.mkdir(mode=0o700, parents=True)
-        (place / UNFINISHED).touch(mode=0o600)
-        yield place
-        (place / UNFINISHED).unlink()
-        place.rename(new)
-        if sys.platform != "win32":
-            flush_folder(new.parent)
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
+        release(lock)
 
 
 class _Writer:
@@ -129,6 +111,8 @@ def _salvage(file: PageFile, new: Path, place: Path, progress: Progress) -> Salv
         if search.losses.tables & _FROM_OLDER:
             for found in search.older(_FROM_OLDER):
                 recovered.take_older(found)
+        if recovered.is_empty:
+            raise NotAStore(f"{file.path.parent} holds no record of a store that is whole: there is nothing to salvage")
         recovered.mend(search.losses)
         for table, records in recovered.tables.items():
             for key, value in sorted(records.items()):

@@ -22,7 +22,7 @@ from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
 from waypost.store.checksums import CHECKSUM_SIZE, is_whole
 from waypost.store.descriptions import describe
-from waypost.store.folder import DATA
+from waypost.store.folder import DATA, require_store
 from waypost.store.keys import Counter
 from waypost.store.lmdb_reading import FORMAT_VERSION, store_error
 from waypost.store.page_file import PageFile
@@ -46,9 +46,8 @@ def verify(folder: str | Path, *, progress: Progress = unheard) -> StoreReport:
     Raises NotAStore, StoreTooNew and other StoreErrors if there is nothing that can be looked at.
     """
     path = Path(folder)
-    if not (path / DATA).is_file():
-        raise NotAStore(f"{folder} holds no store")
     try:
+        require_store(path)
         with _moment(path) as (file, meta):
             return _Verification(path, file, meta, progress).report()
     except OSError as error:
