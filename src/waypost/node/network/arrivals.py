@@ -287,15 +287,6 @@ class Arrivals:
         session.stored(numbers, now)
         self._sessions.touch(session)
 
-    def tick(self, now: Now) -> None:
-        """MS-MQQB 3.1.6.7 and 3.1.6.9."""
-        self._known.clean_up(now.monotonic)
-        self._order_acking.tick(now)
-
-    def next_deadline(self) -> float | None:
-        deadlines = (self._known.next_deadline(), self._order_acking.next_deadline())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
-
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
         self._order_acking.forget(queue)
