@@ -17,7 +17,7 @@ OUR_FILES = [
 ]
 
 PURE = {"api", "wire", "core", "transfer", "routing", "rpc", "remote", "directory", "store", "node", "security"}
-WORDS = {"errors.py", "hresult.py", "limits.py", "guid.py", "clock.py"}
+WORDS = {"errors.py", "hresult.py", "limits.py", "guid.py", "clock.py", "timers.py"}
 ENGINE = (
     *("store/lmdb.py", "store/lmdb_reading.py", "store/folder.py", "store/upgrade.py"),
     *("store/page_file.py", "store/start_check.py", "store/space.py"),
@@ -66,6 +66,8 @@ FORBIDDEN = {
 }
 
 MAX_LINES = 600
+
+NODE = "waypost.node.node"
 
 # `readings MQRR 3.24`, and several as `readings MQQB 1, MQMQ 3.1`: the lookahead refuses what would go on otherwise.
 READING = r"(?:MQMQ|MQQB|MQRR|MQDMPR|MQQP) \d(?!\d)(?:\.(?:\d+|[A-Z]{1,2}\b))?"
@@ -261,3 +263,26 @@ def test_the_check_sees_a_wrong_citation(citation: str) -> None:
 )
 def test_the_check_lets_a_right_citation_pass(citation: str) -> None:
     assert list(miscitations(f"# {citation}\n")) == []
+
+
+def imports_of(module: str) -> set[str]:
+    """The modules of the package that a module names in its imports, also of those for the type checker alone."""
+    path = ROOT / "src" / Path(*module.split("."))
+    tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8"))
+    froms = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom) and each.module is not None]
+    names = {f"{each.module}.{alias.name}" for each in froms for alias in each.names}
+    return {
+        name
+        for name in {*names, *(str(each.module) for each in froms)}
+        if (ROOT / "src" / Path(*name.split("."))).with_suffix(".py").exists()
+    }
+
+
+def test_nothing_that_the_node_is_made_of_knows_the_node() -> None:
+    below: set[str] = set()
+    found = imports_of(NODE)
+    while found:
+        below |= found
+        found = {name for each in found for name in imports_of(each)} - below
+    assert {"waypost.node.kernel", "waypost.node.claims", "waypost.node.network.arrivals"} <= below
+    assert NODE not in below

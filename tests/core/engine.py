@@ -172,7 +172,13 @@ class Rig:
 
     def advance(self, seconds: float) -> None:
         self.now = Now(self.now.monotonic + seconds, self.now.wall + seconds)
-        self.manager.tick(self.now)
+        self.manager.expire(self.now)
+        self.manager.timers.fire(self.now)
+
+    def next_deadline(self) -> float | None:
+        """When something is due, on the monotonic clock, as the clocks stand now."""
+        deadlines = self.manager.timers.next_deadline(), self.manager.next_expiry(self.now)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def events(self, kind: type[AnyEvent]) -> list[AnyEvent]:
         """What happened since the last call, of this kind."""

@@ -37,11 +37,11 @@ def test_a_tick_takes_one_part_and_asks_to_be_called_again_at_once(rig: Rig) -> 
     rig.manager.take_events()
     let_pass(rig, 10)
     taken = []
-    while rig.manager.next_deadline(rig.now) == rig.now.monotonic:
+    while rig.next_deadline() == rig.now.monotonic:
         rig.advance(0)
         taken.append([event.message.label for event in rig.events(MessagePositionDeleted)])
     assert taken == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
-    assert rig.manager.next_deadline(rig.now) is None
+    assert rig.next_deadline() is None
     assert rig.labels() == []
 
 
@@ -111,7 +111,7 @@ def test_a_purge_and_a_deletion_end_them_for_the_reason_that_came_first(rig: Rig
     rig.manager.delete_queue(rig.orders)
     assert rig.deleted() == [("expired", EXPIRED), ("deleted", MessageClass.MQMSG_CLASS_NACK_Q_DELETED)]
     # Their turns come, and find nothing.
-    while rig.manager.next_deadline(rig.now) is not None:
+    while rig.next_deadline() is not None:
         rig.advance(0)
     assert rig.deleted() == []
 
@@ -125,5 +125,5 @@ def test_a_message_that_was_moved_expires_once_where_it_is(rig: Rig) -> None:
     rig.manager.take_events()
     rig.advance(10)
     assert rig.deleted() == [("a", EXPIRED)]
-    assert rig.manager.next_deadline(rig.now) is None
+    assert rig.next_deadline() is None
     assert rig.manager.positions.count == 0

@@ -233,7 +233,7 @@ def test_a_message_leaves_an_outgoing_queue_when_its_time_to_reach_the_other_is_
     office.deliver(office.letter(label="four days"), queue)
     office.manager.outgoing.connected(queue, "TCP:10.1.1.1")
     held = {message.label: message.lookup_identifier for message in office.contents(queue)}
-    assert office.manager.next_deadline(office.now) == office.now.monotonic + 60
+    assert office.next_deadline() == office.now.monotonic + 60
     office.advance(60)
     assert held["short"] in queue.positions
     assert held["short life"] not in queue.positions
@@ -244,7 +244,7 @@ def test_a_message_leaves_an_outgoing_queue_when_its_time_to_reach_the_other_is_
     assert [message.label for message in office.contents(queue)] == ["for ever", "four days"]
     office.advance(400_000)
     assert [message.label for message in office.contents(queue)] == ["for ever"]
-    assert office.manager.next_deadline(office.now) is None
+    assert office.next_deadline() is None
     assert office.contents(office.dead) == []
 
 
@@ -295,14 +295,14 @@ def test_many_messages_expire_in_parts(office: Office, far: OutgoingQueue) -> No
     office.manager.writing.enqueue_messages(far, messages, like, None, office.now)
     office.advance(61)
     assert len(far.positions) == 5
-    assert office.manager.next_deadline(office.now) == office.now.monotonic
+    assert office.next_deadline() == office.now.monotonic
     late = office.letter(time_to_be_received=0, positive_journaling_requested=True)
     office.manager.take_events()
     office.enqueue(late)
     assert late.lookup_identifier not in office.orders.positions
     assert office.events(MessageArrived) == []
     office.advance(0)
-    assert (len(far.positions), office.manager.next_deadline(office.now)) == (0, None)
+    assert (len(far.positions), office.next_deadline()) == (0, None)
 
 
 def test_many_messages_that_come_too_late_arrive_never(office: Office) -> None:

@@ -118,7 +118,7 @@ def test_begin_passes_timeout_cursor_tag_and_transaction_on(rig: Rig) -> None:
     (wait,) = handle.waiting.values()
     assert wait.wait_id == wait_id
     assert (wait.request.cursor, wait.request.tag, wait.request.transaction) == (request.cursor, 7, TX)
-    assert rig.manager.next_deadline(rig.now) == rig.now.monotonic + 0.5
+    assert rig.next_deadline() == rig.now.monotonic + 0.5
     lookup_id = rig.send("a")
     assert rig.ended() == [(wait_id, "a")]
     assert request.cursor is not None

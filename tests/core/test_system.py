@@ -114,7 +114,8 @@ def test_only_a_ready_queue_manager_does_anything() -> None:
             with suppress(ServiceNotAvailable):
                 function()
                 seen.append((state, True))
-        manager.tick(START)
+        manager.expire(START)
+        manager.timers.fire(START)
         assert len(queue.positions) == (0 if (State.READY, True) in seen else 1)
         if (state, True) not in seen:
             seen.append((state, False))

@@ -24,7 +24,7 @@ def rig() -> Rig:
 def test_a_receive_without_a_timeout_waits_for_ever(rig: Rig) -> None:
     handle = rig.open()
     wait_id = rig.receive(handle, FOR_EVER)
-    assert rig.manager.next_deadline(rig.now) is None
+    assert rig.next_deadline() is None
     rig.advance(A_YEAR)
     assert rig.ended() == []
     rig.send("a")
@@ -41,15 +41,15 @@ def test_a_receive_without_a_timeout_waits_for_ever(rig: Rig) -> None:
 def test_each_wait_ends_after_exactly_its_own_time(rig: Rig) -> None:
     handle = rig.open()
     long, short = rig.receive(handle, ReadRequest(2000)), rig.receive(handle, ReadRequest(500))
-    assert rig.manager.next_deadline(rig.now) == rig.now.monotonic + 0.5
+    assert rig.next_deadline() == rig.now.monotonic + 0.5
     rig.advance(0.499)
     assert rig.ended() == []
     rig.advance(0.001)
     assert rig.ended() == [(short, TIMEOUT)]
-    assert rig.manager.next_deadline(rig.now) == rig.now.monotonic + 1.5
+    assert rig.next_deadline() == rig.now.monotonic + 1.5
     rig.advance(1.5)
     assert rig.ended() == [(long, TIMEOUT)]
-    assert rig.manager.next_deadline(rig.now) is None
+    assert rig.next_deadline() is None
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.10-10", "MQDMPR-3.1.7.3.1-02")
@@ -75,7 +75,7 @@ def test_a_wait_keeps_what_it_was_asked_for(rig: Rig) -> None:
     assert list(handle.waiting) == waits
     kept = [(wait.destructive_read, wait.request.tag, wait.request.cursor) for wait in handle.waiting.values()]
     assert kept == [(True, 9, cursor), (False, None, None), (True, None, None)]
-    assert rig.manager.next_deadline(rig.now) == rig.now.monotonic + 1
+    assert rig.next_deadline() == rig.now.monotonic + 1
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.3.1-05")
@@ -92,7 +92,7 @@ def test_a_wait_that_ended_leaves_no_timer_and_no_trace(rig: Rig) -> None:
         assert len(rig.ended()) == 1
         assert not handle.waiting
         assert not rig.orders.waiting
-        assert rig.manager.next_deadline(rig.now) is None
+        assert rig.next_deadline() is None
     rig.advance(5)
     assert rig.ended() == []
 

@@ -138,7 +138,7 @@ def test_messages_stand_by_priority_and_then_by_arrival(rig: Rig) -> None:
         rig.send(label, ttbr=60, priority=priority)
         rig.advance(1)
     assert "".join(rig.labels()) == "abcdef"
-    assert rig.manager.next_deadline(rig.now) == rig.now.monotonic + 54
+    assert rig.next_deadline() == rig.now.monotonic + 54
     handle = rig.open()
     assert [rig.receive(handle) for _ in range(6)] == list("abcdef")
 
@@ -229,13 +229,13 @@ def test_a_message_that_nobody_received_expires_in_its_time(rig: Rig, kind: str)
     name = f"DIRECT=OS:host\\{kind}short"
     assert rig.receive(rig.open(name=name)) == "received"
     rig.manager.take_events()
-    assert rig.manager.next_deadline(rig.now) == rig.now.monotonic + 10
+    assert rig.next_deadline() == rig.now.monotonic + 10
     rig.advance(9.5)
     assert rig.deleted() == []
     rig.advance(0.5)
     assert rig.deleted() == [("gone", EXPIRED)]
     assert rig.labels(queue) == []
-    assert rig.manager.next_deadline(rig.now) is None
+    assert rig.next_deadline() is None
 
 
 @pytest.mark.spec("MQDMPR-3.1.2.4-02")
@@ -250,7 +250,7 @@ def test_a_time_of_0_expires_on_arrival_and_an_infinite_one_never(rig: Rig) -> N
     rig.manager.close_queue(handle)
     assert rig.ended() == [(wait_id, HResult.MQ_ERROR_OPERATION_CANCELLED)]
     rig.send("never")
-    assert rig.manager.next_deadline(rig.now) is None
+    assert rig.next_deadline() is None
     rig.advance(1e10)
     assert rig.labels() == ["never"]
 

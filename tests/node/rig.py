@@ -17,6 +17,7 @@ from waypost.core.queues import AccessType, Queue, QueueAttributes, ShareMode
 from waypost.errors import WaypostError
 from waypost.node.application import Application, Call, ReadOptions
 from waypost.node.effects import Commit, Failure, Reply, ToCoordinator
+from waypost.node.message_index import MessageIndex
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.store.memory import MemoryStore
@@ -145,7 +146,8 @@ class Rig:
         now = self.now
         while not self.node.index.is_complete:
             now = Now(now.monotonic + 1, now.wall)
-            self.node.index.tick(now)
+            self.node.kernel.timers.stop(MessageIndex)
+            self.node.index._go_on(now)
 
     def advance(self, seconds: float) -> None:
         self.now = Now(self.now.monotonic + seconds, self.now.wall + seconds)

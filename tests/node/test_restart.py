@@ -9,6 +9,7 @@ from tests.node.directory_rig import DirectoryRig
 from tests.node.rig import EXPRESS, RECEIVE, SEND, SETTINGS, START, TX, Rig, direct, guids, letter, transactions
 from tests.store.engines import MemoryEngine
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
+from waypost.core.reading import Reading
 from waypost.core.system import QueueManagerAttributes, QueueManagerState
 from waypost.directory import objects
 from waypost.directory.core_directory import queue_object
@@ -242,7 +243,7 @@ def test_what_is_volatile_begins_anew(restart: Restart) -> None:
     assert manager.machine_domain_id == NULL_GUID
     assert not manager.transactions.collection
     assert not any(queue.descriptors or queue.waiting for queue in manager.collection.by_number.values())
-    assert manager.reading.next_deadline is None
+    assert not any(isinstance(key, tuple) and key[0] is Reading for key in manager.timers._running)
     with pytest.raises(InvalidHandle):
         rig.application.peek(rig.call(), handle, ReadOptions())
     assert len(manager.dispatch) == 0

@@ -62,7 +62,7 @@ def test_an_empty_store_has_nothing(engine: Engine) -> None:
     assert transfer_store.last_time_stamp(engine.store) == 0
     history = MessageHistory(10, PERIOD)
     transfer_store.restore_history(engine.store, history, NOW)
-    assert (len(history), history.next_deadline()) == (0, None)
+    assert (len(history), history.deadline()) == (0, None)
 
 
 def test_an_outgoing_sequence_goes_on_where_it_stopped(engine: Engine) -> None:
@@ -149,7 +149,7 @@ def test_a_duplicate_is_known_after_a_restart_for_as_long_as_without_one(engine:
     again, start = MessageHistory(10_000, PERIOD), Now(3.0, NOW.wall + 1100)
     transfer_store.restore_history(engine.store, again, start)
     assert len(again) == 2
-    deadline = again.next_deadline()
+    deadline = again.deadline()
     assert deadline is not None
     assert deadline == pytest.approx(3.0 - 1100 + PERIOD, abs=1.0)
     again.clean_up(deadline + 1)
@@ -164,7 +164,7 @@ def test_a_clock_that_was_put_back_makes_no_message_come_in_the_future(engine: E
     commit(engine, batch)
     again = MessageHistory(10, PERIOD)
     transfer_store.restore_history(engine.store, again, Now(3.0, NOW.wall - 86_400))
-    assert again.next_deadline() == 3.0 + PERIOD
+    assert again.deadline() == 3.0 + PERIOD
 
 
 @pytest.mark.spec("MQQB-6-08")

@@ -7,10 +7,9 @@ what the servers need of a node. Events are handed on after every call, as a nod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from tests.core.engine import Rig
-from waypost.clock import Now
 from waypost.core.external_transactions import ExternalTransactions
 from waypost.core.message import Message
 from waypost.core.ports import MessagePositionDeleted, ReadEnded
@@ -22,6 +21,7 @@ from waypost.errors import DecodeError
 from waypost.remote.context import QM2QM_PORT, REMOTE_READ_PORT, ReadThen, RemoteSettings
 from waypost.remote.cursors import RemoteCursors
 from waypost.remote.remote_read.coordinator import LocalCoordinator
+from waypost.remote.remote_read.pending import PendingRequestTable
 from waypost.rpc.associations import Associations
 from waypost.rpc.authentication import AuthLevel, Caller
 from waypost.rpc.calls import FaultStatus
@@ -34,12 +34,6 @@ from waypost.wire.ndr import NdrSyntax
 from waypost.wire.path_names import PathName
 
 ALICE = Caller(AuthLevel.PRIVACY, "CORP\\alice", "10.0.0.9")
-
-
-class Timed(Protocol):
-    """What has timers of its own: a server."""
-
-    def tick(self, now: Now) -> None: ...
 
 
 class Host(Rig):
@@ -55,7 +49,7 @@ class Host(Rig):
         self.external = ExternalTransactions(self.manager.transactions)
         self.external.initialize(self.manager.identity.identifier)
         self.coordinator = LocalCoordinator(
-            self.manager.transactions, self.external, self.settings.transaction_timeout_s
+            self.manager.transactions, self.external, self.settings.transaction_timeout_s, self.manager.timers
         )
         self.cursors = RemoteCursors(self.manager)
         self.statistics = RpcStatistics()
@@ -64,7 +58,6 @@ class Host(Rig):
         self.denied: set[tuple[str | None, Queue, AccessType]] = set()
         self.asked: list[tuple[Caller, Queue, AccessType]] = []
         self.reasons: list[tuple[str, int]] = []
-        self.timed: list[Timed] = []
         self._waits: dict[int, ReadThen] = {}
         self._is_operating = False
         self._next_random = 0
@@ -113,10 +106,20 @@ class Host(Rig):
     def tick(self, seconds: float) -> None:
         """Time goes by."""
         self.advance(seconds)
-        self.coordinator.tick(self.now)
-        for timed in self.timed:
-            timed.tick(self.now)
         self.pump()
+
+    def deadline_of_requests(self) -> float | None:
+        """When the first Pending Request Cleanup Timer fires."""
+        return self._deadline_of(lambda key: isinstance(key, tuple) and key[0] is PendingRequestTable)
+
+    def deadline_of_transactions(self) -> float | None:
+        """When the first transaction that a reader has begun takes too long."""
+        self.coordinator.settle()
+        return self._deadline_of(lambda key: isinstance(key, tuple) and key[0] is LocalCoordinator)
+
+    def _deadline_of(self, is_meant: Callable[[object], bool]) -> float | None:
+        timers = self.manager.timers
+        return min((at for key, (at, _, _) in timers._running.items() if is_meant(key)), default=None)
 
     def forget_aborts(self, queue: Queue) -> None:
         """As if nobody had tried to read what is in the queue."""

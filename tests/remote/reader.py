@@ -52,9 +52,7 @@ def queue_format(name: str) -> QueueFormat:
 
 
 def serve(host: Host) -> RemoteReadServer:
-    server = RemoteReadServer(host)
-    host.timed.append(server)
-    return server
+    return RemoteReadServer(host)
 
 
 class Reader(Client):

@@ -102,7 +102,7 @@ def test_a_message_that_nobody_acknowledges_in_time_is_for_others_again(tx: byte
         started = reader.read(handle, action, host.ledger.positions.next_available(-1) if action else 0, tx=tx)
         assert label(started) == ("b" if action else "a")
     assert end(handle, ACK) == OK
-    assert server.next_deadline() == host.now.monotonic + 300
+    assert host.deadline_of_requests() == host.now.monotonic + 300
     host.tick(299.9)
     assert host.contents(host.ledger)[0] == ("a", LOCKED)
     waiting = other.read(other.open("ledger"), timeout=INFINITE)
@@ -120,12 +120,12 @@ def test_the_time_to_acknowledge_is_a_setting() -> None:
     reader = Reader(server, host)
     handle = reader.open()
     host.put("a")
-    assert server.next_deadline() is None
+    assert host.deadline_of_requests() is None
     reader.read(handle)
-    assert server.next_deadline() == host.now.monotonic + 60
+    assert host.deadline_of_requests() == host.now.monotonic + 60
     host.tick(60)
     assert host.contents(host.orders) == [("a", AVAILABLE)]
-    assert server.next_deadline() is None
+    assert host.deadline_of_requests() is None
 
 
 @pytest.mark.spec("MQRR-3.1.6.1-01", "MQRR-3.1.6.2-01", "MQRR-3.1.6.2-02", "MQRR-2.2.5.3-04")

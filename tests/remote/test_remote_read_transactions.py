@@ -154,7 +154,7 @@ def test_a_transaction_whose_client_is_gone_is_aborted(host: Host, reader: Reade
     reader.read(handle, tx=UOW)
     reader.end_tx(handle)
     reader.vanish()
-    assert host.coordinator.next_deadline() == host.now.monotonic + 300
+    assert host.deadline_of_transactions() == host.now.monotonic + 300
     host.tick(300)
     assert under_way(host) == set()
     assert host.contents(host.ledger) == [("a", AVAILABLE)]
@@ -468,4 +468,4 @@ def test_without_a_coordinator_nothing_is_received_in_a_transaction(host: Host, 
         assert reader.move(handle, reader.open_for_move("ledger;late").move_context, lookup_id, tx) == SEQUENCE
     assert host.contents(host.ledger) == [("a", AVAILABLE)]
     assert label(reader.read(handle)) == "a", "outside a transaction it is read"
-    assert host.coordinator.next_deadline() is None
+    assert host.deadline_of_transactions() is None

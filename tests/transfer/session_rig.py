@@ -4,11 +4,11 @@ from typing import Any
 
 from waypost.clock import Now
 from waypost.guid import NULL_GUID
+from waypost.timers import Timers
 from waypost.transfer.handshake import Initiator
 from waypost.transfer.session import Incoming, Received, Role, Sent, Session, SessionState, SessionTimer
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
-from waypost.transfer.timers import Timers
 from waypost.wire import Splitter, decode_packet
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
 from waypost.wire.packets import Packet
@@ -79,6 +79,7 @@ class Side:
             identity=Initiator(own_guid, OperatingSystem.MSMQ_OS_NTS),
             settings=rig.settings,
             timers=rig.timers,
+            on_timer=Session.expired,
             statistics=self.statistics,
             now=rig.now,
             **options,
@@ -135,7 +136,7 @@ class Rig:
     def __init__(self, settings: TransferSettings | None = None, *, expected_guid: bytes = SERVER) -> None:
         self.settings = settings or TransferSettings()
         self.now = Now(monotonic=1000.0, wall=1_700_000_000.0)
-        self.timers: Timers[tuple[Session, SessionTimer]] = Timers()
+        self.timers = Timers()
         self.initiator = Side(self, Role.INITIATOR, expected_guid=expected_guid)
         self.acceptor = Side(self, Role.ACCEPTOR)
         # What went over the wire, with the role of who wrote it.
@@ -164,8 +165,7 @@ class Rig:
         end = self.now.monotonic + seconds
         while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
             self._at(deadline)
-            for session, timer in self.timers.expired(deadline):
-                session.expired(timer, self.now)
+            self.timers.fire(self.now)
         self._at(end)
 
     def _at(self, monotonic: float) -> None:

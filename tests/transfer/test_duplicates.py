@@ -56,34 +56,34 @@ def test_the_clean_up_removes_what_is_older_than_the_period() -> None:
     assert len(table) == 4, "an entry as old as the period is not older"
     table.clean_up(3600.0)
     assert [knows(table, ordinal) for ordinal in (1, 2, 3, 4)] == [False, False, True, True]
-    assert table.next_deadline() == 3600.0 + PERIOD
+    assert table.deadline() == 3600.0 + PERIOD
     table.clean_up(3600.0 + PERIOD)
-    assert (len(table), table.next_deadline()) == (0, None)
+    assert (len(table), table.deadline()) == (0, None)
 
 
 @pytest.mark.spec("MQQB-3.1.2.8-01")
 def test_the_clean_up_timer_runs_while_there_are_entries() -> None:
     table = MessageHistory(10, 60.0)
-    assert table.next_deadline() is None
+    assert table.deadline() is None
     table.add(identifier(1), PEER, 5.0)
-    assert table.next_deadline() == 65.0
+    assert table.deadline() == 65.0
     table.add(identifier(2), PEER, 20.0)
-    assert table.next_deadline() == 65.0, "only the first insertion starts it"
+    assert table.deadline() == 65.0, "only the first insertion starts it"
     table.clean_up(64.0)
-    assert (len(table), table.next_deadline()) == (2, 65.0)
+    assert (len(table), table.deadline()) == (2, 65.0)
     table.clean_up(70.0)
-    assert (len(table), table.next_deadline()) == (1, 130.0)
+    assert (len(table), table.deadline()) == (1, 130.0)
     table.clean_up(130.0)
-    assert table.next_deadline() is None
+    assert table.deadline() is None
     table.add(identifier(3), PEER, 200.0)
-    assert table.next_deadline() == 260.0
+    assert table.deadline() == 260.0
 
 
 @pytest.mark.spec("MQQB-3.1.2.8-01")
 def test_the_clean_up_timer_runs_from_the_start_if_entries_came_back() -> None:
     table = history()
     table.restore(Block(3, identifier(1) + identifier(2), 100.0))
-    assert table.next_deadline() == 100.0 + PERIOD
+    assert table.deadline() == 100.0 + PERIOD
 
 
 def test_a_duplicate_makes_its_entry_fresh() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from waypost.clock import Now
+from waypost.timers import Timers
 from waypost.transfer.order_acks import LineKey, OrderAcks
 from waypost.transfer.settings import TransferSettings
 
@@ -9,12 +11,27 @@ ONE: LineKey = (b"\x01" * 16, 7, 1)
 OTHER: LineKey = (b"\x01" * 16, 8, 1)
 
 
-def order_acks() -> OrderAcks:
+class Acks(OrderAcks):
+    """With timers of its own. `due` fires them, and gives the sequences that were to be acknowledged."""
+
+    def __init__(self, timeout: float, delay: float) -> None:
+        self.timers = Timers()
+        self._keys: list[LineKey] = []
+        super().__init__(timeout, delay, self.timers, lambda key, _: self._keys.append(key))
+
+    def due(self, time: float) -> list[LineKey]:
+        self.timers.fire(Now(time, 0.0))
+        keys = self._keys[:]
+        self._keys.clear()
+        return keys
+
+
+def order_acks() -> Acks:
     settings = TransferSettings()
-    return OrderAcks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
+    return Acks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
 
 
-def sent_at(acks: OrderAcks, arrivals: list[float], until: float) -> list[float]:
+def sent_at(acks: Acks, arrivals: list[float], until: float) -> list[float]:
     """When the OrderAcks of ONE are sent if its messages arrive then, with a clock of eighths of a second."""
     times = []
     for eighth in range(int(until * 8) + 1):
@@ -50,24 +67,24 @@ def test_after_a_long_silence_further_messages_do_not_put_it_off() -> None:
 
 @pytest.mark.spec("MQQB-3.1.3.2-09")
 def test_the_longest_delay_is_configurable() -> None:
-    assert sent_at(OrderAcks(0.5, 2.0), every(0.25, 1, 8), 9) == [3.25, 5.5, 7.75, 8.25]
+    assert sent_at(Acks(0.5, 2.0), every(0.25, 1, 8), 9) == [3.25, 5.5, 7.75, 8.25]
 
 
 def test_each_source_and_queue_has_its_own_timer() -> None:
     acks = order_acks()
-    assert acks.next_deadline() is None
+    assert acks.timers.next_deadline() is None
     acks.received(ONE, 1.0)
     acks.received(OTHER, 1.25)
-    assert acks.next_deadline() == 1.5
-    assert list(acks.due(1.5)) == [ONE]
-    assert acks.next_deadline() == 1.75
-    assert list(acks.due(9.0)) == [OTHER]
-    assert list(acks.due(9.0)) == []
+    assert acks.timers.next_deadline() == 1.5
+    assert acks.due(1.5) == [ONE]
+    assert acks.timers.next_deadline() == 1.75
+    assert acks.due(9.0) == [OTHER]
+    assert acks.due(9.0) == []
 
 
 def test_a_sequence_that_is_forgotten_is_not_acknowledged() -> None:
     acks = order_acks()
     acks.received(ONE, 1.0)
     acks.forget(ONE)
-    assert acks.next_deadline() is None
-    assert list(acks.due(9.0)) == []
+    assert acks.timers.next_deadline() is None
+    assert acks.due(9.0) == []

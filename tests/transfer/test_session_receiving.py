@@ -21,6 +21,7 @@ from tests.transfer.session_rig import (
 )
 from tests.wire.vectors import frame
 from waypost.clock import Now
+from waypost.timers import Timers
 from waypost.transfer.handshake import Initiator
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, SessionState, SessionTimer
@@ -64,7 +65,8 @@ def test_a_ping_is_for_the_ping_port_and_nothing_else_is() -> None:
             side.take(data)
             assert side.state is SessionState.CLOSED
             assert side.written() == b""
-    pings: Pings[str] = Pings(Initiator(bytes(16), OperatingSystem.MSMQ_OS_NTS))
+    identity = Initiator(bytes(16), OperatingSystem.MSMQ_OS_NTS)
+    pings: Pings[str] = Pings(identity, Timers(), lambda _key, _now: None)
     pings.request("a", Now(0.0, 0.0))
     for number in range(3, 9):
         assert pings.answer(frame(number), would_accept=True) is None

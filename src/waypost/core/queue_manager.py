@@ -46,6 +46,7 @@ from waypost.core.writing import Writing
 from waypost.errors import ServiceNotAvailable
 from waypost.guid import NULL_GUID
 from waypost.limits import EXPIRY_PART
+from waypost.timers import Timers
 from waypost.wire.format_names import FormatName, PublicFormatName, Suffix
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.path_names import PathName, QueueKind
@@ -83,6 +84,7 @@ class QueueManager:
         directory: Directory | None = None,
         expand: Expand = _as_it_is,
         default_security: DefaultSecurity = _as_given,
+        timers: Timers | None = None,
     ) -> None:
         self.identity = identity
         self.attributes = attributes or QueueManagerAttributes()
@@ -93,11 +95,12 @@ class QueueManager:
         self.last_ordinal = 0
         self._subscribers: list[Subscriber] = []
 
+        self.timers: Final = Timers() if timers is None else timers
         self.positions: Final = PositionEvents(messages)
         self.positions.quota = self.attributes.queue_manager_quota
         self.transactions: Final = Transactions(self.positions)
         self.lasting: Final = LastingTransactions(self.positions, self.transactions)
-        self.reading: Final = Reading(self.positions, self.transactions)
+        self.reading: Final = Reading(self.positions, self.transactions, self.timers)
         self.writing: Final = Writing(self.positions, self.transactions)
         self.dispatch: Final = Dispatch()
         self.collection: Final = QueueCollection(identity, self.positions, new_guid)
@@ -199,28 +202,22 @@ class QueueManager:
         """Let nobody have a message whose time is over, if it is Ready: to be called before anything is done."""
         if self.state is QueueManagerState.READY:
             self.positions.expire(now.wall)
+            self._mind_late()
 
-    def tick(self, now: Now, *, takes_late: bool = True) -> None:
-        """Fire every timer that is due, if it is Ready; of expired messages EXPIRY_PART are taken away, or none."""
-        if self.state is not QueueManagerState.READY:
-            return
-        self.positions.expire(now.wall)
-        if takes_late:
+    def next_expiry(self, now: Now) -> float | None:
+        """The monotonic time at which `expire` has something to do, as the clocks stand now."""
+        expiry = self.positions.next_expiry if self.state is QueueManagerState.READY else None
+        return None if expiry is None else now.monotonic + expiry - now.wall
+
+    def _mind_late(self) -> None:
+        if self.positions.has_late:
+            self.timers.start_work(PositionEvents, self._take_late)
+
+    def _take_late(self, _now: Now) -> None:
+        """Of expired messages EXPIRY_PART are taken away at a time."""
+        if self.state is QueueManagerState.READY:
             self.positions.take_late(EXPIRY_PART)
-        self.reading.expire(now.monotonic)
-
-    def next_deadline(self, now: Now, *, takes_late: bool = True) -> float | None:
-        """The monotonic time at which `tick` has something to do, as the clocks stand now."""
-        if self.state is not QueueManagerState.READY:
-            return None
-        if takes_late and self.positions.has_late:
-            return now.monotonic
-        deadline = self.reading.next_deadline
-        expiry = self.positions.next_expiry
-        if expiry is None:
-            return deadline
-        due = now.monotonic + expiry - now.wall
-        return due if deadline is None else min(due, deadline)
+            self._mind_late()
 
     def message_identifier(self) -> MessageIdentifier:
         """The identifier of a new message. Ordinals begin again when 32 bits are used up; there is no 0."""
@@ -307,6 +304,7 @@ class QueueManager:
             self._go(Step.FAILED)
             raise
         self._go(Step.INITIALIZED)
+        self._mind_late()
 
     def queue_manager_stopped(self) -> None:
         """MS-MQDMPR 3.1.4.2: those who serve requests shut down; the model stays as it is."""

@@ -20,10 +20,10 @@ from waypost.core.ports import ReadEnded
 from waypost.core.position_events import PositionEvents
 from waypost.core.positions import END, START, PositionState
 from waypost.core.queues import OpenQueueDescriptor, OutgoingQueue, Queue, ReadRequest, WaitingMessageReadOperation
-from waypost.core.timers import Timers
 from waypost.core.transaction_records import OperationType, TransactionalOperation
 from waypost.core.transactions import Transactions
 from waypost.hresult import HResult
+from waypost.timers import Timers
 from waypost.wire.message_class import MessageClass
 
 
@@ -65,11 +65,11 @@ class Reading:
 
     __slots__ = ("_last_wait_id", "_positions", "_timers", "_transactions", "_waits")
 
-    def __init__(self, positions: PositionEvents, transactions: Transactions) -> None:
+    def __init__(self, positions: PositionEvents, transactions: Transactions, timers: Timers) -> None:
         self._positions: Final = positions
         self._transactions: Final = transactions
         self._waits: dict[int, WaitingMessageReadOperation] = {}
-        self._timers: Final = Timers(self._waits.__contains__)
+        self._timers: Final = timers
         self._last_wait_id = 0
         positions.offer = self._offer
 
@@ -230,16 +230,6 @@ class Reading:
         for lookup_id in sorted(descriptor.two_phase_reads):
             self.dequeue_message_end(descriptor, lookup_id, delete_message=False)
 
-    def expire(self, monotonic: float) -> None:
-        """MS-MQDMPR 3.1.6.3: end the waits whose time is over."""
-        for wait_id in self._timers.expired(monotonic):
-            self._end(self._waits[wait_id], HResult.MQ_ERROR_IO_TIMEOUT)
-
-    @property
-    def next_deadline(self) -> float | None:
-        """When `expire` has something to do."""
-        return self._timers.next_deadline()
-
     def _is_possible(self, request: ReadRequest) -> bool:
         return request.transaction is None or self._transactions.is_open(request.transaction)
 
@@ -321,7 +311,12 @@ class Reading:
         assert descriptor.queue is not None
         descriptor.queue.waiting[descriptor.handle] = descriptor
         if request.timeout_ms is not None:
-            self._timers.start(now.monotonic + request.timeout_ms / 1000, wait.wait_id)
+            # MS-MQDMPR 3.1.6.3: it ends when its time is over.
+            self._timers.start(
+                (Reading, wait.wait_id),
+                now.monotonic + request.timeout_ms / 1000,
+                lambda _: self._end(wait, HResult.MQ_ERROR_IO_TIMEOUT),
+            )
         return Waiting(wait.wait_id)
 
     def _end(self, wait: WaitingMessageReadOperation, status: HResult) -> None:
@@ -333,6 +328,8 @@ class Reading:
         descriptor = wait.descriptor
         del self._waits[wait.wait_id]
         del descriptor.waiting[wait.wait_id]
+        if wait.request.timeout_ms is not None:
+            self._timers.stop((Reading, wait.wait_id))
         if not descriptor.waiting and descriptor.queue is not None:
             del descriptor.queue.waiting[descriptor.handle]
 

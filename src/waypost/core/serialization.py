@@ -14,6 +14,7 @@ subtracts it once when it leaves, and takes 1024 of these bytes for one of a quo
 """
 
 from codecs import utf_16_le_encode
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -97,14 +98,20 @@ def deserialize_message_from_buffer(buffer: bytes) -> Message:
     That is a SessionHeader, which served the transport, and a claim of the sender to be authenticated.
     """
     packet = UserMessage.decode(buffer)
-    message = message_from_packet(packet)
-    claim = packet.security is not None and packet.security.flags & _AUTHENTICATED
-    if claim or packet.session is not None:
+    if packet.session is not None:
         packet.session = None
-        if packet.security is not None:
-            packet.security.flags &= ~_AUTHENTICATED
         buffer = packet.encode()
-    message.packet = buffer
+    return received_message(packet, buffer)
+
+
+def received_message(packet: UserMessage, data: bytes) -> Message:
+    """The same for a packet that has been decoded already, and its bytes without a SessionHeader."""
+    message = message_from_packet(packet)
+    security = packet.security
+    if security is not None and security.flags & _AUTHENTICATED:
+        security = replace(security, flags=security.flags & ~_AUTHENTICATED)
+        data = replace(packet, session=None, security=security).encode()
+    message.packet = data
     return message
 
 

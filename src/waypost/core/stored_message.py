@@ -193,6 +193,20 @@ class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
         _decode(self)
         return self.asks_for_attention
 
+    @property
+    def is_transactional(self) -> bool:
+        return is_transactional(_packet_of(self))
+
+    @property
+    def effective_priority(self) -> int:
+        packet = _packet_of(self)
+        if len(packet) < _FLAGS.size:
+            _decode(self)
+            return self.effective_priority
+        base_flags, flags, _ = _FLAGS.unpack_from(packet)
+        # MS-MQMQ 2.2.19.1: PR means nothing in a transactional message.
+        return 0 if flags & user_header.TH else int(base_flags & base_header.PR)
+
     def __eq__(self, other: object) -> bool:
         _decode(self)
         return self == other

@@ -125,21 +125,28 @@ class Writing:
         status = self.check(queue, like, size, transaction, now)
         if status is not EnqueueStatus.ACCEPTED:
             return status
+        if transaction is None:
+            self.put_messages(queue, messages, like, now, size=size)
+            return EnqueueStatus.ACCEPTED
+        arrival_time = int(now.wall)
+        for message in messages:
+            message.arrival_time = arrival_time
+        self._positions.place_all(queue, messages, like, PositionState.LOCKED, size=size)
+        self._transactions.record_all(transaction, queue, messages, is_quiet=not like.asks_for_attention)
+        return EnqueueStatus.ACCEPTED
+
+    def put_messages(self, queue: Queue, messages: Sequence[Message], like: Message, now: Now, *, size: int) -> None:
+        """The same for messages of which `check` is known to say ACCEPTED; `size` is that of all together."""
         positions = self._positions
         arrival_time = int(now.wall)
         for message in messages:
             message.arrival_time = arrival_time
-        if transaction is not None:
-            positions.place_all(queue, messages, like, PositionState.LOCKED, size=size)
-            self._transactions.record_all(transaction, queue, messages, is_quiet=not like.asks_for_attention)
-            return EnqueueStatus.ACCEPTED
         positions.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
         positions.end_late(queue, messages, like, now.wall)
         for message in messages:
             # A time to be received that is over on arrival has taken it away.
             if message.lookup_identifier in queue.positions:
                 positions.arrived(queue, message)
-        return EnqueueStatus.ACCEPTED
 
     def check(
         self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now

@@ -1,49 +1,82 @@
 """The outside of the queue manager: each effect goes to the part of the daemon that carries it out."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final, assert_never
 
 from waypost.daemon.logs import Log
 from waypost.daemon.names import Names
 from waypost.daemon.tcp import TcpConnections
 from waypost.daemon.udp import Pings
+from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.errors import WaypostError
-from waypost.node.effects import Close, Connect, Effect, HoldReading, Notice, Resolve, SendDatagram, Write
+from waypost.node.effects import (
+    Close,
+    Connect,
+    HoldReading,
+    Notice,
+    OutsideEffect,
+    Resolve,
+    SendDatagram,
+    ToCoordinator,
+    Write,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """`tcp` has the connections of queue managers, and `rpc` those of remote readers."""
+
+    tcp: TcpConnections
+    rpc: TcpConnections
+    names: Names
+    pings: Pings
+
+    def connections(self, effect: Write | Close | HoldReading) -> TcpConnections:
+        """Those of remote readers have numbers below zero."""
+        return self.tcp if effect.connection > 0 else self.rpc
 
 
 class World:
     """waypost.drive.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
 
     def __init__(self, log: Log, broken: Callable[[WaypostError], None]) -> None:
+        self._log: Final = log
         self._broken: Final = broken
-        self._handlers: dict[type[Effect], Callable[[Any], None]] = {Notice: log.notice}
-        self._waiting: list[Effect] | None = []
+        self._parts: _Parts | None = None
+        self._waiting: list[OutsideEffect] = []
 
     def begin(self, tcp: TcpConnections, rpc: TcpConnections, names: Names, pings: Pings) -> None:
-        def kind(effect: Write | Close | HoldReading) -> TcpConnections:
-            """Those of remote readers have numbers below zero."""
-            return tcp if effect.connection > 0 else rpc
-
-        self._handlers |= {
-            Connect: tcp.connect,
-            Write: lambda effect: kind(effect).write(effect),
-            Close: lambda effect: kind(effect).close(effect),
-            HoldReading: lambda effect: kind(effect).hold(effect),
-            Resolve: names.resolve,
-            SendDatagram: pings.send,
-        }
-        waiting, self._waiting = self._waiting or [], None
+        self._parts = _Parts(tcp, rpc, names, pings)
+        waiting, self._waiting = self._waiting, []
         for effect in waiting:
             self.carry_out(effect)
 
-    def carry_out(self, effect: Effect) -> None:
-        if self._waiting is not None:
+    def carry_out(self, effect: OutsideEffect) -> None:
+        parts = self._parts
+        if parts is None:
             self._waiting.append(effect)
             return
-        # Effects without a handler are for a coordinator or a directory, which this daemon does not have.
-        handler = self._handlers.get(type(effect))
-        if handler is not None:
-            handler(effect)
+        match effect:
+            case Write():
+                parts.connections(effect).write(effect)
+            case HoldReading():
+                parts.connections(effect).hold(effect)
+            case Close():
+                parts.connections(effect).close(effect)
+            case Connect():
+                parts.tcp.connect(effect)
+            case Notice():
+                self._log.notice(effect)
+            case Resolve():
+                parts.names.resolve(effect)
+            case SendDatagram():
+                parts.pings.send(effect)
+            case ToCoordinator() | SendChangeNotification() | FindDirectoryServers():
+                # For a coordinator, or a directory of others, which this daemon does not have.
+                pass
+            case _:
+                assert_never(effect)
 
     def broken(self, error: WaypostError) -> None:
         self._broken(error)

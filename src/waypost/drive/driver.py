@@ -225,7 +225,7 @@ class Driver:
         durable: list[int] = []
         try:
             for effect in self.node.take_effects(ends_batch=self._ends_batch()):
-                if type(effect) is Reply:
+                if isinstance(effect, Reply):
                     answer = answers.pop(effect.request, None)
                     if answer is not None:
                         answer.value = effect.value
@@ -234,7 +234,7 @@ class Driver:
                         answer = self._abandoned.pop(effect.request)
                         answer.value = effect.value
                         unused.append(answer)
-                elif type(effect) is Commit:
+                elif isinstance(effect, Commit):
                     self.unwritten += 1
                     self.unwritten_bytes += effect.batch.size
                     self._submitted.append((effect.batch.size, time.monotonic()))
@@ -242,7 +242,7 @@ class Driver:
                         durable.append(effect.token)
                     else:
                         self._store.submit(effect.batch, effect.token)
-                elif type(effect) is Failure:
+                elif isinstance(effect, Failure):
                     self._abandoned.pop(effect.request, None)
                     self._end(effect.request, effect.error)
                 else:

@@ -3,13 +3,13 @@
 from typing import Protocol
 
 from waypost.errors import WaypostError
-from waypost.node.effects import Effect
+from waypost.node.effects import OutsideEffect
 
 
 class Outside(Protocol):
     """It is called while the engine settles, so it raises nothing and comes back with facts through `tell` only."""
 
-    def carry_out(self, effect: Effect) -> None: ...
+    def carry_out(self, effect: OutsideEffect) -> None: ...
 
     def broken(self, error: WaypostError) -> None:
         """Nothing can be done with the engine any more but to close it. A closed one says so too."""
@@ -18,7 +18,7 @@ class Outside(Protocol):
 class Nowhere:
     """The outside of a queue manager without a network."""
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: OutsideEffect) -> None:
         pass
 
     def broken(self, error: WaypostError) -> None:

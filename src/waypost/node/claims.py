@@ -17,7 +17,6 @@ from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import Run
 from waypost.errors import InvalidParameter, LimitReached, SharingViolation, TransactionSequence, WaypostError
 from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_NAME, MAX_CLAIMED, MAX_CLAIMS
-from waypost.node.bulk_leases import Leases
 from waypost.node.kernel import Kernel
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
@@ -70,17 +69,17 @@ class Held:
 class Claims:
     """Those of one node."""
 
-    __slots__ = ("_claims", "_kernel", "_leases", "_manager")
+    __slots__ = ("_claims", "_kernel", "_manager", "_timers")
 
     def __init__(self, kernel: Kernel, manager: QueueManager, kept: dict[Key, ClaimRecord], now: Now) -> None:
         """`kept` are the claims of the store; leases begin anew."""
         self._kernel: Final = kernel
         self._manager: Final = manager
         self._claims: Final = kept
-        self._leases: Final[Leases[Key]] = Leases()
+        self._timers: Final = kernel.timers
         for key, claim in kept.items():
             if claim.spans:
-                self._leases.start(key, now.monotonic + claim.lease_s)
+                self._start_lease(key, claim, now)
 
     # What a reader asks for, while an operation of the node is under way.
 
@@ -111,7 +110,7 @@ class Claims:
             raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
         if not claim.spans:
             return Claimed(claim.settled)
-        self._leases.start(key, now.monotonic + claim.lease_s)
+        self._start_lease(key, claim, now)
         return Claimed(claim.given, claim.count, claim.size)
 
     def part(self, queue: Queue, name: str, number: int, now: Now) -> Run:
@@ -125,7 +124,7 @@ class Claims:
             raise _unknown(name)
         if not claim.spans or number != claim.given:
             raise _over(name, claim, number)
-        self._leases.start(key, now.monotonic + claim.lease_s)
+        self._start_lease(key, claim, now)
         # Without express messages that were gone after a restart.
         (run,) = self._manager.lasting.collection[keys.claim_key(*key)]
         return run
@@ -137,7 +136,7 @@ class Claims:
     def held(self, queue: Queue, now: Now) -> list[Held]:
         """The parts that readers of a queue have."""
         return [
-            Held(key[1], claim.given, claim.count, self._leases.left(key, now.monotonic))
+            Held(key[1], claim.given, claim.count, self._lease_left(key, now))
             for key, claim in self._claims.items()
             if key[0] == queue.number and claim.spans
         ]
@@ -146,7 +145,7 @@ class Claims:
         """The claim that this lasting transaction is a part of, and the seconds that its lease has left."""
         for key in self._claims:
             if keys.claim_key(*key) == identifier:
-                return key[1], self._leases.left(key, now.monotonic)
+                return key[1], self._lease_left(key, now)
         return None
 
     # What a node tells.
@@ -155,17 +154,21 @@ class Claims:
         """The queue is deleted, and its messages with it."""
         for key in [key for key in self._claims if key[0] == queue.number]:
             self._manager.lasting.collection.pop(keys.claim_key(*key), None)
-            self._leases.end(key)
+            self._timers.stop((Claims, key))
             self._forget(key)
 
-    def tick(self, now: Now) -> None:
-        while (key := self._leases.take_expired(now.monotonic)) is not None:
-            self._give_back(key, now)
-
-    def next_deadline(self) -> float | None:
-        return self._leases.next_deadline()
-
     # How it is done.
+
+    def _start_lease(self, key: Key, claim: ClaimRecord, now: Now) -> None:
+        """It begins, or begins again; its end gives the part back."""
+        self._timers.start((Claims, key), now.monotonic + claim.lease_s, lambda now: self._lease_ended(key, now))
+
+    def _lease_ended(self, key: Key, now: Now) -> None:
+        self._give_back(key, now)
+
+    def _lease_left(self, key: Key, now: Now) -> float:
+        """Seconds."""
+        return max((self._timers.deadline((Claims, key)) or 0.0) - now.monotonic, 0.0)
 
     def _begun(self, wish: NewClaim) -> ClaimRecord:
         if not 0 < len(wish.claim.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
@@ -192,7 +195,7 @@ class Claims:
 
     def _settle(self, key: Key, claim: ClaimRecord, now: Now) -> None:
         self._manager.lasting.commit((keys.claim_key(*key),), now.wall)
-        self._leases.end(key)
+        self._timers.stop((Claims, key))
         claim.settled = claim.given
         claim.spans = []
 
@@ -204,7 +207,7 @@ class Claims:
         count = lasting.give_back(
             keys.claim_key(*key), claim.max_aborts, lambda queue: self._poison_queue(queue, now), now.wall
         )
-        self._leases.end(key)
+        self._timers.stop((Claims, key))
         claim.spans = []
         self._write(key, claim)
         return count

@@ -110,19 +110,10 @@ class Notice:
     facts: dict[str, object]
 
 
-# FindDirectoryServers and SendChangeNotification are for those who speak DNS and MS-MQCN.
-Effect = (
-    Commit
-    | Reply
-    | Failure
-    | ToCoordinator
-    | Connect
-    | Write
-    | Close
-    | HoldReading
-    | Resolve
-    | SendDatagram
-    | Notice
-    | SendChangeNotification
-    | FindDirectoryServers
-)
+# What a network carries.
+NetworkEffect = Connect | Write | Close | HoldReading | Resolve | SendDatagram
+# What is beyond the store and the answers. FindDirectoryServers and SendChangeNotification are for those who speak DNS
+# and MS-MQCN.
+OutsideEffect = NetworkEffect | Notice | ToCoordinator | SendChangeNotification | FindDirectoryServers
+# A union, so that whoever carries effects out matches all of them: one without a case does not pass the type checker.
+Effect = Commit | Reply | Failure | OutsideEffect

@@ -1,4 +1,4 @@
-"""One turn of the engine: the time, the batch that is being made, and what waits for it.
+"""One turn of the engine: the time, the batch that is being made, what waits for it, and all timers.
 
 Every component has the Kernel and never the Node, so that nothing below the Node knows what it is a part of. All that
 an operation changes goes into the batch, and its answer waits until this batch is durable; an answer that shows a
@@ -19,6 +19,7 @@ from waypost.node.failures import failure
 from waypost.node.stored_messages import StoredMessages
 from waypost.store.port import Reader
 from waypost.store.room import PLENTY, Room
+from waypost.timers import Timers
 
 # To be done when something is durable, with the time that it is then.
 Later = Callable[[Now], None]
@@ -32,16 +33,17 @@ class Kernel:
         "_expire",
         "_held_back",
         "_later",
-        "_mark",
         "_ready",
         "_settle",
         "_waits",
         "damaged",
         "durable",
         "failure",
+        "mark",
         "messages",
         "now",
         "room",
+        "timers",
         "trouble",
     )
 
@@ -49,6 +51,8 @@ class Kernel:
     now: Now
     # The last batch that is durable.
     durable: int
+    # How many operations the batch had when the operation began.
+    mark: int
     # Why the store cannot write now, and what it has room for: the shell says so, after every poll.
     trouble: StoreError | None
     room: Room
@@ -74,6 +78,7 @@ class Kernel:
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
+        self.timers: Final = Timers()
         self.damaged: Final = DamagedMessages(reader, self)
         self.messages: Final = StoredMessages(reader, self.damaged)
         self.begin()
@@ -97,7 +102,7 @@ class Kernel:
 
     def begin(self) -> None:
         """What an operation writes and reads from here decides what its answers wait for."""
-        self._mark = len(self.messages.batch.operations)
+        self.mark = len(self.messages.batch.operations)
         self.messages.read_token = 0
 
     def end(self) -> None:
@@ -117,17 +122,6 @@ class Kernel:
     def is_behind(self) -> bool:
         """Whether work in parts waits for the store: a send would wait for all parts that were done before it."""
         return self.messages.token - 1 - self.durable > PARTS_AHEAD
-
-    @property
-    def has_written(self) -> bool:
-        """Whether the operation has put anything into the batch."""
-        return len(self.messages.batch.operations) > self._mark
-
-    @property
-    def awaited_token(self) -> int:
-        """The batch that the answers of the operation wait for, by what it has written and read so far."""
-        messages = self.messages
-        return messages.token if len(messages.batch.operations) > self._mark else messages.read_token
 
     @property
     def last_token(self) -> int:

@@ -19,7 +19,7 @@ from waypost.core.queues import Queue
 from waypost.core.stored_message import check_packet
 from waypost.errors import DecodeError, StoreDamaged, StoreError
 from waypost.limits import INDEX_PART, INDEX_PARTS_AWAITED, INDEX_PAUSE_SECONDS
-from waypost.node.stored_messages import StoredMessages
+from waypost.node.kernel import Kernel
 from waypost.store.records import decode_message
 from waypost.wire.identifiers import MessageIdentifier
 
@@ -38,22 +38,21 @@ class MessageIndex:
     Those that are damaged are set aside.
     """
 
-    __slots__ = ("_after", "_due", "_messages", "_positions", "_queues", "_waiting", "unreadable")
+    __slots__ = ("_after", "_messages", "_positions", "_queues", "_timers", "_waiting", "unreadable")
 
-    def __init__(
-        self, queues: Iterable[Queue], messages: StoredMessages, positions: PositionEvents, now: Now
-    ) -> None:  # fmt: skip
-        self._messages: Final = messages
+    def __init__(self, kernel: Kernel, queues: Iterable[Queue], positions: PositionEvents) -> None:
+        self._timers: Final = kernel.timers
+        self._messages: Final = kernel.messages
         self._positions: Final = positions
         self._queues: Final = deque(_Place(queue, len(queue.positions)) for queue in queues if len(queue.positions))
         # Up to where the messages of the first queue were looked at.
         self._after = START
-        self._due = now.monotonic
         # What waits until all are tagged, and until when; all wait equally long.
         self._waiting: Final[deque[tuple[float, Callable[[Now], None]]]] = deque()
         self.unreadable = 0
         # Whoever reads a message before it is tagged finds out whether it can be decoded; the others were looked at.
-        messages.checks_packets = not self.is_complete
+        self._messages.checks_packets = not self.is_complete
+        self._wake(kernel.now.monotonic)
 
     @property
     def is_complete(self) -> bool:
@@ -73,7 +72,7 @@ class MessageIndex:
             do(now)
             return
         self._waiting.append((now.monotonic + seconds, do))
-        self._due = now.monotonic
+        self._wake(now.monotonic)
 
     def find(
         self, queues: Iterable[Queue], identifier: MessageIdentifier, most: int
@@ -92,18 +91,23 @@ class MessageIndex:
                     found.append((queue, message))
         return found, more
 
-    def tick(self, now: Now) -> None:
-        """Tag the next messages, if their turn has come."""
-        if self._queues and now.monotonic >= self._due:
-            for _ in range(INDEX_PARTS_AWAITED if self._waiting else 1):
-                if self._queues:
-                    self._tag_part()
-            self._due = now.monotonic + (0 if self._waiting else INDEX_PAUSE_SECONDS)
+    @property
+    def deadline(self) -> float | None:
+        """When the next messages have their turn, on the monotonic clock."""
+        return self._timers.deadline(MessageIndex)
+
+    def _wake(self, at: float) -> None:
+        if self._queues:
+            self._timers.start(MessageIndex, at, self._go_on)
+
+    def _go_on(self, now: Now) -> None:
+        """Tag the next messages: their turn has come."""
+        for _ in range(INDEX_PARTS_AWAITED if self._waiting else 1):
+            if self._queues:
+                self._tag_part()
+        self._wake(now.monotonic + (0 if self._waiting else INDEX_PAUSE_SECONDS))
         while self._waiting and (self.is_complete or now.monotonic >= self._waiting[0][0]):
             self._waiting.popleft()[1](now)
-
-    def next_deadline(self) -> float | None:
-        return self._due if self._queues else None
 
     def _tag_part(self) -> None:
         place = self._queues[0]

@@ -35,7 +35,7 @@ from waypost.node import bulk_store, manager_store, queue_store, transaction_sto
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
 from waypost.node.directory import NodeDirectory
-from waypost.node.effects import Effect, ToCoordinator
+from waypost.node.effects import ToCoordinator
 from waypost.node.kept_acks import KeptAcks
 from waypost.node.kernel import Kernel
 from waypost.node.message_index import MessageIndex
@@ -51,9 +51,6 @@ from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
 from waypost.store.keys import Counter
 from waypost.store.port import Reader
 from waypost.store.room import Room
-
-# The deadlines of leases and of the index while there are none.
-_NO_DEADLINES: Final = (None, None, None)
 
 
 class Node:
@@ -89,6 +86,7 @@ class Node:
         "sending",
         "sequences",
         "stages",
+        "take_effects",
         "transactional_acks",
     )
 
@@ -106,13 +104,18 @@ class Node:
         self._is_integrated: Final = self.directory.is_integrated
         kept = bulk_store.read(reader)
         self.manager: Final = recover(
-            reader, self.messages, settings, now, new_guid=new_guid, directory=self.directory, kept=kept
+            reader,
+            self.messages,
+            settings,
+            now,
+            new_guid=new_guid,
+            directory=self.directory,
+            kept=kept,
+            timers=kernel.timers,
         )
         # What is kept for one reader.
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
-        self.index: Final = MessageIndex(
-            self.manager.collection.by_number.values(), self.messages, self.manager.positions, now
-        )
+        self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
         self.purges: Final = Purges(kernel, self.manager)
         self._reserves: Final = (
             Reserve(Counter.SEQUENTIAL_ID, reader, lambda: self.manager.positions.sequential_id),
@@ -168,7 +171,8 @@ class Node:
                 purges=self.purges,
             )
         )
-        # What those use who ask for something.
+        # What the shell takes, and what those use who ask for something.
+        self.take_effects: Final = kernel.take_effects
         self.operation: Final = kernel.operation
         self.reply: Final = kernel.reply
         self.fail: Final = kernel.fail
@@ -221,10 +225,6 @@ class Node:
             return "a purge"
         return "expired messages" if self.manager.positions.has_late else ""
 
-    def take_effects(self, *, ends_batch: bool = True) -> list[Effect]:
-        """What is to be done, in this order. The batch that is being made ends here, if it shall."""
-        return self.kernel.take_effects(ends_batch=ends_batch)
-
     def persisted(self, token: int, now: Now) -> None:
         """A batch is durable, and with it all batches before it."""
         self.kernel.persisted(token)
@@ -240,38 +240,18 @@ class Node:
         if self.kernel.failure is not None:
             return
         with self.kernel.operation(now):
-            is_behind = self.kernel.is_behind
-            self.manager.tick(now, takes_late=not is_behind)
-            self.directory.events.tick(now)
-            self.claims.tick(now)
-            self.stages.tick(now)
-            if self.purges and not is_behind:
-                self.purges.go_on()
-            self.index.tick(now)
-            if self.network is not None:
-                self.network.tick(now)
-            if self.remote is not None:
-                self.remote.tick(now)
+            self.kernel.timers.fire(now, works=not self.kernel.is_behind)
+            if self._is_integrated:
+                self.directory.events.tick(now)
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.kernel.failure is not None:
             return None
-        is_behind = self.kernel.is_behind
-        if self.purges and not is_behind:
+        if self.kernel.timers.has_work and not self.kernel.is_behind:
             return now.monotonic
-        deadline = self.manager.next_deadline(now, takes_late=not is_behind)
-        leases = self.claims.next_deadline(), self.stages.next_deadline(), self.index.next_deadline()
-        if self.network is None and self.remote is None and not self._is_integrated and leases == _NO_DEADLINES:
-            return deadline
-        deadlines = (
-            deadline,
-            *leases,
-            self.directory.events.next_deadline if self._is_integrated else None,
-            self.network.next_deadline() if self.network is not None else None,
-            self.remote.next_deadline() if self.remote is not None else None,
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        deadline = _earlier(self.kernel.timers.next_deadline(), self.manager.next_expiry(now))
+        return _earlier(deadline, self.directory.events.next_deadline) if self._is_integrated else deadline
 
     # One operation.
 
@@ -298,10 +278,12 @@ class Node:
                     if not event.message.asks_for_attention:
                         continue
                 self._handle(event, now)
+        messages = self.messages
         self.sequences.write()
-        if kernel.has_written:
+        token = messages.read_token
+        if len(messages.batch.operations) > kernel.mark:
             self.destinations.write()
-        token, messages = kernel.awaited_token, self.messages
+            token = messages.token
         for reserve in self._reserves:
             token = max(token, reserve.advance(messages.batch, messages.token))
         kernel.release(token)
@@ -363,3 +345,9 @@ class Node:
                 transaction_store.write(self.messages.batch, transaction)
             case TransactionEnded(identifier):
                 transaction_store.delete(self.messages.batch, identifier)
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from waypost.clock import Now
 from waypost.core.queue_manager import QueueManager
 from waypost.core.writing import Purge
 from waypost.limits import PURGE_PART
@@ -27,11 +28,13 @@ class Purges:
         """Purge a queue, and do the rest when nothing is left."""
         self._purges.append((purge, then))
         if len(self._purges) == 1:
-            self.go_on()
+            self._go_on(self._kernel.now)
 
-    def go_on(self) -> None:
+    def _go_on(self, _now: Now) -> None:
         purge, then = self._purges[0]
         if not self._manager.writing.continue_purge(purge, PURGE_PART):
             self._purges.popleft()
             self._kernel.await_everything()
             then()
+        if self._purges:
+            self._kernel.timers.start_work(Purges, self._go_on)

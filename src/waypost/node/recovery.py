@@ -34,6 +34,7 @@ from waypost.store.keys import Counter
 from waypost.store.port import Item, Reader, Table, after
 from waypost.store.queue_records import QueueManagerRecord, QueueRecord, TotalsRecord
 from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, TransactionRecord
+from waypost.timers import Timers
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.message_class import MessageClass
 
@@ -78,6 +79,7 @@ def recover(
     new_guid: Callable[[], bytes],
     directory: NodeDirectory,
     kept: Kept,
+    timers: Timers,
 ) -> QueueManager:
     """`kept` is what is claimed and staged."""
     _check_counters(reader)
@@ -94,6 +96,7 @@ def recover(
         identity,
         messages,
         new_guid,
+        timers=timers,
         attributes=attributes,
         directory=directory.core if directory.is_integrated else None,
         expand=directory.core.expand_format_name,

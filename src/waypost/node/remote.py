@@ -5,7 +5,6 @@ answer leaves when all is durable that the operation has done, and in the order 
 the signatures of a secured connection have numbers.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
@@ -90,7 +89,7 @@ class RemoteReading:
 
     __slots__ = (
         "_addresses", "_connections", "_directory", "_kernel", "_last_connection", "_purges", "_queues",
-        "_remote_read", "_rpc", "_strangers", "_waiting", "_waits", "coordinator", "cursors", "manager", "new_guid",
+        "_remote_read", "_rpc", "_waiting", "_waits", "coordinator", "cursors", "manager", "new_guid",
         "qm2qm_port", "remote_read_port", "settings",
     )  # fmt: skip
 
@@ -114,7 +113,7 @@ class RemoteReading:
         self.remote_read_port: Final = serving.remote_read_port
         self.qm2qm_port: Final = serving.qm2qm_port
         self.coordinator: Final = (
-            LocalCoordinator(manager.transactions, external, serving.settings.transaction_timeout_s)
+            LocalCoordinator(manager.transactions, external, serving.settings.transaction_timeout_s, kernel.timers)
             if serving.has_coordinator
             else NoCoordinator()
         )
@@ -126,8 +125,6 @@ class RemoteReading:
         # Of answers that wait for the disk, by the batch that they wait for: connection and size.
         self._waiting: dict[int, list[tuple[int, int]]] = {}
         self._last_connection = 0
-        # When each has to be bound.
-        self._strangers: deque[tuple[float, int]] = deque()
         self._remote_read: Final = RemoteReadServer(self)
         self._queues: Final = RemoteQueues(manager)
         qm2qm, qmcomm = Qm2qmServer(self, self._queues).service, QmcommServer(self, self._queues).service
@@ -162,7 +159,8 @@ class RemoteReading:
             self._connections[number] = 0
             self._addresses[number] = address
             self._rpc.connected(number, str(port), address, now)
-        self._strangers.append((now.monotonic + BIND_SECONDS, number))
+        deadline = now.monotonic + BIND_SECONDS
+        self._kernel.timers.start((RemoteReading, number), deadline, lambda now: self._give_up(number, now))
         return number
 
     def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
@@ -185,9 +183,11 @@ class RemoteReading:
     def writing_paused(self, connection: int, _now: Now) -> None:
         """The client does not take its answers."""
         self._rpc.pause(connection)
+        self._mind_turns()
 
     def writing_resumed(self, connection: int, _now: Now) -> None:
         self._rpc.resume(connection)
+        self._mind_turns()
 
     def stop(self, now: Now) -> None:
         """Close every connection: what was locked for a reader is free again."""
@@ -206,26 +206,19 @@ class RemoteReading:
 
     # What the node asks.
 
-    def tick(self, now: Now) -> None:
-        self._rpc.go_on(now)
-        self._remote_read.tick(now)
-        while self._strangers and self._strangers[0][0] <= now.monotonic:
-            _, connection = self._strangers.popleft()
-            if connection in self._connections and not self._rpc.is_known(connection):
-                self._forget(connection)
-                self._rpc.closed(connection, now)
-                self._kernel.emit(Close(connection))
-        self.coordinator.tick(now)
+    def _give_up(self, connection: int, now: Now) -> None:
+        """A client had the time to bind."""
+        if connection in self._connections and not self._rpc.is_known(connection):
+            self._forget(connection)
+            self._rpc.closed(connection, now)
+            self._kernel.emit(Close(connection))
 
-    def next_deadline(self) -> float | None:
+    def _mind_turns(self) -> None:
+        """What has come and had no turn yet has one with the next tick."""
         if self._rpc.can_go_on:
-            return 0.0
-        deadlines = (
-            self._remote_read.next_deadline(),
-            self.coordinator.next_deadline(),
-            self._strangers[0][0] if self._strangers else None,
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+            self._kernel.timers.start(RpcServer, self._kernel.now.monotonic, self._rpc.go_on)
+        else:
+            self._kernel.timers.stop(RpcServer)
 
     def read_ended(self, ended: ReadEnded, now: Now) -> bool:
         """Whether it was a remote reader who has waited."""
@@ -239,10 +232,12 @@ class RemoteReading:
         """What waited for this batch leaves."""
         for connection, size in self._waiting.pop(token, ()):
             self._rpc.sent(connection, size)
+        self._mind_turns()
 
     def take_output(self, token: int, durable: int) -> list[tuple[Effect, int]]:
         """What is to be written, and which batch has to be durable before; `token` is that of the operation."""
         made = self._rpc.take_output()
+        self.coordinator.settle()
         if self._rpc.cut_off:
             self._tell_cut_off()
         output: list[tuple[Effect, int]] = [
@@ -264,6 +259,7 @@ class RemoteReading:
                     self._rpc.sent(connection, len(data))
                 else:
                     self._waiting.setdefault(wait, []).append((connection, len(data)))
+        self._mind_turns()
         return output
 
     def _tell_cut_off(self) -> None:

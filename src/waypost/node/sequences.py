@@ -81,7 +81,14 @@ class Sequences:
 
     def history(self, size: int, period: float, relays: Iterable[str]) -> MessageHistory:
         """MessageIDHistoryTable as it was kept. From now on `write` keeps it."""
-        self._history = history = MessageHistory(size, period, relays)
+        timers = self._kernel.timers
+        history = MessageHistory(
+            size,
+            period,
+            relays,
+            lambda deadline: timers.start(MessageHistory, deadline, lambda now: history.clean_up(now.monotonic)),
+        )
+        self._history = history
         transfer_store.restore_history(self._reader, history, self._kernel.now)
         return history
 

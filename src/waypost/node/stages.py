@@ -29,7 +29,6 @@ from waypost.errors import (
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_MESSAGES, MAX_BULK_NAME, MAX_STAGES
 from waypost.node import bulk_store
-from waypost.node.bulk_leases import Leases
 from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
 from waypost.node.kernel import Kernel
@@ -83,7 +82,7 @@ class Committed:
 class Stages:
     """Those of one node, and the batches that are done."""
 
-    __slots__ = ("_by_batch", "_kernel", "_leases", "_manager", "_new_guid", "_sending", "_stages", "commits")
+    __slots__ = ("_by_batch", "_kernel", "_manager", "_new_guid", "_sending", "_stages", "commits")
 
     def __init__(
         self,
@@ -102,7 +101,6 @@ class Stages:
         # Of each query and batch.
         self._by_batch: Final[dict[tuple[str, int], dict[bytes, None]]] = {}
         self.commits: Final = Commits(kernel, kept.commits)
-        self._leases: Final[Leases[bytes]] = Leases()
         for identifier, stage in kept.stages.items():
             self._begin(identifier, stage, kernel.now)
 
@@ -181,15 +179,6 @@ class Stages:
         """The batch that this lasting transaction is a stage of."""
         stage = self._stages.get(identifier)
         return None if stage is None else Key(stage.query, stage.batch, stage.destination)
-
-    # What a node tells.
-
-    def tick(self, now: Now) -> None:
-        while (identifier := self._leases.take_expired(now.monotonic)) is not None:
-            self._drop(identifier)
-
-    def next_deadline(self) -> float | None:
-        return self._leases.next_deadline()
 
     # How it is done.
 
@@ -288,7 +277,11 @@ class Stages:
 
     def _begin(self, identifier: bytes, stage: StageRecord, now: Now) -> None:
         self._by_batch.setdefault((stage.query, stage.batch), {})[identifier] = None
-        self._leases.start(identifier, now.monotonic + stage.lease_s)
+        deadline = now.monotonic + stage.lease_s
+        self._kernel.timers.start((Stages, identifier), deadline, lambda _: self._lease_ended(identifier))
+
+    def _lease_ended(self, identifier: bytes) -> None:
+        self._drop(identifier)
 
     def _drop_all(self, key: Key) -> None:
         """Drop what is staged for a batch that is committed: nobody can commit it, and it hides what comes later."""
@@ -308,7 +301,7 @@ class Stages:
         del others[identifier]
         if not others:
             del self._by_batch[stage.query, stage.batch]
-        self._leases.end(identifier)
+        self._kernel.timers.stop((Stages, identifier))
         self._kernel.messages.batch.delete(Table.BULK, keys.stage_key(identifier))
 
 

@@ -119,7 +119,7 @@ def check_index(node: Node) -> None:
 
 def due_with_index(node: Node, due: float | None) -> float | None:
     """When the next tick is due, with the messages that are read behind a start."""
-    deadlines = (due, node.index.next_deadline())
+    deadlines = (due, node.index.deadline)
     return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 

@@ -6,13 +6,27 @@ start, reported or not.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from waypost.clock import Now
 from waypost.core.external_transactions import EnlistResourceManager, ReenlistTransaction
+from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.hresult import HResult
 from waypost.node.application import Call
-from waypost.node.effects import Commit, Effect, Failure, Reply, ToCoordinator
+from waypost.node.effects import (
+    Close,
+    Commit,
+    Connect,
+    Effect,
+    Failure,
+    HoldReading,
+    Notice,
+    Reply,
+    Resolve,
+    SendDatagram,
+    ToCoordinator,
+    Write,
+)
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
 from waypost.sim import checks
@@ -276,8 +290,12 @@ class Machine:
             case ToCoordinator(message):
                 assert not isinstance(message, EnlistResourceManager | ReenlistTransaction)
                 self._tell_coordinator(type(message).__name__, message.transaction)
-            case _:
+            case Connect() | Write() | Close() | HoldReading() | Resolve() | SendDatagram() | Notice():
                 self.world.network.carry(self, effect)
+            case SendChangeNotification() | FindDirectoryServers():
+                raise Violation(f"{self.name} wants {effect!r}, and no directory is here")
+            case _:
+                assert_never(effect)
 
     def _tell_coordinator(self, message: str, transaction: bytes) -> None:
         expected = self.oracle.expected

@@ -1,7 +1,7 @@
 """Planted mistakes in worlds of one machine: something forgotten, done twice, too early, or in the wrong place."""
 # ruff: noqa: SLF001, ARG001
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from waypost.core.position_events import PositionEvents
 from waypost.core.positions import PositionList, PositionState
 from waypost.core.queues import Queue
 from waypost.core.reading import Reading
-from waypost.core.timers import Timers
 from waypost.core.transactions import Transactions
 from waypost.errors import StoreFull, WaypostError
 from waypost.hresult import HResult
@@ -32,6 +31,7 @@ from waypost.sim.remote.mutants import REMOTE_MUTANTS
 from waypost.store import keys
 from waypost.store.port import Action, Batch, Table
 from waypost.store.room import PLENTY
+from waypost.timers import Handler, Timers
 
 
 def _acknowledge_before_commit(end: Any) -> Callable[[Kernel], None]:
@@ -83,10 +83,12 @@ def _unlock_without_wake_up(available: Any) -> Callable[[PositionEvents, Queue, 
     return silent
 
 
-def _lost_timer(start: Any) -> Callable[[Timers, float, int], None]:
-    def lossy(timers: Timers, deadline: float, number: int) -> None:
-        if number % 5:
-            start(timers, deadline, number)
+def _lost_timer(start: Any) -> Callable[[Timers, Hashable, float, Handler], None]:
+    def lossy(timers: Timers, key: Hashable, deadline: float, handler: Handler) -> None:
+        if timers._order % 5 == 4:
+            timers._order += 1
+        else:
+            start(timers, key, deadline, handler)
 
     return lossy
 

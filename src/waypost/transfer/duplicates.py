@@ -14,7 +14,7 @@ messages of its address as the share, that one is of no use any more.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,11 +80,20 @@ class MessageHistory:
         "_part",
         "_relays",
         "_shares",
+        "_start_timer",
         "period",
         "size",
     )
 
-    def __init__(self, size: int, period: float, relays: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        size: int,
+        period: float,
+        relays: Iterable[str] = (),
+        start_timer: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """`start_timer` gets the time at which `clean_up` is due."""
+        self._start_timer: Final = start_timer
         self.size: Final = min(size, MAX_SIZE)
         self.period: Final = period
         self._shares: dict[str, _Share] = {}
@@ -194,7 +203,7 @@ class MessageHistory:
 
     def _insert(self, share: _Share, identifier: bytes, time: float) -> None:
         if self._deadline is None:
-            self._deadline = time + self.period
+            self._run_until(time + self.period)
         share.entries[identifier] = time
         self._known[identifier] = share
         if len(share.entries) > share.places:
@@ -231,16 +240,22 @@ class MessageHistory:
         share.refreshed.pop(identifier, None)
         del self._known[identifier]
 
-    def next_deadline(self) -> float | None:
+    def deadline(self) -> float | None:
         """When the MessageIDHistory Cleanup Timer expires (MS-MQQB 3.1.2.8). It runs while there are entries."""
         return self._deadline
+
+    def _run_until(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._start_timer(deadline)
 
     def clean_up(self, time: float) -> None:
         """MS-MQQB 3.1.6.7, if the timer has expired."""
         if self._deadline is None or time < self._deadline:
             return
         self._remove_older(time - self.period)
-        self._deadline = time + self.period if self._known else None
+        self._deadline = None
+        if self._known:
+            self._run_until(time + self.period)
 
     def _remove_older(self, oldest: float) -> None:
         for share in tuple(self._shares.values()):

@@ -4,13 +4,13 @@ A request and a response look alike. What comes to the ping port is a request; a
 request was sent from.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from waypost.clock import Now
 from waypost.errors import DecodeError
+from waypost.timers import Timers
 from waypost.transfer.handshake import Initiator
-from waypost.transfer.timers import Timers
 from waypost.wire.ping import RF, Ping
 
 K = TypeVar("K", bound=Hashable)
@@ -28,22 +28,24 @@ class Pings(Generic[K]):
     session (readings MQQB 3.29).
     """
 
-    __slots__ = ("_cookies", "_identity", "_keys", "_ping_cookie", "_timers")
+    __slots__ = ("_cookies", "_identity", "_keys", "_ping_cookie", "_timers", "_unanswered")
 
-    def __init__(self, identity: Initiator) -> None:
+    def __init__(self, identity: Initiator, timers: Timers, unanswered: Callable[[K, Now], None]) -> None:
+        """`unanswered` gets the key of a request that has no response in time (MS-MQQB 3.1.6.8)."""
         self._identity = identity
+        self._timers = timers
+        self._unanswered = unanswered
         self._ping_cookie = 0
         self._keys: dict[int, K] = {}
         self._cookies: dict[K, int] = {}
-        self._timers: Timers[int] = Timers()
 
     def request(self, key: K, now: Now) -> bytes:
-        """MS-MQQB 3.1.7.6: the datagram to send. `response` or `expired` gives the key back."""
+        """MS-MQQB 3.1.7.6: the datagram to send. `response` or `unanswered` gives the key back."""
         self.forget(key)
         self._ping_cookie = cookie = self._ping_cookie + 1 & _UINT32
         self._keys[cookie] = key
         self._cookies[key] = cookie
-        self._timers.start(cookie, now.monotonic + RESPONSE_TIMEOUT_S)
+        self._timers.start((Pings, cookie), now.monotonic + RESPONSE_TIMEOUT_S, lambda now: self._expired(key, now))
         return self._identity.ping_request(cookie).encode()
 
     def response(self, datagram: bytes) -> tuple[K, bool] | None:
@@ -60,17 +62,11 @@ class Pings(Generic[K]):
         cookie = self._cookies.pop(key, None)
         if cookie is not None:
             del self._keys[cookie]
-            self._timers.stop(cookie)
+            self._timers.stop((Pings, cookie))
 
-    def expired(self, now: Now) -> Iterator[K]:
-        """MS-MQQB 3.1.6.8: those that got no response in time."""
-        for cookie in self._timers.expired(now.monotonic):
-            key = self._keys[cookie]
-            self.forget(key)
-            yield key
-
-    def next_deadline(self) -> float | None:
-        return self._timers.next_deadline()
+    def _expired(self, key: K, now: Now) -> None:
+        self.forget(key)
+        self._unanswered(key, now)
 
     def answer(self, datagram: bytes, *, would_accept: bool) -> bytes | None:
         """MS-MQQB 3.1.7.7: the answer to a request, or None if it is not one."""

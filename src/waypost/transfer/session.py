@@ -16,6 +16,7 @@ from typing import Final
 from waypost.clock import Now
 from waypost.errors import DecodeError, ProtocolError
 from waypost.guid import NULL_GUID
+from waypost.timers import Timers
 from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.in_flight import InFlight, Sent
@@ -23,10 +24,9 @@ from waypost.transfer.inlet import ALL, Inlet
 from waypost.transfer.received import Incoming, MessagePacket, Received, decode_received, without_session_header
 from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
-from waypost.transfer.session_timers import SessionTimer, SessionTimers
+from waypost.transfer.session_timers import Expired, SessionTimer, SessionTimers
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
-from waypost.transfer.timers import Timers
 from waypost.wire import user_header
 from waypost.wire.internal_packets import ESTABLISH_SIZE, ConnectionParameters, EstablishConnection, SessionAck
 from waypost.wire.session_header import SessionHeader
@@ -57,7 +57,8 @@ class Session:
         *,
         identity: Initiator,
         settings: TransferSettings,
-        timers: Timers["tuple[Session, SessionTimer]"],
+        timers: Timers,
+        on_timer: "Expired",
         statistics: Statistics,
         now: Now,
         expected_guid: bytes = NULL_GUID,
@@ -82,7 +83,7 @@ class Session:
         self.was_refused = self.just_granted = self.just_opened = False
         self.accept_policy = accept_policy
         self._identity = identity
-        self._timers = SessionTimers(self, timers, settings)
+        self._timers = SessionTimers(self, timers, on_timer, settings)
         self._statistics = statistics
         self._ping = ping
         self.inlet = Inlet(self._timers)

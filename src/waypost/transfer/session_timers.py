@@ -1,14 +1,17 @@
 """The timers of one session: MS-MQQB 3.1.2.1, 3.1.2.2, 3.1.2.4 and 3.1.2.5."""
 
 from enum import Enum, auto
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from waypost.clock import Now
+from waypost.timers import Timers
 from waypost.transfer.settings import TransferSettings
-from waypost.transfer.timers import Timers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from waypost.transfer.session import Session
 
 # MS-MQQB 3.1.7.11: an acknowledgment rides on a message when more than this part of its timer has elapsed.
@@ -22,6 +25,10 @@ class SessionTimer(Enum):
     ACK_SEND = auto()
 
 
+# What is to be done when a timer of a session has come to its end: `Session.expired`, and what its owner does then.
+Expired: TypeAlias = "Callable[[Session, SessionTimer, Now], None]"
+
+
 class SessionTimers:
     """Starts and stops the timers of one session among those of all.
 
@@ -30,7 +37,9 @@ class SessionTimers:
 
     __slots__ = (
         "_ack_wait_left",
+        "_handlers",
         "_is_clock_stopped",
+        "_keys",
         "_session",
         "_settings",
         "_timers",
@@ -40,10 +49,12 @@ class SessionTimers:
     )
 
     def __init__(
-        self, session: "Session", timers: Timers["tuple[Session, SessionTimer]"], settings: TransferSettings
-    ) -> None:
+        self, session: "Session", timers: Timers, expired: "Expired", settings: TransferSettings
+    ) -> None:  # fmt: skip
         self._session = session
         self._timers = timers
+        self._keys = {timer: (session, timer) for timer in SessionTimer}
+        self._handlers = {timer: partial(expired, session, timer) for timer in SessionTimer}
         self._settings = settings
         self.is_ack_wait_running = False
         self.is_ack_send_running = False
@@ -58,7 +69,7 @@ class SessionTimers:
         self._start(SessionTimer.INITIALIZATION, now.monotonic + delay)
 
     def stop_initialization(self) -> None:
-        self._timers.stop((self._session, SessionTimer.INITIALIZATION))
+        self._timers.stop(self._keys[SessionTimer.INITIALIZATION])
 
     def start_cleanup(self, now: Now) -> None:
         """MS-MQQB 3.1.2.2."""
@@ -76,7 +87,7 @@ class SessionTimers:
 
     def stop_ack_wait_clock(self, now: Now) -> None:
         """The Ack Wait Timer stands still: acknowledgments may have come that nobody has read."""
-        key = self._session, SessionTimer.ACK_WAIT
+        key = self._keys[SessionTimer.ACK_WAIT]
         deadline = self._timers.deadline(key)
         self._is_clock_stopped = True
         if deadline is not None:
@@ -106,12 +117,12 @@ class SessionTimers:
 
     def stop_ack_send(self) -> None:
         self.is_ack_send_running = False
-        self._timers.stop((self._session, SessionTimer.ACK_SEND))
+        self._timers.stop(self._keys[SessionTimer.ACK_SEND])
 
     def stop_all(self) -> None:
         self._ack_wait_left = None
-        for timer in SessionTimer:
-            self._timers.stop((self._session, timer))
+        for key in self._keys.values():
+            self._timers.stop(key)
 
     def _start(self, timer: SessionTimer, deadline: float) -> None:
-        self._timers.start((self._session, timer), deadline)
+        self._timers.start(self._keys[timer], deadline, self._handlers[timer])

@@ -8,11 +8,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from waypost.clock import Now
+from waypost.timers import Timers
 from waypost.transfer.handshake import Initiator
-from waypost.transfer.session import Received, Role, Sent, Session, SessionState, SessionTimer
+from waypost.transfer.session import Received, Role, Sent, Session, SessionState
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
-from waypost.transfer.timers import Timers
 from waypost.wire.property_values import OperatingSystem
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Line:
     __slots__ = ("_deliveries", "_session", "_timers", "_waiting")
 
     def __init__(self, identifier: bytes, host: str, now: Now) -> None:
-        self._timers: Final[Timers[tuple[Session, SessionTimer]]] = Timers()
+        self._timers: Final = Timers()
         self._session: Final = Session(
             Role.INITIATOR,
             1,
@@ -57,6 +57,7 @@ class Line:
             identity=Initiator(identifier, OperatingSystem.MSMQ_OS_NTS),
             settings=TransferSettings(),
             timers=self._timers,
+            on_timer=Session.expired,
             statistics=Statistics(),
             now=now,
         )
@@ -129,8 +130,7 @@ class Line:
         self._pump(now)
 
     def tick(self, now: Now) -> None:
-        for session, timer in self._timers.expired(now.monotonic):
-            session.expired(timer, now)
+        self._timers.fire(now)
         self._end_if_closed()
 
     def next_deadline(self) -> float | None:

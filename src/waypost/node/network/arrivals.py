@@ -15,7 +15,7 @@ from waypost.core.message import Message
 from waypost.core.position_events import KILOBYTE
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue
-from waypost.core.serialization import deserialize_message_from_buffer
+from waypost.core.serialization import received_message
 from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import DecodeError, WaypostError
@@ -225,20 +225,18 @@ class Arrivals:
             peer=peer_of(session.remote_qm_address),
             is_recoverable=user.delivery == user_header.RECOVERABLE,
         )
+        run.room = self._manager.writing.sure_room(queue)
         if packet.transaction is None:
             has_begun = self._joins(run, packet, data, now)
         else:
             has_begun = self._begin_transactional(run, session, packet, data, now=now)
-        if not has_begun:
-            return None
-        run.room = self._manager.writing.sure_room(queue)
-        return run
+        return run if has_begun else None
 
     def _begin_transactional(self, run: Run, session: Session, packet: UserMessage, data: bytes, *, now: Now) -> bool:
         """The same for a message of a sequence that is known."""
         assert packet.transaction is not None
         key = packet.user.source_queue_manager + run.destination, run.queue.number
-        if not self._has_room(run, len(data)):
+        if len(data) > run.room and not self._has_room(run, len(data)):
             return False
         if self.admission.judge(key, session, packet.transaction, now) is not Verdict.NEXT:
             return False
@@ -271,30 +269,19 @@ class Arrivals:
         return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
 
     def _end(self, run: Run | None, now: Now) -> None:
-        """Put what is in a run into its queue."""
+        """Put what is in a run into its queue, which has room: every message was asked for when it joined."""
         if run is None:
             return
         origin = run.origin
         messages = [quiet_message(data, origin) for data in run.packets]
-        like = stored_message(run.packets[0])
-        status = self._manager.writing.enqueue_messages(run.queue, messages, like, None, now)
+        self._manager.writing.put_messages(run.queue, messages, messages[0], now, size=run.size)
         if len(self._refusals):
             for data in run.packets:
                 self._refusals.taken(data)
-        assert status is EnqueueStatus.ACCEPTED, f"{run.queue} has room and refuses messages: {status.name}"
 
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
         session.stored(numbers, now)
         self._sessions.touch(session)
-
-    def tick(self, now: Now) -> None:
-        """MS-MQQB 3.1.6.7 and 3.1.6.9."""
-        self._known.clean_up(now.monotonic)
-        self._order_acking.tick(now)
-
-    def next_deadline(self) -> float | None:
-        deadlines = (self._known.next_deadline(), self._order_acking.next_deadline())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
@@ -325,7 +312,7 @@ class Arrivals:
                 return False
         try:
             # To the last name: what is stored must be readable for good.
-            message = deserialize_message_from_buffer(data)
+            message = received_message(packet, data)
         except DecodeError as error:
             self._statistics.packets_malformed += 1
             reason = f"it cannot be decoded: {error}"

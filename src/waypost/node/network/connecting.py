@@ -24,7 +24,6 @@ from waypost.node.network.waiting import Waiting
 from waypost.transfer.links import Link, LinkEvent, LinkState
 from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, Session
-from waypost.transfer.timers import Timers
 from waypost.wire.format_names import DirectFormatName
 from waypost.wire.management import ConnectionStatus
 
@@ -86,7 +85,7 @@ class Connecting:
         self._hosts: Final = hosts
         self._ack_hosts: Final = ack_hosts
         self._pings: Final = pings
-        self._timers: Final[Timers[Link]] = Timers()
+        self._timers: Final = kernel.timers
         # The link for which a session is being opened, and that for which an address is asked.
         self._opening: dict[Session, Link] = {}
         # Of those, the sessions whose connection is there.
@@ -96,14 +95,6 @@ class Connecting:
         self._requests: dict[int, Link] = {}
         # The links that have no session and want one, by the hosts that they were last tried with.
         self._waiting: Final = Waiting()
-
-    def tick(self, now: Now) -> None:
-        """MS-MQQB 3.1.6.1."""
-        for link in self._timers.expired(now.monotonic):
-            self._retry(link, now)
-
-    def next_deadline(self) -> float | None:
-        return self._timers.next_deadline()
 
     def links_of(self, session: Session) -> Iterable[Link]:
         return self._carried.get(session, ())
@@ -145,7 +136,7 @@ class Connecting:
             link.go(LinkEvent.FAILED)
         elif link.state is not LinkState.WAITING_RECONNECT:
             return
-        self._timers.stop(link)
+        self._timers.stop((Connecting, link))
         link.next_retry = None
         link.failures = 0
         link.is_retrying = True
@@ -173,7 +164,7 @@ class Connecting:
 
     def pause(self, link: Link, now: Now) -> None:
         """MS-MQQB 3.1.7.13."""
-        self._timers.stop(link)
+        self._timers.stop((Connecting, link))
         link.next_retry = None
         if link.session is not None and link.is_open:
             link.session.pause(now)
@@ -183,7 +174,7 @@ class Connecting:
 
     def forget(self, link: Link) -> None:
         """The queue is deleted."""
-        self._timers.stop(link)
+        self._timers.stop((Connecting, link))
         self._waiting.remove(link)
         link.go(LinkEvent.GIVEN_UP)
         if link.session is not None:
@@ -356,7 +347,7 @@ class Connecting:
 
     def _attach(self, link: Link, session: Session, now: Now) -> None:
         """MS-MQQB 3.1.5.4.2, 1.3.5.1: from now on the session carries the messages of the queue."""
-        self._timers.stop(link)
+        self._timers.stop((Connecting, link))
         self._waiting.remove(link)
         link.next_retry = None
         if link.last_error:
@@ -428,10 +419,10 @@ class Connecting:
         self._waiting.add(link)
         delay = delay_after_failure(link, self._settings)
         if delay is None:
-            self._timers.stop(link)
+            self._timers.stop((Connecting, link))
             return
         link.next_retry = max(began + delay, now.monotonic)
-        self._timers.start(link, link.next_retry)
+        self._timers.start((Connecting, link), link.next_retry, lambda now: self._retry(link, now))
 
     def _rest(self, link: Link) -> None:
         """There is nothing to send, or it may not be sent. A queue that nobody uses any more goes."""
@@ -442,6 +433,7 @@ class Connecting:
             self._manager.collection.remove(queue)
 
     def _retry(self, link: Link, now: Now) -> None:
+        """MS-MQQB 3.1.6.1."""
         link.next_retry = None
         if link.state is not LinkState.WAITING_RECONNECT:
             return

@@ -28,7 +28,6 @@ from waypost.node.sequences import Sequences
 from waypost.transfer.links import Link, ReadyLinks
 from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.transfer.session import Sent, Session
-from waypost.transfer.timers import Timers
 from waypost.wire import base_header, user_header
 from waypost.wire.expiry import has_expired
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
@@ -99,8 +98,7 @@ class Departures:
         self._tracing: Final = tracing
         self._handed: Final = handed
         self._own_guid: Final = manager.identity.identifier
-        # The Transactional Ack Wait Timers.
-        self._timers: Final[Timers[Link]] = Timers()
+        self._timers: Final = kernel.timers
         # Links that have something to send when what was done so far is durable.
         self._wanted: dict[Link, None] = {}
         # Those of each session that have more to send than there was room for.
@@ -149,12 +147,12 @@ class Departures:
 
     def attached(self, link: Link) -> None:
         """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9)."""
-        self._timers.stop(link)
+        self._timers.stop((Departures, link))
         self._wanted[link] = None
 
     def detached(self, link: Link, session: Session, now: Now) -> None:
         """The session is over. What the destination has acknowledged, and only the session has not, is gone."""
-        self._timers.stop(link)
+        self._timers.stop((Departures, link))
         self._wanted.pop(link, None)
         self._unready(link, session)
         self._leave(link, [entry.lookup_id for entry in link.sequence.reset(now)], now)
@@ -177,7 +175,7 @@ class Departures:
 
     def forget(self, link: Link) -> None:
         """The queue is deleted."""
-        self._timers.stop(link)
+        self._timers.stop((Departures, link))
         self._wanted.pop(link, None)
         if link.session is not None:
             self._unready(link, link.session)
@@ -222,6 +220,7 @@ class Departures:
         while session.can_send and (link := ready.first()) is not None:
             if room <= 0:
                 self._more[session] = None
+                self._timers.start(Departures, now.monotonic, self._pump_more)
                 break
             ready.remove(link)
             size, has_more = self._pump_link(link, session, turn, now)
@@ -351,19 +350,18 @@ class Departures:
         # One fewer may wait for its FinalAck.
         self._mind(link)
 
-    def tick(self, now: Now) -> None:
-        """MS-MQQB 3.1.6.5, and what there was no room for in one write."""
+    def _pump_more(self, now: Now) -> None:
+        """Send what there was no room for in one write."""
         more, self._more = self._more, {}
         for session in more:
             self.pump(session, now)
-        for link in self._timers.expired(now.monotonic):
-            again = link.sequence.timed_out()
-            self._sessions.statistics.messages_resent += len(again)
-            link.outbox.send_again(entry.lookup_id for entry in again)
-            self._wanted[link] = None
 
-    def next_deadline(self) -> float | None:
-        return 0.0 if self._more else self._timers.next_deadline()
+    def _ack_wait_expired(self, link: Link) -> None:
+        """MS-MQQB 3.1.6.5."""
+        again = link.sequence.timed_out()
+        self._sessions.statistics.messages_resent += len(again)
+        link.outbox.send_again(entry.lookup_id for entry in again)
+        self._wanted[link] = None
 
     def _leave(self, link: Link, lookup_ids: Iterable[int], now: Now) -> None:
         """Messages of our transactions that are acknowledged leave the queue: MS-MQQB 3.1.5.6."""
@@ -398,9 +396,10 @@ class Departures:
         tell(link.queue, sequences.outgoing_of(link.queue), link.sequence, unread)
         deadline = link.sequence.deadline
         if deadline is None:
-            self._timers.stop(link)
-        elif self._timers.deadline(link) != deadline:
-            self._timers.start(link, deadline)
+            self._timers.stop((Departures, link))
+        elif self._timers.deadline((Departures, link)) != deadline:
+            # The Transactional Ack Wait Timer.
+            self._timers.start((Departures, link), deadline, lambda _: self._ack_wait_expired(link))
 
 
 def _way(link: Link, *, is_transactional: bool) -> Way:

@@ -205,18 +205,17 @@ class Judging:
         Strangers can have thousands kept, so the rest of many waits for the next ticks.
         """
         self._due.update(dict.fromkeys(ack for ack in self._kept if concerns(ack)))
-        self.tick(now)
+        self._judge_some(now)
 
-    def tick(self, now: Now) -> None:
+    def _judge_some(self, now: Now) -> None:
         """Judge some of what is to be judged again."""
-        if self._due:
-            part = list(islice(self._due, MAX_JUDGED_AT_ONCE))
-            for ack in part:
-                del self._due[ack]
+        part = list(islice(self._due, MAX_JUDGED_AT_ONCE))
+        for ack in part:
+            del self._due[ack]
+        if part:
             self._judge(part, now)
-
-    def next_deadline(self) -> float | None:
-        return 0.0 if self._due else None
+        if self._due:
+            self._kernel.timers.start(Judging, now.monotonic, self._judge_some)
 
     def _judge(self, acks: Iterable[Acknowledgment], now: Now) -> int:
         """How many of them were believed."""

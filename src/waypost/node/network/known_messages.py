@@ -22,7 +22,7 @@ _MESSAGE_ID: Final = slice(base_header.SIZE + 40, base_header.SIZE + 44)
 class KnownMessages:
     """What is remembered of messages, so that one that comes again is known (waypost.transfer.duplicates)."""
 
-    __slots__ = ("_relay_guids", "add_new", "clean_up", "history", "next_deadline")
+    __slots__ = ("_relay_guids", "add_new", "history")
 
     def __init__(self, sequences: Sequences, settings: TransferSettings, relays: Relays) -> None:
         self._relay_guids: Final = relays.guids
@@ -30,8 +30,6 @@ class KnownMessages:
             settings.duplicate_history_size, settings.duplicate_history_s, map(peer_of, relays.addresses)
         )
         self.add_new: Final = self.history.add_new
-        self.clean_up: Final = self.history.clean_up
-        self.next_deadline: Final = self.history.next_deadline
 
     def is_duplicate(self, session: Session, packet: UserMessage, data: bytes, now: Now) -> bool:
         return self.history.is_duplicate(

@@ -68,6 +68,7 @@ class Network:
         "_kernel",
         "_links",
         "_manager",
+        "_order_acking",
         "_sessions",
         "acks",
         "admin_acks",
@@ -119,7 +120,7 @@ class Network:
         self.handed: Final = Handed(kernel.now)
         # Sessions whose other side has sent more than the window.
         self._held: set[Session] = set()
-        self.pings: Final[Pings[Link]] = Pings(sessions.initiator)
+        self.pings: Final[Pings[Link]] = Pings(sessions.initiator, kernel.timers, self._unanswered)
         # Who is where, and on which ways.
         routing = _routing(directory, manager, settings)
         self.dials: Final = Dials(kernel, manager, sessions)
@@ -178,6 +179,9 @@ class Network:
         self.loops: Final = Loops(
             kernel, manager, self.hop_finder, self.delivery, sequences=sequences, statistics=statistics
         )
+        self._order_acking: Final = OrderAcking(
+            kernel, sequences.incoming, self.transactional_acks, transfer, statistics
+        )
         self.arrivals: Final = Arrivals(
             kernel,
             manager,
@@ -187,7 +191,7 @@ class Network:
             incoming=sequences.incoming,
             known=KnownMessages(sequences, transfer, settings.relays),
             admission=Admission(kernel, manager, sequences, self.known_hosts, settings=transfer, statistics=statistics),
-            order_acking=OrderAcking(kernel, sequences.incoming, self.transactional_acks, transfer, statistics),
+            order_acking=self._order_acking,
             forwarding=Forwarding(manager, self.hop_finder, statistics, is_routing_server=transfer.is_routing_server),
             loops=self.loops,
             judging=self.judging,
@@ -335,6 +339,10 @@ class Network:
                 link, answered = ended
                 self.connecting.pinged(link, now, answered=answered)
 
+    def _unanswered(self, link: Link, now: Now) -> None:
+        """MS-MQQB 3.1.6.8."""
+        self.connecting.pinged(link, now, answered=False)
+
     def resolved(self, request: int, addresses: tuple[str, ...], now: Now) -> None:
         """A Resolve came to its end; without an address the host is unknown."""
         with self._kernel.operation(now):
@@ -348,33 +356,11 @@ class Network:
 
     # What the node asks for.
 
-    def tick(self, now: Now) -> None:
-        """Part of the node's operation of the same name."""
-        for session, timer in self._sessions.timers.expired(now.monotonic):
-            session.expired(timer, now)
-            self._sessions.touch(session)
-            if session.state is SessionState.CLOSED:
-                self._sessions.forget(session, now)
-        for link in self.pings.expired(now):
-            self.connecting.pinged(link, now, answered=False)
-        self.connecting.tick(now)
-        self.departures.tick(now)
-        self.judging.tick(now)
-        self.arrivals.tick(now)
-
-    def next_deadline(self) -> float | None:
-        deadlines = (
-            self._sessions.timers.next_deadline(),
-            self.pings.next_deadline(),
-            self.connecting.next_deadline(),
-            self.departures.next_deadline(),
-            self.judging.next_deadline(),
-            self.arrivals.next_deadline(),
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
-
     def settle(self, now: Now) -> bool:
         """The end of an operation: send what has become ready, and write. Whether anything came of it."""
+        if self._order_acking.due:
+            self._order_acking.settle()
+            return True
         if self.departures.settle():
             return True
         if self._sessions.touched:

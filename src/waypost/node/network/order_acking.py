@@ -24,7 +24,7 @@ _TIME_STAMP_SHIFT: Final = 32
 class OrderAcking:
     """When they are due, and where they go."""
 
-    __slots__ = ("_incoming", "_kernel", "_order_acks", "_origins", "_statistics", "_transactional_acks")
+    __slots__ = ("_incoming", "_kernel", "_order_acks", "_origins", "_statistics", "_transactional_acks", "due")
 
     def __init__(
         self,
@@ -38,9 +38,13 @@ class OrderAcking:
         self._incoming: Final = incoming
         self._transactional_acks: Final = transactional_acks
         self._statistics: Final = statistics
-        self._order_acks: Final = OrderAcks(settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s)
+        self._order_acks: Final = OrderAcks(
+            settings.order_ack_timeout_ms / 1000, settings.maximum_order_ack_delay_s, kernel.timers, self._add_due
+        )
         # Where the messages of a sequence come from, and whether they name this computer by its address.
         self._origins: dict[LineKey, tuple[Origin, bool]] = {}
+        # What is to be acknowledged at the end of the operation.
+        self.due: list[tuple[LineKey, OrderAckBody | None]] = []
 
     def __len__(self) -> int:
         """How many sequences are to be acknowledged."""
@@ -59,14 +63,15 @@ class OrderAcking:
         self._order_acks.received(line, now.monotonic)
         return origin
 
-    def tick(self, now: Now) -> None:
-        due = [(key, self._body(key)) for key in self._order_acks.due(now.monotonic)]
-        if due:
-            # What they tell has to be durable, and no more than that may be told.
-            self._kernel.when_durable(lambda now: self._acknowledge(due, now))
+    def _add_due(self, key: LineKey, _now: Now) -> None:
+        """MS-MQQB 3.1.6.9."""
+        self.due.append((key, self._body(key)))
 
-    def next_deadline(self) -> float | None:
-        return self._order_acks.next_deadline()
+    def settle(self) -> None:
+        """Send what has become due in this operation, together, so that one does not wait for the other's batch."""
+        due, self.due = self.due, []
+        # What they tell has to be durable, and no more than that may be told.
+        self._kernel.when_durable(lambda now: self._acknowledge(due, now))
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""

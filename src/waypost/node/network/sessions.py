@@ -18,7 +18,6 @@ from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.session import Role, Session, SessionState, SessionTimer
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
-from waypost.transfer.timers import Timers
 from waypost.wire.internal_packets import EstablishConnection
 from waypost.wire.property_values import OperatingSystem
 
@@ -46,7 +45,6 @@ class Sessions:
         "initiator",
         "settings",
         "statistics",
-        "timers",
         "touched",
         "twins",
         "unfinished",
@@ -59,7 +57,6 @@ class Sessions:
         self.settings: Final = settings
         self.statistics: Final = Statistics()
         self.initiator: Final = Initiator(manager.identity.identifier, OperatingSystem.MSMQ_OS_NTS)
-        self.timers: Final[Timers[tuple[Session, SessionTimer]]] = Timers()
         self._sessions: dict[int, Session] = {}
         self._open: dict[Session, None] = {}
         self._last_connection = 0
@@ -160,7 +157,8 @@ class Sessions:
             address,
             identity=self.initiator,
             settings=self.settings,
-            timers=self.timers,
+            timers=self._kernel.timers,
+            on_timer=self._timer_expired,
             statistics=self.statistics,
             now=now,
             expected_guid=expected_guid,
@@ -169,6 +167,12 @@ class Sessions:
         )
         self._sessions[session.connection] = session
         return session
+
+    def _timer_expired(self, session: Session, timer: SessionTimer, now: Now) -> None:
+        session.expired(timer, now)
+        self.touch(session)
+        if session.state is SessionState.CLOSED:
+            self.forget(session, now)
 
     def _refusal(self, _request: EstablishConnection) -> str | None:
         """Why a session is not granted, or None (MS-MQQB 2.2.1, 3.1.5.3.1)."""

@@ -18,12 +18,12 @@ from typing import Final, TypeAlias
 
 from waypost.clock import Now
 from waypost.core.external_transactions import ExternalTransactions
-from waypost.core.timers import Timers
 from waypost.core.transactions import Transactions
 from waypost.errors import WaypostError
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.limits import MAX_ENLISTED_TRANSACTIONS
+from waypost.timers import Timers
 
 _PREFIX: Final = b"waypost transaction\0"
 
@@ -51,27 +51,26 @@ class NoCoordinator:
     def admits(self, _transaction_id: bytes) -> bool:
         return False
 
-    def tick(self, _now: Now) -> None:
+    def settle(self) -> None:
         """Nothing takes too long."""
-
-    def next_deadline(self) -> float | None:
-        return None
 
 
 class LocalCoordinator:
     """Coordinator of waypost.remote.context. `timeout_s` is how long a transaction may take until it is prepared."""
 
-    __slots__ = ("_begun", "_external", "_given_up", "_last_number", "_timeout_s", "_timers", "_transactions")
+    __slots__ = ("_begun", "_external", "_given_up", "_timeout_s", "_timers", "_transactions")
 
-    def __init__(self, transactions: Transactions, external: ExternalTransactions, timeout_s: float) -> None:
+    def __init__(
+        self, transactions: Transactions, external: ExternalTransactions, timeout_s: float, timers: Timers
+    ) -> None:  # fmt: skip
         self._transactions: Final = transactions
         self._external: Final = external
         self._timeout_s: Final = timeout_s
-        self._begun: dict[int, _Name] = {}
+        self._timers: Final = timers
+        # Those that are neither prepared nor over.
+        self._begun: dict[_Name, None] = {}
         # Those that were aborted here, the latest of them: nothing more is to be done in them.
         self._given_up: dict[bytes, None] = {}
-        self._timers: Final = Timers(self._is_running)
-        self._last_number = 0
 
     def enlist(self, transaction_id: bytes, propagation_token: bytes, now: Now) -> HResult:
         if transaction_id == NULL_GUID:
@@ -82,37 +81,38 @@ class LocalCoordinator:
             return HResult.MQ_ERROR_TRANSACTION_ENLIST
         if propagation_token != local_token(transaction_id):
             return HResult.MQ_ERROR_TRANSACTION_IMPORT
-        if len(self._begun) >= MAX_ENLISTED_TRANSACTIONS:
-            self._begun = {number: begun for number, begun in self._begun.items() if self._is_open(begun)}
+        self.settle()
         if len(self._begun) >= MAX_ENLISTED_TRANSACTIONS:
             return HResult.MQ_ERROR_TRANSACTION_ENLIST
         try:
             self._external.enlist(transaction_id)
         except WaypostError as error:
             return error.hresult
-        self._last_number += 1
-        self._begun[self._last_number] = transaction_id, self._transactions.number(transaction_id)
-        self._timers.start(now.monotonic + self._timeout_s, self._last_number)
+        name = transaction_id, self._transactions.number(transaction_id)
+        self._begun[name] = None
+        self._timers.start((LocalCoordinator, name), now.monotonic + self._timeout_s, lambda _: self._give_up(name))
         return HResult.MQ_OK
 
-    def tick(self, now: Now) -> None:
+    def settle(self) -> None:
+        """What is prepared or over by now has no time to end."""
+        for name in [name for name in self._begun if not self._is_open(name)]:
+            del self._begun[name]
+            self._timers.stop((LocalCoordinator, name))
+
+    def _give_up(self, name: _Name) -> None:
         """Abort what has taken too long."""
-        for number in self._timers.expired(now.monotonic):
-            identifier, _ = self._begun.pop(number)
-            self._external.dtc_transaction_abort(identifier)
-            self._given_up[identifier] = None
-            if len(self._given_up) > MAX_ENLISTED_TRANSACTIONS:
-                del self._given_up[next(iter(self._given_up))]
+        del self._begun[name]
+        if not self._is_open(name):
+            return
+        identifier, _ = name
+        self._external.dtc_transaction_abort(identifier)
+        self._given_up[identifier] = None
+        if len(self._given_up) > MAX_ENLISTED_TRANSACTIONS:
+            del self._given_up[next(iter(self._given_up))]
 
     def admits(self, transaction_id: bytes) -> bool:
         """One that took too long is refused: its reader may not know yet that it was aborted."""
         return transaction_id in self._transactions.collection or transaction_id not in self._given_up
-
-    def next_deadline(self) -> float | None:
-        return self._timers.next_deadline()
-
-    def _is_running(self, number: int) -> bool:
-        return number in self._begun and self._is_open(self._begun[number])
 
     def _is_open(self, name: _Name) -> bool:
         identifier, number = name

@@ -13,11 +13,11 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OpenQueueDescriptor, Queue
-from waypost.core.timers import Timers
 from waypost.hresult import HResult
 from waypost.rpc.authentication import AuthLevel
 from waypost.rpc.context_handles import ContextHandles
 from waypost.rpc.server_calls import Call
+from waypost.timers import Timers
 
 
 class Ending(Flag):
@@ -67,18 +67,19 @@ class PendingRequestEntry:
 class PendingRequestTable:
     """The requests of all handles, and their timers."""
 
-    __slots__ = ("_last_timer", "_manager", "_timed", "_timeout_s", "_timers")
+    __slots__ = ("_given_out", "_last_timer", "_manager", "_timeout_s", "_timers")
 
-    def __init__(self, manager: QueueManager, timeout_s: float) -> None:
+    def __init__(self, manager: QueueManager, timeout_s: float, timers: Timers) -> None:
         self._manager: Final = manager
         self._timeout_s: Final = timeout_s
-        self._timed: dict[int, PendingRequestEntry] = {}
-        self._timers: Final = Timers(self._timed.__contains__)
+        self._timers: Final = timers
+        # By the numbers of their timers, which keep nothing else of an entry that is gone.
+        self._given_out: Final[dict[int, PendingRequestEntry]] = {}
         self._last_timer = 0
 
     def __len__(self) -> int:
         """How many messages are given out."""
-        return len(self._timed)
+        return len(self._given_out)
 
     def add(self, entry: PendingRequestEntry) -> None:
         entry.queue_context_handle.pending[entry.request_id] = entry
@@ -88,14 +89,16 @@ class PendingRequestTable:
         pending = entry.queue_context_handle.pending
         if pending.get(entry.request_id) is entry:
             del pending[entry.request_id]
-        self._timed.pop(entry.timer, None)
+        if self._given_out.pop(entry.timer, None) is not None:
+            self._timers.stop((PendingRequestTable, entry.timer))
 
     def give_out(self, entry: PendingRequestEntry, lookup_id: int, now: Now) -> None:
         """The client gets this message, and has to say what became of it in time."""
         entry.lookup_identifier = lookup_id
         entry.timer = self._last_timer = self._last_timer + 1
-        self._timed[entry.timer] = entry
-        self._timers.start(now.monotonic + self._timeout_s, entry.timer)
+        self._given_out[entry.timer] = entry
+        deadline = now.monotonic + self._timeout_s
+        self._timers.start((PendingRequestTable, entry.timer), deadline, lambda _: self.time_out(entry))
 
     def end(self, entry: PendingRequestEntry, *, delete_message: bool) -> HResult:
         """Dequeue Message End for the message of an entry, which is removed before anything else."""
@@ -157,10 +160,6 @@ class PendingRequestTable:
             return lookup_id in entry.queue_context_handle.descriptor.two_phase_reads
         return self._manager.transactions.holds(entry.transaction, queue, lookup_id)
 
-    def tick(self, now: Now) -> None:
+    def time_out(self, entry: PendingRequestEntry) -> None:
         """3.1.5.1."""
-        for number in self._timers.expired(now.monotonic):
-            self.fail(self._timed[number])
-
-    def next_deadline(self) -> float | None:
-        return self._timers.next_deadline()
+        self.fail(entry)

@@ -35,7 +35,9 @@ class RemoteReadServer:
 
     def __init__(self, host: RemoteHost) -> None:
         self._host: Final = host
-        self._pending: Final = PendingRequestTable(host.manager, host.settings.pending_request_timeout_s)
+        self._pending: Final = PendingRequestTable(
+            host.manager, host.settings.pending_request_timeout_s, host.manager.timers
+        )
         opening = Opening(host, self._pending)
         receiving = self._receiving = Receiving(host, self._pending, opening.find)
         moving = Moving(host, opening)
@@ -76,14 +78,6 @@ class RemoteReadServer:
 
     def cancelled(self, call: Call, _now: Now) -> None:
         self._receiving.cancelled(call)
-
-    def tick(self, now: Now) -> None:
-        """Fire the Pending Request Cleanup Timers that are due."""
-        self._pending.tick(now)
-
-    def next_deadline(self) -> float | None:
-        """The monotonic time at which `tick` has something to do."""
-        return self._pending.next_deadline()
 
     def _get_server_port(self, _call: Call, _request: Empty, _now: Now) -> GetServerPortReply:
         """3.1.4.1. Zero is the only error there is."""

@@ -14,7 +14,6 @@ from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import OperationType, Run
 from waypost.node import bulk, bulk_writing, stages
 from waypost.node.bulk import BulkReading, Range
-from waypost.node.bulk_leases import Leases
 from waypost.node.claims import Claimed, Claims, NewClaim
 from waypost.node.commits import Commits, Key
 from waypost.node.kernel import Kernel
@@ -155,10 +154,6 @@ def _drop_leaves_messages(_drop: Any) -> Callable[[LastingTransactions, bytes], 
     return careless
 
 
-def _no_lease_ends(_take_expired: Any) -> Callable[..., None]:
-    return lambda *_: None
-
-
 def _epoch_of_the_name(_epoch_of: Any) -> Callable[[Queue], bytes]:
     return lambda queue: blake2b(f"{queue.pathname} {queue.is_journal}".encode(), digest_size=16).digest()
 
@@ -186,7 +181,11 @@ BULK_MUTANTS: Final = (
         "takes the repetition of a claim for the next question",
         instead(Claims, "claim", _repetition_is_progress),
     ),
-    Mutant("lease-never-ends", "keeps what nobody uses any more", instead(Leases, "take_expired", _no_lease_ends)),
+    Mutant(
+        "lease-never-ends",
+        "keeps what nobody uses any more",
+        (*instead(Claims, "_lease_ended", nothing), *instead(Stages, "_lease_ended", nothing)),
+    ),
     Mutant("poison-stays", "lets messages come back for ever", instead(Claims, "_poison_queue", nothing)),
     Mutant(
         "claims-of-no-queue",

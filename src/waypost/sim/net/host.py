@@ -6,13 +6,27 @@ their order, the disk writes batches in the background.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from waypost.clock import Now
+from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult
 from waypost.node.application import Call
-from waypost.node.effects import Close, Commit, Effect, Failure, HoldReading, Notice, Reply, ToCoordinator, Write
+from waypost.node.effects import (
+    Close,
+    Commit,
+    Connect,
+    Effect,
+    Failure,
+    HoldReading,
+    Notice,
+    Reply,
+    Resolve,
+    SendDatagram,
+    ToCoordinator,
+    Write,
+)
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
@@ -383,8 +397,12 @@ class Host:
             case Write(connection, data):
                 self.world.watch.written((self.name, self.life, connection), self.name, data)
                 self.world.fabric.carry(self, effect)
-            case _:
+            case Connect() | Resolve() | SendDatagram():
                 self.world.fabric.carry(self, effect)
+            case SendChangeNotification() | FindDirectoryServers():
+                raise Violation(f"{self.name} wants {effect!r}, and no directory is here")
+            case _:
+                assert_never(effect)
 
     def _mark_end(self, reason: str) -> None:
         if reason in ENDS:

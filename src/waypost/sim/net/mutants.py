@@ -24,6 +24,7 @@ from waypost.node.network.connecting import Connecting
 from waypost.node.network.departures import Departures
 from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts
+from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.sessions import Sessions
 from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
@@ -198,7 +199,7 @@ def _one_too_many(take_header: Any) -> Callable[[SessionCounts, int], Any]:
 def _wait_without_timer(wait: Any) -> Callable[[Connecting, Link, Now], None]:
     def lossy(connecting: Connecting, link: Link, now: Now) -> None:
         wait(connecting, link, now)
-        connecting._timers.stop(link)
+        connecting._timers.stop((Connecting, link))
 
     return lossy
 
@@ -328,7 +329,7 @@ NET_MUTANTS: Final = (
     _mutant(
         "order-ack-before-commit",
         "tells that messages are in order before they are durable",
-        (*instead(Arrivals, "tick", _at_once), *instead(Departures, "settle", _at_once)),
+        (*instead(OrderAcking, "settle", _at_once), *instead(Departures, "settle", _at_once)),
     ),
     _slow("no-order-acks", "never sends an OrderAck", instead(OrderAcks, "received", nothing)),
     _slow("order-acks-ignored", "never reads an OrderAck", instead(Departures, "order_ack", nothing)),

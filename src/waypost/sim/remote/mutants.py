@@ -69,10 +69,9 @@ def _never_deletes(end: Any) -> Callable[..., HResult]:
     return generous
 
 
-def _timer_deletes(_tick: Any) -> Callable[[PendingRequestTable, Now], None]:
-    def greedy(table: PendingRequestTable, now: Now) -> None:
-        for number in table._timers.expired(now.monotonic):
-            table.end(table._timed[number], delete_message=True)
+def _timer_deletes(_time_out: Any) -> Callable[[PendingRequestTable, PendingRequestEntry], None]:
+    def greedy(table: PendingRequestTable, entry: PendingRequestEntry) -> None:
+        table.end(entry, delete_message=True)
 
     return greedy
 
@@ -100,15 +99,6 @@ def _rejection_forgotten(reject: Any) -> Callable[[Moving, Call, SetUserAcknowle
 
 def _nothing_to_run_down(_run_down: Any) -> Callable[..., int]:
     return lambda *_: 0
-
-
-def _strangers_stay(tick: Any) -> Callable[[RemoteReading, Now], None]:
-    def patient(remote: RemoteReading, now: Now) -> None:
-        while remote._strangers and remote._strangers[0][0] <= now.monotonic:
-            remote._strangers.popleft()
-        tick(remote, now)
-
-    return patient
 
 
 def _ends_with_any_connection(leave: Any) -> Callable[[Associations, Association, int, Now], Any]:
@@ -188,12 +178,12 @@ REMOTE_MUTANTS: Final = (
     Mutant(
         "cleanup-timer-lost",
         "waits for ever for a reader to end what it got",
-        instead(PendingRequestTable, "tick", nothing),
+        instead(PendingRequestTable, "time_out", nothing),
     ),
     Mutant(
         "cleanup-timer-deletes",
         "deletes what a reader did not end in time",
-        instead(PendingRequestTable, "tick", _timer_deletes),
+        instead(PendingRequestTable, "time_out", _timer_deletes),
     ),
     Mutant(
         "lost-reader-not-counted",
@@ -213,7 +203,7 @@ REMOTE_MUTANTS: Final = (
     Mutant(
         "enlisted-for-ever",
         "never aborts a transaction whose reader is gone",
-        instead(LocalCoordinator, "tick", nothing),
+        instead(LocalCoordinator, "_give_up", nothing),
     ),
     Mutant(
         "transactional-nack-keeps",
@@ -226,5 +216,5 @@ REMOTE_MUTANTS: Final = (
         instead(Moving, "set_user_acknowledgement_class", _rejection_forgotten),
         is_slow=True,
     ),
-    Mutant("strangers-stay", "waits for ever for a bind", instead(RemoteReading, "tick", _strangers_stay)),
+    Mutant("strangers-stay", "waits for ever for a bind", instead(RemoteReading, "_give_up", nothing)),
 )
