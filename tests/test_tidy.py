@@ -28,7 +28,7 @@ HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
     *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "functools", "hashlib", "heapq", "hmac"),
     *("ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types", "typing"),
-    *("unicodedata", "urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
+    *("fnmatch", "unicodedata", "urllib.parse", "waypost", "weakref", "xxhash", "zlib"),
 }
 
 # What it uses instead of the rest.

@@ -4,13 +4,13 @@ import pytest
 
 from tests.node.rig import Rig
 from waypost.core.writing import Writing
-from waypost.node import application, node
+from waypost.node import deleting, node
 
 PART = 3
 
 
 def test_what_is_sent_to_a_queue_that_is_being_deleted_goes_in_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (application, node):
+    for module in (deleting, node):
         monkeypatch.setattr(module, "PURGE_PART", PART)
     at_last: list[int] = []
     delete_messages = Writing.delete_messages

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from waypost.core import queue_manager
-from waypost.node import application, node, remote, reserves, scans
+from waypost.node import deleting, node, remote, reserves, scans
 from waypost.sim.marks import Marks
 from waypost.sim.net.eager import eager_windows
 from waypost.sim.net.marks import net_sometimes
@@ -80,7 +80,7 @@ def _limits(world: World | NetWorld) -> tuple[Patch, ...]:
         limits = *limits, Patch(session, "LAST_NUMBER", world.swarm.last_number), *world.hostility.patches()
         return (*limits, *eager_windows(eager)) if eager else limits
     drawn = world.swarm
-    limits = *limits, *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (node, application))
+    limits = *limits, *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (node, deleting))
     limits = *limits, Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part)
     if world.bulk is not None:
         limits = *limits, *world.bulk_limits.patches()
