@@ -26,21 +26,9 @@ ENGINE = (
 # What a pure layer may import besides its own package.
 HARMLESS = {
     *("__future__", "abc", "array", "base64", "binascii", "bisect", "codecs", "collections", "contextlib", "copy"),
-    *(
-        "cryptography",
-        "dataclasses",
-        "datetime",
-        "decimal",
-        "enum",
-        "errno",
-        "fnmatch",
-        "functools",
-        "hashlib",
-        "heapq",
-        "hmac",
-    ),
-    *("ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types", "typing"),
-    *("unicodedata", "urllib.parse", "waypost", "weakref", "xml.parsers.expat", "xxhash", "zlib"),
+    *("cryptography", "dataclasses", "datetime", "decimal", "enum", "errno", "fnmatch", "functools", "hashlib"),
+    *("heapq", "hmac", "ipaddress", "itertools", "math", "msgspec", "operator", "re", "string", "struct", "types"),
+    *("typing", "unicodedata", "urllib.parse", "waypost", "weakref", "xml.parsers.expat", "xxhash", "zlib"),
 }
 
 # What it uses instead of the rest.
