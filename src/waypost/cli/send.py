@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from waypost.cli.daemon import Json, session
+from waypost.cli.messages import write_objects
 from waypost.cli.program import Failure, Output
 from waypost.cli.progress import progress
-from waypost.cli.tables import write_json
 
 if TYPE_CHECKING:
     from waypost import Manager, Message, Transaction
@@ -127,7 +127,7 @@ def send(
                 else:
                     out.write(f"{message.id}\n")
     if as_json:
-        write_json(out, [message.to_dict() for message in sent])
+        write_objects(out, sent)
     else:
         for message in sent:
             out.write(f"{message.id}\n")
