@@ -33,6 +33,14 @@ def test_the_demo_tells_its_story_and_leaves_nothing_behind() -> None:
     assert folders() == before
 
 
+def test_the_demo_tells_its_story_in_json() -> None:
+    result = CliRunner().invoke(app, ["demo", "--no-spark", "--json"])
+    assert result.exit_code == 0, result.stderr
+    sentences = json.loads(result.stdout)["sentences"]
+    assert sentences[0].startswith("Two queue managers")
+    assert all(sentences)
+
+
 def test_without_spark_the_demo_says_how_to_get_it_and_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[session.__module__], "find_spec", lambda _: None)
     result = CliRunner().invoke(app, ["demo"])

@@ -76,7 +76,9 @@ def test_a_query_parameter_that_is_not_known_is_refused_with_the_nearest(raw: Ra
 
 
 def paths() -> list[tuple[str, str]]:
-    found = [(method, path) for route in ROUTES for path in sorted(route.paths) for method in sorted(route.http_methods)]
+    found = [
+        (method, path) for route in ROUTES for path in sorted(route.paths) for method in sorted(route.http_methods)
+    ]
     return [*found, ("GET", "/schema"), ("GET", "/schema/openapi.json")]
 
 

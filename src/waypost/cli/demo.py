@@ -19,9 +19,10 @@ import typer
 from msgspec.structs import replace
 
 from waypost.api.properties import MessageProperties
-from waypost.cli.daemon import connect
+from waypost.cli.daemon import Json, connect
 from waypost.cli.demo_spark import Stage, spark_act
 from waypost.cli.program import Failure, Output
+from waypost.cli.tables import write_json
 from waypost.errors import WaypostError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def demo(
         Path | None, typer.Option(metavar="FOLDER", help="Keep the report of Spark there.", show_default=False)
     ] = None,
     no_spark: Annotated[bool, typer.Option("--no-spark", help="Leave out the part with Spark.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show a queue manager at work: two of them, on this computer, for some seconds, with all that they need.
 
@@ -55,7 +57,8 @@ def demo(
     """
     if no_spark and report is not None:
         raise typer.BadParameter("without Spark there is no report", param_hint="--report")
-    tell = _narrator(Output())
+    out, sentences = Output(), list[str]()
+    tell = sentences.append if as_json else _narrator(out)
     folder = Path(tempfile.mkdtemp(prefix="waypost-demo-"))
     try:
         ports = _Ports(_free_port(), _free_port(socket.SOCK_DGRAM))
@@ -67,6 +70,9 @@ def demo(
                 spark_act(context, tell, stage, report)
                 tell("")
             tell("That was all. `waypost serve` starts a queue manager to keep.")
+        if as_json:
+            write_json(out, {"sentences": [sentence.strip() for sentence in sentences if sentence]})
+            out.flush()
     except WaypostError as error:
         raise Failure(
             f"The demo came to a stop: {error}.", "`waypost serve` shows how a queue manager starts."

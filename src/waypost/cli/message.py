@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from waypost.cli.daemon import Outgoing, own_hint, queue_of, session
-from waypost.cli.messages import find_messages, properties_to_send
+from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
+from waypost.cli.messages import find_messages, properties_to_send, write_objects
 from waypost.cli.program import Failure, Output
 from waypost.cli.queue import Name
 from waypost.cli.send import read_file
@@ -40,6 +40,8 @@ def move(
     name: Name,
     message: Identifier,
     to: Annotated[str, typer.Argument(metavar="TO", help="A subqueue of the queue, or the queue itself.")],
+    *,
+    as_json: Json = False,
 ) -> None:
     """Move a message between a queue and its subqueues, with all that belongs to it.
 
@@ -48,12 +50,16 @@ def move(
     \b
     waypost message move orders 72057594037927937 'orders;retry'
     """
+    out = Output()
     with session(context) as manager:
         queue = manager.queue(name)
         for each in find_messages(queue, [message]):
             with own_hint():
                 queue.move(each, to)
+            if as_json:
+                write_objects(out, [each])
             typer.echo(f"{each.id} is in {to}.", err=True)
+    out.flush()
 
 
 @app.command()
@@ -64,6 +70,7 @@ def export(
     messages: Identifiers = None,
     *,
     outgoing: Outgoing = False,
+    as_json: Json = False,
 ) -> None:
     """Write messages into a file, as the packets that would travel, and leave them in their queue.
 
@@ -73,11 +80,16 @@ def export(
     waypost message export orders orders.packets
     waypost message export 'system$;deadletter' - 72057594037927937 > letter.packets
     """
+    if as_json and file == "-":
+        raise typer.BadParameter("standard output is for the packets; name a file", param_hint="--json")
     with session(context) as manager:
-        queue = queue_of(manager, name, outgoing=outgoing)
-        packets = [message.packet for message in _chosen(queue, messages)]
-    _write(file, b"".join(packets))
-    typer.echo("1 message written." if len(packets) == 1 else f"{len(packets)} messages written.", err=True)
+        chosen = _chosen(queue_of(manager, name, outgoing=outgoing), messages)
+    _write(file, b"".join(message.packet for message in chosen))
+    if as_json:
+        out = Output()
+        write_objects(out, chosen)
+        out.flush()
+    typer.echo("1 message written." if len(chosen) == 1 else f"{len(chosen)} messages written.", err=True)
 
 
 @app.command("import")
@@ -85,6 +97,8 @@ def import_messages(
     context: typer.Context,
     name: Name,
     file: Annotated[str, typer.Argument(metavar="FILE", help="What `export` wrote; - is standard input.")],
+    *,
+    as_json: Json = False,
 ) -> None:
     """Send the messages of a file to a queue. Each gets a new id.
 
@@ -96,7 +110,11 @@ def import_messages(
     found = _messages_in(file)
     out = Output()
     with session(context) as manager:
-        for message in _send_all(manager, name, found):
+        sent = _send_all(manager, name, found)
+    if as_json:
+        write_objects(out, sent)
+    else:
+        for message in sent:
             out.write(f"{message.id}\n")
     out.flush()
 
@@ -111,6 +129,7 @@ def resend(
         str | None, typer.Option(metavar="NAME", help="Where to send them, instead of where they were sent to.")
     ] = None,
     outgoing: Outgoing = False,
+    as_json: Json = False,
 ) -> None:
     """Send messages again, to where they were sent to or to another queue, and take each out of its queue.
 
@@ -123,13 +142,21 @@ def resend(
     waypost message resend 'system$;deadxact' 72057594037927937 --to 'DIRECT=OS:other\\private$\\orders'
     """
     out = Output()
-    with session(context) as manager:
-        queue = queue_of(manager, name, outgoing=outgoing)
-        for message in _chosen(queue, messages):
-            with own_hint():
-                out.write(f"{queue.resend(message, to).id}\n")
-            out.flush()
-    out.flush()
+    sent: list[Message] = []
+    try:
+        with session(context) as manager:
+            queue = queue_of(manager, name, outgoing=outgoing)
+            for message in _chosen(queue, messages):
+                with own_hint():
+                    sent.append(queue.resend(message, to))
+                if not as_json:
+                    out.write(f"{sent[-1].id}\n")
+                    out.flush()
+    finally:
+        # Whatever went wrong: these are sent.
+        if as_json:
+            write_objects(out, sent)
+        out.flush()
 
 
 @app.command()
@@ -139,17 +166,26 @@ def delete(
     messages: Annotated[list[str], typer.Argument(metavar="MESSAGE...", help="Their ids or lookup_ids.")],
     *,
     outgoing: Outgoing = False,
+    as_json: Json = False,
 ) -> None:
     """Take messages out of a queue, as a receive does, and throw them away.
 
     \b
     waypost message delete orders 72057594037927937
     """
-    with session(context) as manager:
-        queue = queue_of(manager, name, outgoing=outgoing)
-        for message in find_messages(queue, messages):
-            queue.receive(lookup_id=message.lookup_id)
-            typer.echo(f"{message.id} is deleted.", err=True)
+    out = Output()
+    deleted: list[Message] = []
+    try:
+        with session(context) as manager:
+            queue = queue_of(manager, name, outgoing=outgoing)
+            for message in find_messages(queue, messages):
+                deleted.append(queue.receive(lookup_id=message.lookup_id))
+                typer.echo(f"{message.id} is deleted.", err=True)
+    finally:
+        # Whatever went wrong: these are out of their queue.
+        if as_json:
+            write_objects(out, deleted)
+        out.flush()
 
 
 def _chosen(queue: "Queue", names: list[str] | None) -> list[Message]:

@@ -8,7 +8,7 @@ import typer
 
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.cli.program import Failure, Output, printable
-from waypost.cli.tables import write_table
+from waypost.cli.tables import write_json, write_table
 from waypost.errors import DecodeError, MessageNotFound
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import is_valid_custom_class
@@ -26,6 +26,11 @@ def write_bodies(out: Output, messages: Iterable["Message"]) -> None:
         typer.echo(_title(message), err=True)
         out.write(_body(message) + "\n")
         out.flush()
+
+
+def write_objects(out: Output, messages: Iterable["Message"]) -> None:
+    """Their objects, as an array of JSON."""
+    write_json(out, [message.to_dict() for message in messages])
 
 
 def write_messages(out: Output, messages: Iterable["Message"]) -> None:

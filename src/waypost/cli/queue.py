@@ -11,7 +11,7 @@ from waypost.cli.progress import progress
 from waypost.cli.tables import write_json, write_pairs, write_table
 
 if TYPE_CHECKING:
-    from waypost import QueueInfo
+    from waypost import Queue, QueueInfo
     from waypost.api.queues import ConnectionInfo
 
 SYSTEM_QUEUES: Final = ("system$;deadletter", "system$;deadxact", "system$;journal")
@@ -172,26 +172,32 @@ def set_queue(
 
 
 @app.command()
-def pause(context: typer.Context, name: Name) -> None:
+def pause(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
     """Put an outgoing queue on hold: nothing of it is sent until it is resumed.
 
     \b
     waypost queue pause 'DIRECT=OS:other\\private$\\orders'
     """
     with session(context) as manager:
-        manager.queue(name).pause()
+        queue = manager.queue(name)
+        queue.pause()
+        if as_json:
+            _show(queue.info(), as_json=True)
         typer.echo(f"{name} is on hold.", err=True)
 
 
 @app.command()
-def resume(context: typer.Context, name: Name) -> None:
+def resume(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
     """Let an outgoing queue send again.
 
     \b
     waypost queue resume 'DIRECT=OS:other\\private$\\orders'
     """
     with session(context) as manager:
-        manager.queue(name).resume()
+        queue = manager.queue(name)
+        queue.resume()
+        if as_json:
+            _show(queue.info(), as_json=True)
         typer.echo(f"{name} sends again.", err=True)
 
 
@@ -222,7 +228,7 @@ def move(
 
 
 @app.command()
-def purge(context: typer.Context, name: Name, *, outgoing: Outgoing = False) -> None:
+def purge(context: typer.Context, name: Name, *, outgoing: Outgoing = False, as_json: Json = False) -> None:
     """Delete all messages of a queue, which leaves the queue itself.
 
     \b
@@ -230,20 +236,32 @@ def purge(context: typer.Context, name: Name, *, outgoing: Outgoing = False) -> 
     waypost queue purge 'DIRECT=OS:other\\private$\\orders' --outgoing
     """
     with session(context) as manager:
-        queue_of(manager, name, outgoing=outgoing).purge()
+        queue = queue_of(manager, name, outgoing=outgoing)
+        queue.purge()
+        _name(queue, as_json=as_json)
         typer.echo(f"{name} is empty.", err=True)
 
 
 @app.command()
-def delete(context: typer.Context, name: Name) -> None:
+def delete(context: typer.Context, name: Name, *, as_json: Json = False) -> None:
     """Delete a queue with its messages, its subqueues and its journal.
 
     \b
     waypost queue delete orders
     """
     with session(context) as manager:
-        manager.queue(name).delete()
+        queue = manager.queue(name)
+        queue.delete()
+        _name(queue, as_json=as_json)
         typer.echo(f"{name} is deleted.", err=True)
+
+
+def _name(queue: "Queue", *, as_json: bool) -> None:
+    """What can be said of a queue that is elsewhere, or gone."""
+    if as_json:
+        out = Output()
+        write_json(out, {"format_name": queue.format_name})
+        out.flush()
 
 
 def _show(info: "QueueInfo", *, as_json: bool) -> None:

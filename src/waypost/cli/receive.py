@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from waypost.cli.daemon import Json, Outgoing, TimedOut, is_elsewhere, queue_of, session
-from waypost.cli.messages import write_bodies, write_messages
+from waypost.cli.messages import write_bodies, write_messages, write_objects
 from waypost.cli.program import Output
 from waypost.cli.queue import Name
-from waypost.cli.tables import write_json
 from waypost.errors import Timeout
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def receive(
     finally:
         # Whatever went wrong: these are out of their queue.
         if as_json and not follow:
-            write_json(out, [message.to_dict() for message in received])
+            write_objects(out, received)
         out.flush()
     if not follow and len(received) < (wanted or 0):
         raise TimedOut(_nothing_came(name, len(received), timeout), advice)
@@ -106,7 +105,7 @@ def peek(
         else:
             messages = list(queue.browse()) if every else _first(queue, timeout)
     if as_json:
-        write_json(out, [message.to_dict() for message in messages])
+        write_objects(out, messages)
     elif every:
         write_messages(out, messages)
     else:

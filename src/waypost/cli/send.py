@@ -10,10 +10,10 @@ import typer
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.api.rows import Kind
 from waypost.cli.daemon import Json, session
+from waypost.cli.messages import write_objects
 from waypost.cli.program import Failure, Output
 from waypost.cli.progress import progress
 from waypost.cli.property_options import Given, with_options
-from waypost.cli.tables import write_json
 
 if TYPE_CHECKING:
     from waypost import Manager, Message, Transaction
@@ -85,7 +85,7 @@ def send(
                 else:
                     out.write(f"{message.id}\n")
     if as_json:
-        write_json(out, [message.to_dict() for message in sent])
+        write_objects(out, sent)
     else:
         for message in sent:
             out.write(f"{message.id}\n")

@@ -36,6 +36,7 @@ def serve(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any key of the configuration.")
     ] = None,
+    _as_json: Annotated[bool, typer.Option("--json", help="Write JSON, as it does without this option.")] = False,
 ) -> None:
     """Run a queue manager in the foreground, until SIGTERM or Ctrl-C.
 

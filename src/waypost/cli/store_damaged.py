@@ -38,7 +38,7 @@ def damaged(
         if save is not None:
             _save(found, save)
         if as_json:
-            write_json(out, {"messages": [_shown(each) for each in found], "forgotten": forget})
+            write_json(out, {"messages": [_shown(each) for each in found], "forgotten": len(found) if forget else 0})
         else:
             write_table(
                 out,

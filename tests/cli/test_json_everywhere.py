@@ -1,0 +1,143 @@
+"""Every verb writes JSON with --json, and what it writes has the keys of HTTP."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from tests.cli.daemons import daemon, shell
+from waypost.api.damaged import DamagedPage, Forgotten
+from waypost.api.explanation import Explanation
+from waypost.api.messages import MessageObject
+from waypost.api.queues import QueueInfo
+from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
+from waypost.cli.verbs import VERBS
+from waypost.client.remote.schema import MovedObject
+from waypost.http.status import Checks, FullStatus
+
+GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
+FAR = r"DIRECT=TCP:127.0.0.9\private$\far"
+
+
+class Case(NamedTuple):
+    """A command line, and the objects of HTTP whose keys its answer has, in a list or not."""
+
+    line: str
+    kinds: tuple[type[Struct], ...]
+    is_list: bool = False
+    code: int = 0
+
+
+# In this order, on one daemon. $ID is the lookup_id of a message in orders.
+CASES = {
+    "queue create": Case("queue create made", (QueueInfo,)),
+    "queue set": Case("queue set made --label x", (QueueInfo,)),
+    "queue show": Case("queue show made", (QueueInfo,)),
+    "queue list": Case("queue list --system", (QueueInfo,), is_list=True),
+    "queue delete": Case("queue delete made", (QueueInfo,)),
+    "send": Case("send orders --body 1", (MessageObject,), is_list=True),
+    "queue pause": Case(f"queue pause '{FAR}'", (QueueInfo,)),
+    "queue resume": Case(f"queue resume '{FAR}'", (QueueInfo,)),
+    "peek": Case("peek orders", (MessageObject,), is_list=True),
+    "explain": Case("explain orders", (Explanation,)),
+    "message export": Case("message export orders orders.packets", (MessageObject,), is_list=True),
+    "message import": Case("message import orders orders.packets", (MessageObject,), is_list=True),
+    "message move": Case("message move orders $ID 'orders;later'", (MessageObject,), is_list=True),
+    "queue move": Case("queue move 'orders;later' orders", (MovedObject,)),
+    "message resend": Case("message resend orders $ID --to orders", (MessageObject,), is_list=True),
+    "message delete": Case("message delete orders $ID", (MessageObject,), is_list=True),
+    "receive": Case("receive orders", (MessageObject,), is_list=True),
+    "queue purge": Case("queue purge orders", (QueueInfo,)),
+    "sequence list": Case("sequence list", (SequenceInfo,), is_list=True),
+    "sequence show": Case(f"sequence show '{FAR}'", (SequenceInfo,), is_list=True),
+    "sequence reset": Case("sequence reset --address 10.6.6.6 --yes", (SequenceReset,)),
+    "sequence admit": Case(f"sequence admit {GUID} 192.0.2.7", (AdmittedAddress, Admitted)),
+    "sequence admitted": Case("sequence admitted", (AdmittedAddress,), is_list=True),
+    "sequence revoke": Case(f"sequence revoke {GUID} 192.0.2.7", (AdmittedAddress,)),
+    "store damaged": Case("store damaged --forget", (DamagedPage, Forgotten)),
+    "status": Case("status", (FullStatus,)),
+    "doctor": Case("doctor", (Checks,), code=1),
+}
+# HTTP has no answer to compare with.
+OTHERS = {
+    "serve": "its ready line is JSON with or without the option",
+    "demo": "it starts daemons, and tells a story",
+    "decode": "it reads files",
+    "bench": "it measures",
+    "sim": "it simulates",
+    "store verify": "it reads a folder, or waits for the daemon's report",
+    "store backup": "HTTP gives the backup itself",
+    "store restore": "it writes a folder",
+    "store salvage": "it reads a folder",
+    **{
+        f"spark {name}": "it runs on Spark"
+        for name in ("archive", "deadletters", "audit", "trace", "decode", "replay", "inventory")
+    },
+}
+
+
+def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield path, command
+        return
+    later = getattr(command, "verbs", {})
+    for name, each in below.items():
+        yield from commands(later[name].load(name) if name in later else each, f"{path} {name}")
+
+
+ALL = dict(each for name, verb in VERBS.items() for each in commands(verb.load(name), name))
+
+
+@pytest.mark.parametrize("verb", ALL)
+def test_every_verb_takes_json(verb: str) -> None:
+    assert "--json" in [option for parameter in ALL[verb].params for option in parameter.opts]
+
+
+def test_every_verb_is_compared_with_http_or_has_nothing_there() -> None:
+    assert ALL.keys() == CASES.keys() | OTHERS.keys()
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What each verb has written, and its exit code."""
+    folder = tmp_path_factory.mktemp("json")
+    found = {}
+    with daemon(folder / "data", "--json") as environment:
+        for line in ("queue create orders", "send orders --body 0", f"send '{FAR}' --body 0 --transactional"):
+            assert shell(f"waypost {line}", environment, folder).returncode == 0
+        for verb, case in CASES.items():
+            line = case.line
+            if "$ID" in line:
+                first = shell("waypost peek orders --json", environment, folder)
+                line = line.replace("$ID", json.loads(first.stdout)[0]["lookup_id"])
+            found[verb] = shell(f"waypost {line} --json", environment, folder)
+    return found
+
+
+@pytest.mark.parametrize("verb", CASES)
+def test_a_verb_writes_json_with_the_keys_of_http(verb: str, answers: dict[str, Any]) -> None:
+    case, done = CASES[verb], answers[verb]
+    assert done.returncode in (0, case.code), done.stderr
+    content = json.loads(done.stdout)
+    assert isinstance(content, list) is case.is_list
+    known = {field.encode_name for kind in case.kinds for field in msgspec.structs.fields(kind)}
+    for each in content if case.is_list else [content]:
+        assert each
+        assert each.keys() <= known, each.keys() - known
+
+
+def test_lists_that_were_compared_had_something_in_them(answers: dict[str, Any]) -> None:
+    empty = [verb for verb, case in CASES.items() if case.is_list and not json.loads(answers[verb].stdout)]
+    assert empty == []
+
+
+def test_packets_and_json_do_not_share_standard_output(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data") as environment:
+        shell("waypost queue create orders", environment, tmp_path)
+        done = shell("waypost message export orders - --json", environment, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
