@@ -1,12 +1,13 @@
 """Answers that rest on what an earlier operation did, operations that must not be half done, and odd arguments."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
 from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, TX, Rig, letter, path
 from waypost.core.queues import QueueAttributes
-from waypost.errors import InvalidParameter, StoreDamaged, TransactionSequence
+from waypost.errors import InvalidParameter, StoreDamaged, Timeout, TransactionSequence
 from waypost.limits import PURGE_PART
 from waypost.store.keys import message_key
 from waypost.store.port import Batch, Table
@@ -105,7 +106,7 @@ def test_what_is_sent_again_says_nothing_of_its_time_in_another_queue() -> None:
     assert rig.contents(rig.queue("other"))[0].abort_count == 0
 
 
-def test_a_message_that_turns_out_not_to_be_decodable_stops_everything_and_answers_nothing() -> None:
+def test_a_message_whose_packet_cannot_be_decoded_is_set_aside_and_stops_nothing() -> None:
     rig = Rig()
     rig.done(rig.send(letter("m", negative_journaling_requested=True)))
     number, (lookup_id,) = rig.queue().number, rig.queue().positions
@@ -116,9 +117,24 @@ def test_a_message_that_turns_out_not_to_be_decodable_stops_everything_and_answe
     batch.put(Table.MESSAGES, message_key(number, lookup_id), value[:19] + b"\xff" + value[20:])
     rig.store.commit(batch, 10_000)
     rig.open()
-    # All that was there at the start was looked at, and this came afterwards.
-    rig.node.messages.checks_packets = False
-    with pytest.raises(StoreDamaged):
+    with pytest.raises(Timeout):
+        rig.receive()
+    rig.done(rig.send("another"))
+    assert rig.message(rig.receive()).label == "another"
+    (kept,) = rig.node.damaged.all()
+    assert (kept.lookup_id, kept.has_bytes) == (lookup_id, True)
+
+
+def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothing() -> None:
+    """Messages do not lead there any more. What is half done must not become durable, whatever the cause."""
+    rig = Rig()
+    rig.done(rig.send(letter("m", negative_journaling_requested=True)))
+    rig.open()
+    rig.node.take_effects()
+    with (
+        patch.object(type(rig.node.delivery), "handle", side_effect=StoreDamaged("a page cannot be read")),
+        pytest.raises(StoreDamaged),
+    ):
         rig.receive()
     with pytest.raises(StoreDamaged):
         rig.send("another")
