@@ -177,6 +177,8 @@ class Rig:
 
     def next_deadline(self) -> float | None:
         """When something is due, on the monotonic clock, as the clocks stand now."""
+        if self.manager.timers.has_work:
+            return self.now.monotonic
         deadlines = self.manager.timers.next_deadline(), self.manager.next_expiry(self.now)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 

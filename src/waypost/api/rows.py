@@ -14,6 +14,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 from msgspec import Meta, Struct, structs
 
+_UNDERSCORE: Final = re.compile(r"_([a-z])")
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -74,7 +75,7 @@ class Row:
     name: str
     default: Any
     help: str
-    # In the words of JSON Schema, as litestar spells them: minimum, max_length, pattern, ...
+    # In the words of JSON Schema: minimum, max_length, pattern, ...
     constraints: dict[str, Any]
     facts: Property
 
@@ -104,7 +105,8 @@ def says(sentence: str, **constraints: Any) -> Meta:
     The constraints are not checked while a request is decoded: that would refuse all of its messages for one of them,
     and in other words than everywhere else.
     """
-    return Meta(description=sentence, extra_json_schema={"extra": constraints})
+    schema = {_UNDERSCORE.sub(lambda found: found[1].upper(), name): value for name, value in constraints.items()}
+    return Meta(description=sentence, extra_json_schema=schema)
 
 
 def rows(record: type[Struct]) -> tuple[Row, ...]:
@@ -115,6 +117,7 @@ def rows(record: type[Struct]) -> tuple[Row, ...]:
         _, *notes = get_args(hints[field.name])
         meta = next(note for note in notes if isinstance(note, Meta))
         entry = next(note for note in notes if isinstance(note, Property))
-        constraints = (meta.extra_json_schema or {}).get("extra", {})
+        schema = meta.extra_json_schema or {}
+        constraints = {_CAPITAL.sub("_", name).lower(): value for name, value in schema.items()}
         found.append(Row(field.name, field.default, meta.description or "", constraints, entry))
     return tuple(found)

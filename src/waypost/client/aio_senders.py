@@ -61,7 +61,7 @@ class QueueSender:
         """Send one message, and return it with its `id` and `lookup_id` when it is safe.
 
         A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
-        faster, kept in memory, and lost when its queue manager stops. Tasks that send at the same time share the disk.
+        faster, kept in memory, and lost when its queue manager stops. Those who send at the same time share the disk.
         In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
         transactional queue one sends in a transaction, and to others without.
 

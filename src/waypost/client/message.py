@@ -304,7 +304,7 @@ class Message:
     def to_object(self) -> MessageObject:
         """The message object of HTTP, for JSON."""
         values = {name: _form(name, getattr(self, source)) for name, source in _KEYS}
-        return MessageObject(**values, copies=self.copy_objects() or UNSET)
+        return MessageObject(**values, copies=copy_objects(self) or UNSET)
 
     def to_dict(self) -> dict[str, object]:
         """The message object of the command line and HTTP, ready for json.
@@ -313,13 +313,6 @@ class Message:
         """
         found: dict[str, object] = to_builtins(self.to_object())
         return found
-
-    def copy_objects(self) -> list[CopyObject]:
-        """The `copies` of a message object."""
-        return [
-            CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
-            for copy in self.copies
-        ]
 
 
 class SentToSeveral(Message):
@@ -393,3 +386,11 @@ _FORMS: Final[dict[str, Callable[[Any], Any]]] = {
 
 def _span(seconds: int) -> int | None:
     return None if seconds == INFINITE else seconds
+
+
+def copy_objects(message: Message) -> list[CopyObject]:
+    """The `copies` of a message object."""
+    return [
+        CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
+        for copy in message.copies
+    ]

@@ -61,9 +61,9 @@ class QueueSender:
         """Send one message, and return it with its `id` and `lookup_id` when it is safe.
 
         A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
-        faster, kept in memory, and lost when its queue manager stops. Threads that send at the same time share the
-        disk. In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To
-        a transactional queue one sends in a transaction, and to others without.
+        faster, kept in memory, and lost when its queue manager stops. Those who send at the same time share the disk.
+        In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
+        transactional queue one sends in a transaction, and to others without.
 
         `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
         an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
