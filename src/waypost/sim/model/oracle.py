@@ -115,20 +115,18 @@ class Oracle:
         self._post.deliver()
         self.books.end()
 
-    def tick(self, now: Now, *, works: bool) -> None:
-        """Without `works` what is done in parts waits for the disk."""
+    def tick(self, now: Now) -> None:
         self.begin(now)
-        if works:
-            self.books.take_late()
+        self.books.take_late()
         self.readers.expire(now.monotonic)
         self.bulk.tick(now)
-        if self.books.purges and works:
+        if self.books.purges:
             self.books.continue_purge()
         self.remote.tick(now)
         self.end()
 
-    def next_deadline(self, now: Now, *, works: bool) -> float | None:
-        if works and (self.books.purges or self.books.late):
+    def next_deadline(self, now: Now) -> float | None:
+        if self.books.purges or self.books.late:
             return now.monotonic
         expiry = self.books.next_expiry
         at = None if expiry is None else now.monotonic + expiry - now.wall
