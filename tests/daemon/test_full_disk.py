@@ -202,6 +202,11 @@ def test_a_reset_that_has_no_room_is_refused_and_receives_go_on(tmp_path: Path, 
     with ExitStack() as stack:
         beta = stack.enter_context(Daemon(tmp_path, "beta", loopback(2), *SHORT_TIMERS, "rpc.enabled=false"))
         large, small = beta.direct("large"), beta.direct("small")
+        beta.start()
+        with beta.connect() as there:
+            there.create_queue("large", transactional=True)
+            there.create_queue("small", transactional=True)
+        beta.kill()
         here = stack.enter_context(alpha.connect())
         here.create_queue("local").send(body(7, 10))
         with here.transaction() as transaction:
@@ -220,8 +225,6 @@ def test_a_reset_that_has_no_room_is_refused_and_receives_go_on(tmp_path: Path, 
         assert here.reset_sequences(queue=small).renumbered == 3
         beta.start()
         there = stack.enter_context(beta.connect())
-        there.create_queue("large", transactional=True)
-        there.create_queue("small", transactional=True)
         until("the many arrive", lambda: there.queue("large").info().message_count == 2000)
         until("the few arrive", lambda: there.queue("small").info().message_count == 3)
         assert drain(there, "large") == list(range(2000))
