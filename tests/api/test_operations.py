@@ -5,8 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
+from litestar import Litestar
+from litestar.di import Provide
 
 import waypost
 from tests.client.managers import opened
@@ -27,11 +30,15 @@ from waypost.api.operations import (
     ResetSequences,
     ResumeQueue,
     RevokeAddress,
+    Right,
     ShowQueue,
+    operation,
 )
 from waypost.client.remote.exchanges import exchange_of
 from waypost.errors import WaypostError
-from waypost.http import bound
+from waypost.http import bound, problems
+from waypost.http.media import ApiRequest
+from waypost.http.service import Service
 from waypost.node.handlers import Handlers
 
 PAGE = Path(__file__).parents[2] / "docs/http.md"
@@ -180,3 +187,38 @@ async def test_a_reply_has_the_same_values_in_json_messagepack_and_python(api: A
     assert in_json == {"sequences": [found.to_dict()], "next": ""}
     assert msgspec.msgpack.decode(packed.content) == in_json
     assert in_json["sequences"][0]["time_stamp"].endswith("Z")
+
+
+@operation("PATCH /api/examples/{name}?loud", asks=Right.ADMIN, status=204)
+class Example(Operation[None], frozen=True, kw_only=True):
+    """Have something in every place of a request."""
+
+    name: str
+    loud: bool = False
+    size: int
+    note: str | None = None
+
+
+@served()
+async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request(api: Api) -> None:
+    got: list[Example] = []
+
+    async def perform(_: Service, operation: Example) -> None:
+        got.append(operation)
+
+    app: Any = Litestar(
+        [bound._route(Example, perform)],
+        dependencies={"service": Provide(lambda: api.app._service, sync_to_thread=False)},
+        request_class=ApiRequest,
+        exception_handlers={WaypostError: problems.refuse},
+    )
+    samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
+    headers = {"content-type": MESSAGEPACK}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        for each in samples:
+            exchange = exchange_of(each)
+            answer = await client.patch(exchange.target, content=exchange.body, headers=headers)
+            assert answer.status_code == 204, answer.text
+        refused = await client.patch("/api/examples/a", json={"size": 1, "name": "b"})
+    assert got == samples
+    assert (refused.status_code, "`name`" in refused.json()["message"]) == (400, True)
