@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.client.daemons import Daemon
+from tests.daemon.running import loopback
 from waypost.http.app import ROUTES
 from waypost.http.openapi import document
 from waypost.http.settings import HttpSettings
@@ -255,7 +256,7 @@ def test_a_status_that_occurs_is_in_the_document(
     if status == 507:
         client.post("/api/queues", json={"name": "full", "quota_kb": 1})
     if status == 502:
-        cursor = client.post("/api/cursors", json={"queue": "DIRECT=TCP:127.0.0.1\\private$\\far;x"})
+        cursor = client.post("/api/cursors", json={"queue": f"DIRECT=TCP:{loopback(250)}\\private$\\far"})
         target = path.format(identifier=cursor.json()["id"])
     response = client.request(method, target, **options)
     assert response.status_code == status, response.content
