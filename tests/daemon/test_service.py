@@ -13,7 +13,7 @@ import pytest
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import hello, loopback, running
 from waypost.client.looping import Looping
-from waypost.client.remote.packing import info_of, queue_object
+from waypost.client.remote.packing import info_of
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreInUse, Timeout, WaypostError
@@ -123,7 +123,7 @@ def test_an_outgoing_queue_tells_why_it_is_not_connected(tmp_path: Path) -> None
             assert info.connections[-1].addresses == info.next_hops == (f"IP={loopback(3)}",)
             assert (info.unacknowledged, info.unread) == (0, 0)
             # The same at the other end of HTTP, and in JSON.
-            assert info_of(queue_object(info)) == info
+            assert info_of(info.to_object()) == info
             assert json.loads(json.dumps(info.to_dict()))["connections"][-1]["time"].endswith("Z")
 
     run(UVLOOP, work)

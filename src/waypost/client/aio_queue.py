@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.client import queue
-from waypost.client.aio_senders import QueueSender
+from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.looping import Looping
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.names import Name, journal_name, subqueue_name
-from waypost.client.queue_info import QueueInfo, QueueProperties, queue_attributes, warn_of_ignored
+from waypost.client.queue_info import QueueInfo, warn_of_ignored
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @documented_by(queue.Queue)
-class Queue(BaseQueue, QueueSender):
+class Queue(BaseQueue, QueueSender, QueueSetter):
     __slots__ = ("_opening", "_shell", "manager")
 
     def __init__(
@@ -164,8 +164,8 @@ class Queue(BaseQueue, QueueSender):
         with self._if_it_is_there():
             return self._shell.look(self._calls.info, self._name)
 
-    async def set(self, **properties: Unpack[QueueProperties]) -> None:
-        attributes = queue_attributes(properties)
+    async def set_record(self, properties: QueueProperties) -> None:
+        attributes = self._calls.change(properties)
         warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             await self._shell.do(self._calls.set_queue, self._name, attributes)

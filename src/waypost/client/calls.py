@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.client.excerpt import excerpt
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes, queue_info
@@ -74,10 +74,14 @@ class Calls:
     def move_some(self, call: Call, handle: int, target: int, part: MovedPart) -> None:
         self.application.move_some(call, handle, target, part)
 
-    def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> QueueAttributes:
+    def attributes(self, name: Name, transactional: object, properties: QueueProperties) -> QueueAttributes:
         """Of a new queue. Raises InvalidParameter before anything is created."""
         path = path_name(name, self.computer)
         return QueueAttributes(path, transactional=bool(transactional), **queue_attributes(properties))
+
+    def change(self, properties: QueueProperties) -> Mapping[str, Any]:
+        """Of a queue. Raises InvalidParameter before anything is changed."""
+        return queue_attributes(properties)
 
     def set_queue(self, call: Call, name: FormatName, attributes: Mapping[str, Any]) -> None:
         queue = self._queue(name)

@@ -1,18 +1,21 @@
-"""QueueInfo: what is told of a queue; QueueProperties: what can be said of one."""
+"""QueueInfo: what there is to know of a queue; and the properties of one, checked and as the core has them."""
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final
 
+from msgspec import UNSET, to_builtins
+
+from waypost.api.properties import QUEUE_ROWS, ConnectionObject, QueueObject, QueueProperties
+from waypost.api.rows import Kind, Row
 from waypost.client.excerpt import excerpt
 from waypost.client.message import iso_8601
-from waypost.client.sending import is_encodable, refuse_unknown
+from waypost.client.sending import is_encodable
 from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import NULL_GUID, guid_text, parse_guid
-from waypost.limits import MAX_QUEUE_LABEL
 from waypost.wire.format_names import FormatName, PrivateFormatName, PublicFormatName
 from waypost.wire.management import ConnectionEvent
 from waypost.wire.path_names import QueueKind
@@ -27,20 +30,8 @@ _PRIVACY: Final = {
 # What only an outgoing queue has.
 _OUTGOING: Final = ("state", "next_hops", "unacknowledged", "unread", "last_error", "connections")
 _PRIVACY_WORDS: Final = {level: word for word, level in _PRIVACY.items()}
-
-
-class QueueProperties(TypedDict, total=False):
-    """What a queue is created with and can be changed; `Manager.create_queue` says what each of them means."""
-
-    label: str
-    journal: bool
-    quota_kb: int | None
-    journal_quota_kb: int | None
-    authenticate: bool
-    privacy: Literal["none", "optional", "body"]
-    base_priority: int
-    type_id: str
-    multicast: str
+# Notes belong to an answer, and not to the queue.
+_KEYS: Final = tuple(name for name in QueueObject.__struct_fields__ if name != "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +88,29 @@ class QueueInfo:
     connections: tuple[ConnectionInfo, ...] | None = None
     damaged_count: int = 0
 
+    def to_object(self) -> QueueObject:
+        """The queue object of HTTP."""
+        values = {name: _form(getattr(self, name)) for name in _KEYS}
+        if self.state is None:
+            values.update(dict.fromkeys(_OUTGOING, UNSET))
+        return QueueObject(**values)
+
     def to_dict(self) -> dict[str, object]:
         """Ready for json. Only an outgoing queue has a state and what follows it."""
-        values = asdict(self) | {"created": iso_8601(self.created), "modified": iso_8601(self.modified)}
-        values["subqueues"] = list(self.subqueues)
-        if self.next_hops is None or self.connections is None:
-            for name in _OUTGOING:
-                del values[name]
-        else:
-            values["next_hops"] = list(self.next_hops)
-            values["connections"] = [
-                asdict(each) | {"time": iso_8601(each.time), "addresses": list(each.addresses)}
-                for each in self.connections
-            ]
-        return values
+        found: dict[str, object] = to_builtins(self.to_object())
+        return found
+
+
+def _form(value: Any) -> Any:
+    """A value as the queue object has it."""
+    if isinstance(value, datetime):
+        return iso_8601(value)
+    if isinstance(value, tuple):
+        return [_form(each) for each in value]
+    if isinstance(value, ConnectionInfo):
+        addresses = list(value.addresses)
+        return ConnectionObject(status=value.status, time=iso_8601(value.time), error=value.error, addresses=addresses)
+    return value
 
 
 def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_count: int = 0) -> QueueInfo:
@@ -121,20 +121,12 @@ def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_
         format_name=str(name),
         private_format_name=str(PrivateFormatName(queue_manager, number)) if number else None,
         kind=kind_of(queue),
-        label=attributes.label,
         transactional=attributes.transactional,
         message_count=len(queue.positions),
         bytes=queue.total_bytes,
-        journal=attributes.journaling,
         journal_count=0 if journal is None else len(journal.positions),
         journal_bytes=0 if journal is None else journal.total_bytes,
-        quota_kb=_kilobytes(attributes.quota),
-        journal_quota_kb=_kilobytes(attributes.journal_quota),
-        authenticate=attributes.authentication,
-        privacy=_PRIVACY_WORDS[attributes.privacy_level],
-        base_priority=attributes.base_priority,
-        type_id=guid_text(attributes.type_guid),
-        multicast=attributes.multicast_address,
+        **{row.name: _SHOW.get(row.kind, _same)(getattr(attributes, row.attribute)) for row in QUEUE_ROWS},
         subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values() if not each.is_provisional)),
         created=datetime.fromtimestamp(queue.create_time, UTC),
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
@@ -164,71 +156,71 @@ def _connection(event: ConnectionEvent) -> ConnectionInfo:
     )
 
 
-def queue_attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
+def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
     """The attributes of the core's queue that were given. InvalidParameter for a value that cannot be."""
-    refuse_unknown(properties, QueueProperties.__annotations__)
-    return dict(_attribute(name, value) for name, value in properties.items())
+    found = {}
+    for row in QUEUE_ROWS:
+        value = getattr(properties, row.name)
+        if value is not UNSET:
+            found[row.attribute] = _READ[row.kind](row, value)
+    return found
 
 
-def ignored(name: FormatName, properties: Mapping[str, Any]) -> str:
+def ignored(name: FormatName, properties: QueueProperties) -> str:
     """What is given for a queue and changes nothing, as a sentence, or ""."""
     is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
-    if is_public or not properties.get("base_priority"):
+    if is_public or properties.base_priority in (UNSET, 0):
         return ""
     return "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
 
 
-def warn_of_ignored(name: FormatName, properties: Mapping[str, Any]) -> None:
-    """Tell the program that called the API."""
+def warn_of_ignored(name: FormatName, properties: QueueProperties) -> None:
+    """Say it to the program that called the method which called the method that calls this."""
     sentence = ignored(name, properties)
     if sentence:
-        warnings.warn(sentence, stacklevel=3)
+        warnings.warn(sentence, stacklevel=4)
 
 
-def _attribute(name: str, value: Any) -> tuple[str, Any]:
-    match name:
-        case "label":
-            if not isinstance(value, str) or not is_encodable(value) or not is_queue_label(value):
-                raise InvalidParameter(f"the label of a queue is text of at most {MAX_QUEUE_LABEL} characters")
-            return "label", value
-        case "journal":
-            return "journaling", bool(value)
-        case "quota_kb":
-            return "quota", _quota(name, value)
-        case "journal_quota_kb":
-            return "journal_quota", _quota(name, value)
-        case "authenticate":
-            return "authentication", bool(value)
-        case "privacy":
-            if not isinstance(value, str) or value not in _PRIVACY:
-                raise InvalidParameter(f"privacy is none, optional or body, not {excerpt(value)}")
-            return "privacy_level", _PRIVACY[value]
-        case "base_priority":
-            if not isinstance(value, int) or not -0x8000 <= value <= 0x7FFF:
-                raise InvalidParameter(f"base_priority is a number from -32768 to 32767, not {excerpt(value)}")
-            return "base_priority", value
-        case "type_id":
-            return "type_guid", _type_guid(value)
-        case _:
-            return "multicast_address", _multicast(value)
-
-
-def _quota(name: str, value: object) -> int:
-    if value is None:
-        return UNLIMITED
-    if not isinstance(value, int) or not 0 <= value < UNLIMITED:
-        raise InvalidParameter(f"{name} is a number of kilobytes, or None without a limit, not {excerpt(value)}")
+def _label(row: Row, value: object) -> str:
+    if not isinstance(value, str) or not is_encodable(value) or not is_queue_label(value):
+        high = row.constraints["max_length"]
+        raise InvalidParameter(f"the label of a queue is text of at most {high} characters")
     return value
 
 
-def _type_guid(value: object) -> bytes:
+def _flag(_: Row, value: object) -> bool:
+    return bool(value)
+
+
+def _quota(row: Row, value: object) -> int:
+    if value is None:
+        return UNLIMITED
+    if not isinstance(value, int) or not 0 <= value < UNLIMITED:
+        raise InvalidParameter(f"{row.name} is a number of kilobytes, or None without a limit, not {excerpt(value)}")
+    return value
+
+
+def _privacy(row: Row, value: object) -> QueuePrivacy:
+    if not isinstance(value, str) or value not in _PRIVACY:
+        raise InvalidParameter(f"{row.name} is none, optional or body, not {excerpt(value)}")
+    return _PRIVACY[value]
+
+
+def _number(row: Row, value: object) -> int:
+    low, high = row.constraints["minimum"], row.constraints["maximum"]
+    if not isinstance(value, int) or not low <= value <= high:
+        raise InvalidParameter(f"{row.name} is a number from {low} to {high}, not {excerpt(value)}")
+    return value
+
+
+def _guid(row: Row, value: object) -> bytes:
     try:
         return parse_guid(value) if isinstance(value, str) and value else NULL_GUID
     except DecodeError:
-        raise InvalidParameter(f"type_id is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
 
 
-def _multicast(value: object) -> str:
+def _multicast(_: Row, value: object) -> str:
     """ "" for none, which is all that there is."""
     if value:
         raise UnsupportedFormatName(f"no queue takes messages from {excerpt(value)}: multicast is not offered yet")
@@ -237,6 +229,27 @@ def _multicast(value: object) -> str:
 
 def _kilobytes(quota: int) -> int | None:
     return None if quota == UNLIMITED else quota
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+# A value as the core has it, and back.
+_READ: Final[dict[Kind, Callable[[Row, Any], Any]]] = {
+    Kind.TEXT: _label,
+    Kind.FLAG: _flag,
+    Kind.KILOBYTES: _quota,
+    Kind.WORD: _privacy,
+    Kind.NUMBER: _number,
+    Kind.GUID: _guid,
+    Kind.MULTICAST: _multicast,
+}
+_SHOW: Final[dict[Kind, Callable[[Any], Any]]] = {
+    Kind.KILOBYTES: _kilobytes,
+    Kind.WORD: _PRIVACY_WORDS.__getitem__,
+    Kind.GUID: guid_text,
+}
 
 
 def kind_of(queue: Queue) -> str:

@@ -4,15 +4,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from litestar.params import FromQuery, JSONBody
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from waypost.api.properties import QueueObject, QueueProperties
 from waypost.client.aio_queue import Queue
 from waypost.client.names import short_name
-from waypost.client.queue_info import ignored
-from waypost.client.remote.packing import queue_object
-from waypost.client.remote.schema import NewQueue, QueueChange, QueueObject, Queues, given
+from waypost.client.queue_info import ignored, queue_attributes
+from waypost.client.remote.schema import NewQueue, Queues
 from waypost.errors import QueueNotFound
 from waypost.http.parameters import Name, Outgoing, Served, decoded
 from waypost.http.routing import delete, get, patch, post
@@ -37,29 +39,26 @@ async def list_queues(service: Served, kind: FromQuery[Kind] = "", pattern: From
 @post("/api/queues")
 async def create_queue(data: JSONBody[NewQueue], service: Served) -> QueueObject:
     """Create a queue."""
-    properties = given(data)
-    name = properties.pop("name")
-    notes = _drop_ignored(service.name(name), properties)
-    queue = await service.manager.create_queue(name, **properties)
-    return _noted(queue_object(await queue.info()), notes)
+    properties, notes = _without_ignored(service.name(data.name), data)
+    queue = await service.manager.create_queue_record(data.name, properties, transactional=data.transactional)
+    return _noted((await queue.info()).to_object(), notes)
 
 
 @get("/api/queues/{name:str}")
 async def show_queue(name: Name, service: Served) -> QueueObject:
     """What there is to know of a queue at this moment."""
     with service.remote.explaining(decoded(name)):
-        return queue_object(await _queue(service, name).info())
+        return (await _queue(service, name).info()).to_object()
 
 
 @patch("/api/queues/{name:str}")
-async def change_queue(name: Name, data: JSONBody[QueueChange], service: Served) -> QueueObject:
+async def change_queue(name: Name, data: JSONBody[QueueProperties], service: Served) -> QueueObject:
     """Change properties; the others stay."""
     queue = _queue(service, name)
-    properties = given(data)
-    notes = _drop_ignored(service.name(decoded(name)), properties)
+    properties, notes = _without_ignored(service.name(decoded(name)), data)
     with service.remote.explaining(decoded(name)):
-        await queue.set(**properties)
-        return _noted(queue_object(await queue.info()), notes)
+        await queue.set_record(properties)
+        return _noted((await queue.info()).to_object(), notes)
 
 
 @delete("/api/queues/{name:str}")
@@ -88,13 +87,11 @@ async def resume_queue(name: Name, service: Served) -> None:
     await _queue(service, name).resume()
 
 
-def _drop_ignored(name: FormatName, properties: dict[str, Any]) -> list[str]:
-    """Leave out what changes nothing. A sentence for it, if something was."""
+def _without_ignored(name: FormatName, properties: QueueProperties) -> tuple[QueueProperties, list[str]]:
+    """Leave out what changes nothing, once it is checked. A sentence for it, if something was."""
+    queue_attributes(properties)
     sentence = ignored(name, properties)
-    if not sentence:
-        return []
-    del properties["base_priority"]
-    return [sentence]
+    return (replace(properties, base_priority=UNSET), [sentence]) if sentence else (properties, [])
 
 
 def _noted(found: QueueObject, notes: list[str]) -> QueueObject:
@@ -123,4 +120,4 @@ def _objects(service: Service, pattern: str, names: Sequence[FormatName]) -> Ite
     for name in names:
         if not pattern or fnmatchcase(short_name(name, service.manager.name).lower(), pattern):
             with suppress(QueueNotFound):
-                yield queue_object(service.calls.info(name))
+                yield service.calls.info(name).to_object()

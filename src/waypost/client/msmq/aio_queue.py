@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.properties import MessageProperties
-from waypost.client.aio_senders import QueueSender
+from waypost.client.aio_with_properties import QueueSender
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message

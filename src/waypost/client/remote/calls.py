@@ -6,14 +6,14 @@ before anything travels.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueObject, QueueProperties
 from waypost.client.names import Name, format_name, path_name
 from waypost.client.queue_info import QueueInfo, queue_attributes
 from waypost.client.remote.damaged import DamagedCalls
@@ -34,7 +34,7 @@ from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
 from waypost.client.remote.packing import info_of, message_of, sent_again, sent_messages
-from waypost.client.remote.properties import SEEK_WORDS, Outgoing, queue_change
+from waypost.client.remote.properties import SEEK_WORDS, Outgoing
 from waypost.client.remote.schema import (
     Move,
     MoveAll,
@@ -42,8 +42,6 @@ from waypost.client.remote.schema import (
     NewQueue,
     PacketRow,
     Packets,
-    QueueChange,
-    QueueObject,
     Queues,
     Read,
     Resend,
@@ -129,19 +127,24 @@ class RemoteCalls(SequenceCalls, DamagedCalls):
         """A message to send, without its body. Raises InvalidParameter before anything is sent."""
         return Outgoing(properties, message_attributes(properties, computer=self.computer))
 
-    def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> NewQueue:
+    def attributes(self, name: Name, transactional: object, properties: QueueProperties) -> NewQueue:
         """Of a new queue. Raises InvalidParameter before anything is created."""
         path = path_name(name, self.computer)
-        change = queue_change(queue_attributes(properties))
-        return NewQueue(name=str(path), transactional=bool(transactional), **change)
+        queue_attributes(properties)
+        return NewQueue(name=str(path), transactional=bool(transactional), **asdict(properties))
+
+    def change(self, properties: QueueProperties) -> QueueProperties:
+        """Of a queue. Raises InvalidParameter before anything is changed."""
+        queue_attributes(properties)
+        return properties
 
     # --- Queues
 
     def create_queue(self, queue: NewQueue) -> Conversation[None]:
         accepted((yield post("/api/queues", queue)))
 
-    def set_queue(self, name: FormatName, attributes: Mapping[str, Any]) -> Conversation[None]:
-        accepted((yield patch(queue_path(name), QueueChange(**queue_change(attributes)))))
+    def set_queue(self, name: FormatName, properties: QueueProperties) -> Conversation[None]:
+        accepted((yield patch(queue_path(name), properties)))
 
     def delete_queue(self, name: FormatName) -> Conversation[None]:
         accepted((yield delete(queue_path(name), PURGE_SECONDS)))

@@ -10,16 +10,10 @@ from typing import Any, Final
 from msgspec import UNSET, structs
 
 from waypost import errors
-from waypost.api.messages import CopyObject
-from waypost.client.message import Message, iso_8601
+from waypost.api.properties import ConnectionObject, CopyObject, QueueObject
+from waypost.client.message import Message, copy_objects
 from waypost.client.queue_info import ConnectionInfo, QueueInfo
-from waypost.client.remote.schema import (
-    ConnectionObject,
-    ErrorObject,
-    PacketRow,
-    QueueObject,
-    SentIds,
-)
+from waypost.client.remote.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
@@ -57,7 +51,7 @@ def sent_ids(messages: Sequence[Message]) -> SentIds:
         time_to_reach_queue=first.time_to_reach_queue,
         first_ordinal=first.identifier.ordinal,
         lookup_ids=[message.lookup_id for message in messages],
-        copies=messages[0].copy_objects() if len(messages) == 1 else [],
+        copies=copy_objects(messages[0]) if len(messages) == 1 else [],
     )
 
 
@@ -109,45 +103,6 @@ def sent_again(rows: Sequence[PacketRow]) -> CoreMessage | Copies:
         return messages[0]
     names = tuple(message.destination_queue_format_name for message in messages)
     return Copies(MultipleElementFormatName(names), messages)  # type: ignore[arg-type]  # each was sent to a queue
-
-
-def queue_object(info: QueueInfo) -> QueueObject:
-    found = QueueObject(
-        path=info.path,
-        format_name=info.format_name,
-        private_format_name=info.private_format_name,
-        kind=info.kind,
-        label=info.label,
-        transactional=info.transactional,
-        message_count=info.message_count,
-        bytes=info.bytes,
-        journal=info.journal,
-        journal_count=info.journal_count,
-        journal_bytes=info.journal_bytes,
-        quota_kb=info.quota_kb,
-        journal_quota_kb=info.journal_quota_kb,
-        authenticate=info.authenticate,
-        privacy=info.privacy,
-        base_priority=info.base_priority,
-        type_id=info.type_id,
-        multicast=info.multicast,
-        subqueues=list(info.subqueues),
-        created=iso_8601(info.created),
-        modified=iso_8601(info.modified),
-        damaged_count=info.damaged_count,
-    )
-    if info.state is None or info.next_hops is None or info.connections is None:
-        return found
-    assert info.unacknowledged is not None
-    assert info.unread is not None
-    assert info.last_error is not None
-    found.state, found.next_hops = info.state, list(info.next_hops)
-    found.unacknowledged, found.unread, found.last_error = info.unacknowledged, info.unread, info.last_error
-    found.connections = [
-        ConnectionObject(status=each.status, time=iso_8601(each.time), error=each.error, addresses=list(each.addresses))
-        for each in info.connections
-    ]
-    return found
 
 
 def info_of(found: QueueObject) -> QueueInfo:

@@ -10,7 +10,7 @@ format name, and is possible wherever NAME is):
     GET    /api/queues?kind=&pattern=            -> Queues; kind=outgoing for the outgoing ones
     POST   /api/queues               NewQueue    -> QueueObject, 201
     GET    /api/queues/NAME                      -> QueueObject
-    PATCH  /api/queues/NAME          QueueChange -> QueueObject
+    PATCH  /api/queues/NAME      QueueProperties -> QueueObject
     DELETE /api/queues/NAME                      -> 204
     POST   /api/queues/NAME/purge|pause|resume   -> 204
     POST   /api/queues/NAME/messages Send        -> Sent (answer "full") or SentIds (answer "ids")
@@ -60,12 +60,11 @@ Handles. An exclusive open (`NewHandle`) is an id that reads name in `handle`; i
 Errors are 4xx or 5xx with an ErrorObject.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.api.messages import CopyObject, MessageObject
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import CopyObject, MessageObject, MessageProperties, QueueObject, QueueProperties
 from waypost.client.calls import Seek
 
 MESSAGEPACK: Final = "application/x-msgpack"
@@ -109,67 +108,9 @@ class Status(Struct, kw_only=True):
 # --- Queues -----------------------------------------------------------------------------------------------------------
 
 
-class QueueChange(Request):
-    """The properties of `Queue.set`; what is not given stays."""
-
-    label: str | UnsetType = UNSET
-    journal: bool | UnsetType = UNSET
-    quota_kb: int | UnsetType | None = UNSET
-    journal_quota_kb: int | UnsetType | None = UNSET
-    authenticate: bool | UnsetType = UNSET
-    privacy: str | UnsetType = UNSET
-    base_priority: int | UnsetType = UNSET
-    type_id: str | UnsetType = UNSET
-    multicast: str | UnsetType = UNSET
-
-
-class NewQueue(QueueChange, kw_only=True):
+class NewQueue(QueueProperties, frozen=True, kw_only=True):
     name: str
     transactional: bool = False
-
-
-class ConnectionObject(Struct, kw_only=True):
-    """Something that happened to the connection of an outgoing queue: ConnectionInfo."""
-
-    status: str
-    time: str
-    error: str
-    addresses: list[str]
-
-
-class QueueObject(Struct, kw_only=True):
-    """A queue at one moment: the keys of QueueInfo.to_dict. Only an outgoing queue has a state and what follows it."""
-
-    path: str
-    format_name: str
-    private_format_name: str | None
-    kind: str
-    label: str
-    transactional: bool
-    message_count: int
-    bytes: int
-    journal: bool
-    journal_count: int
-    journal_bytes: int
-    quota_kb: int | None
-    journal_quota_kb: int | None
-    authenticate: bool
-    privacy: str
-    base_priority: int
-    type_id: str
-    multicast: str
-    subqueues: list[str]
-    created: str
-    modified: str
-    state: str | UnsetType = UNSET
-    next_hops: list[str] | UnsetType = UNSET
-    unacknowledged: int | UnsetType = UNSET
-    unread: int | UnsetType = UNSET
-    last_error: str | UnsetType = UNSET
-    connections: list[ConnectionObject] | UnsetType = UNSET
-    damaged_count: int = 0
-    # In the answer to a request that creates or changes it: what was given and changes nothing.
-    notes: list[str] | UnsetType = UNSET
 
 
 class Queues(Struct):
@@ -328,9 +269,3 @@ class Resend(Request):
     lookup_id: LookupId
     to: str | UnsetType = UNSET
     form: Form = "full"
-
-
-def given(properties: Struct) -> dict[str, Any]:
-    """The properties that a request has, as the keyword arguments of the Python API."""
-    values = ((name, getattr(properties, name)) for name in properties.__struct_fields__)
-    return {name: value for name, value in values if value is not UNSET}
