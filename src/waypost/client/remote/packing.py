@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from waypost import errors
-from waypost.api.messages import CopyObject
-from waypost.client.message import Message
+from waypost.api.properties import CopyObject
+from waypost.client.message import Message, copy_objects
 from waypost.client.remote.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
@@ -47,7 +47,7 @@ def sent_ids(messages: Sequence[Message]) -> SentIds:
         time_to_reach_queue=first.time_to_reach_queue,
         first_ordinal=first.identifier.ordinal,
         lookup_ids=[message.lookup_id for message in messages],
-        copies=messages[0].copy_objects() if len(messages) == 1 else [],
+        copies=copy_objects(messages[0]) if len(messages) == 1 else [],
     )
 
 

@@ -1,4 +1,4 @@
-"""What every object that sends has, for threads: each property of a message by its name.
+"""The methods that take each property of a message or a queue by its name, for asyncio.
 
 waypost.api.properties is the list; a test compares the parameters here with it.
 """
@@ -6,15 +6,18 @@ waypost.api.properties is the list; a test compares the parameters here with it.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, UnsetType
+
 from waypost.api.names import Name, Names
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
 from waypost.client.bodies import Body
 from waypost.client.message import Message
-from waypost.client.sending import dead_letter_text, identifier_text, names_text, with_properties
+from waypost.client.sending import dead_letter_text, identifier_text, names_text, with_table
 from waypost.wire.base_header import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
-    from waypost.client.manager import Transaction
+    from waypost.client.aio_manager import Transaction
+    from waypost.client.aio_queue import Queue
 
 
 class QueueSender:
@@ -22,20 +25,20 @@ class QueueSender:
 
     __slots__ = ()
 
-    def send_record(
+    async def send_record(
         self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         """Send one message with the properties of a record, which `send` makes of its arguments."""
         raise NotImplementedError
 
-    def send_records(
+    async def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
         """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
         raise NotImplementedError
 
-    @with_properties
-    def send(
+    @with_table(MESSAGE_ROWS)
+    async def send(
         self,
         body: Body,
         *,
@@ -61,9 +64,9 @@ class QueueSender:
         """Send one message, and return it with its `id` and `lookup_id` when it is safe.
 
         A recoverable message, the default, is safe when it is on disk. With `recoverable=False` it is express: much
-        faster, kept in memory, and lost when its queue manager stops. Threads that send at the same time share the
-        disk. In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To
-        a transactional queue one sends in a transaction, and to others without.
+        faster, kept in memory, and lost when its queue manager stops. Tasks that send at the same time share the disk.
+        In a transaction nothing is waited for: the message is sent, and on disk, when the transaction commits. To a
+        transactional queue one sends in a transaction, and to others without.
 
         `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
         an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
@@ -89,9 +92,9 @@ class QueueSender:
             message_class,
             connector_type,
         )
-        return self.send_record(body, properties, transaction)
+        return await self.send_record(body, properties, transaction)
 
-    def send_many(
+    async def send_many(
         self,
         bodies: Iterable[Body],
         *,
@@ -138,7 +141,7 @@ class QueueSender:
             message_class,
             connector_type,
         )
-        return self.send_records(bodies, properties, transaction)
+        return await self.send_records(bodies, properties, transaction)
 
 
 class ManagerSender:
@@ -146,12 +149,12 @@ class ManagerSender:
 
     __slots__ = ()
 
-    def _send_to(
+    async def _send_to(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
     ) -> Message:
         raise NotImplementedError
 
-    def send(
+    async def send(
         self,
         queue: Name,
         body: Body,
@@ -200,7 +203,7 @@ class ManagerSender:
             message_class,
             connector_type,
         )
-        return self._send_to(queue, body, properties, transaction)
+        return await self._send_to(queue, body, properties, transaction)
 
 
 class HostSender:
@@ -208,13 +211,13 @@ class HostSender:
 
     __slots__ = ()
 
-    def send_record(
+    async def send_record(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         """Send one message with the properties of a record, which `send` makes of its arguments."""
         raise NotImplementedError
 
-    def send_records(
+    async def send_records(
         self,
         queue: Name,
         bodies: Iterable[Body],
@@ -224,7 +227,7 @@ class HostSender:
         """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
         raise NotImplementedError
 
-    def send(
+    async def send(
         self,
         queue: Name,
         body: Body,
@@ -282,9 +285,9 @@ class HostSender:
             message_class,
             connector_type,
         )
-        return self.send_record(queue, body, properties, transaction)
+        return await self.send_record(queue, body, properties, transaction)
 
-    def send_many(
+    async def send_many(
         self,
         queue: Name,
         bodies: Iterable[Body],
@@ -333,4 +336,88 @@ class HostSender:
             message_class,
             connector_type,
         )
-        return self.send_records(queue, bodies, properties, transaction)
+        return await self.send_records(queue, bodies, properties, transaction)
+
+
+class QueueSetter:
+    """A queue whose properties can be changed."""
+
+    __slots__ = ()
+
+    async def set_record(self, properties: QueueProperties) -> None:
+        """Change the properties that a record has, which `set` makes of its arguments."""
+        raise NotImplementedError
+
+    @with_table(QUEUE_ROWS)
+    async def set(
+        self,
+        *,
+        label: str | UnsetType = UNSET,
+        journal: bool | UnsetType = UNSET,
+        quota_kb: int | UnsetType | None = UNSET,
+        journal_quota_kb: int | UnsetType | None = UNSET,
+        authenticate: bool | UnsetType = UNSET,
+        privacy: Privacy | UnsetType = UNSET,
+        base_priority: int | UnsetType = UNSET,
+        type_id: str | UnsetType = UNSET,
+        multicast: str | UnsetType = UNSET,
+    ) -> None:
+        """Change properties of the queue; those that are not given stay:"""
+        properties = QueueProperties(
+            label,
+            journal,
+            quota_kb,
+            journal_quota_kb,
+            authenticate,
+            privacy,
+            base_priority,
+            type_id,
+            multicast,
+        )
+        await self.set_record(properties)
+
+
+class QueueCreator:
+    """A queue manager that queues can be created on."""
+
+    __slots__ = ()
+
+    async def create_queue_record(
+        self, name: Name, properties: QueueProperties, *, transactional: bool = False
+    ) -> "Queue":
+        """Make a queue with the properties of a record, which `create_queue` makes of its arguments."""
+        raise NotImplementedError
+
+    @with_table(QUEUE_ROWS)
+    async def create_queue(
+        self,
+        name: Name,
+        *,
+        transactional: bool = False,
+        label: str | UnsetType = UNSET,
+        journal: bool | UnsetType = UNSET,
+        quota_kb: int | UnsetType | None = UNSET,
+        journal_quota_kb: int | UnsetType | None = UNSET,
+        authenticate: bool | UnsetType = UNSET,
+        privacy: Privacy | UnsetType = UNSET,
+        base_priority: int | UnsetType = UNSET,
+        type_id: str | UnsetType = UNSET,
+        multicast: str | UnsetType = UNSET,
+    ) -> "Queue":
+        """Make a queue. Raises QueueExists if it is there already.
+
+        To a transactional queue messages are sent in transactions only. That cannot be changed later; the other
+        properties can, with `Queue.set`:
+        """
+        properties = QueueProperties(
+            label,
+            journal,
+            quota_kb,
+            journal_quota_kb,
+            authenticate,
+            privacy,
+            base_priority,
+            type_id,
+            multicast,
+        )
+        return await self.create_queue_record(name, properties, transactional=transactional)
