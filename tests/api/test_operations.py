@@ -3,7 +3,7 @@
 import inspect
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import msgspec
@@ -206,7 +206,7 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     async def perform(_: Service, operation: Example) -> None:
         got.append(operation)
 
-    app = Litestar(
+    app: Any = Litestar(
         [bound._route(Example, perform)],
         dependencies={"service": Provide(lambda: api.app._service, sync_to_thread=False)},
         request_class=ApiRequest,
@@ -214,9 +214,7 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
     )
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(cast("Any", app)), base_url="http://127.0.0.1"
-    ) as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         for each in samples:
             exchange = exchange_of(each)
             answer = await client.patch(exchange.target, content=exchange.body, headers=headers)

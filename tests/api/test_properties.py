@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 import waypost
 from tests.client import managers
 from waypost import aio
-from waypost.api.messages import MessageObject
-from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageObject, MessageProperties
 from waypost.cli import app
 from waypost.client.msmq import aio as msmq_aio
 from waypost.client.msmq import aio_queue as msmq_aio_queue
 from waypost.client.msmq import host as msmq_host
 from waypost.client.msmq import host_queue as msmq_queue
 from waypost.core.message import Message
+from waypost.core.queues import QueueAttributes
 from waypost.wire.base_header import BaseHeader
 from waypost.wire.debug_header import DebugHeader
 from waypost.wire.message_properties import MessagePropertiesHeader
@@ -67,11 +67,63 @@ def test_a_sender_takes_each_property_by_name_in_the_order_of_the_table(send: An
     assert not [each for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD]
 
 
-@pytest.mark.parametrize("send", [waypost.Queue.send, aio.Queue.send])
-def test_help_shows_what_each_property_means(send: Any) -> None:
-    shown = " ".join((inspect.getdoc(send) or "").split())
-    for row in MESSAGE_ROWS:
+@pytest.mark.parametrize(
+    "method",
+    [waypost.Queue.set, waypost.Manager.create_queue, aio.Queue.set, aio.Manager.create_queue],
+    ids=lambda method: f"{method.__module__}.{method.__qualname__}",
+)
+def test_a_queue_takes_each_property_by_name_in_the_order_of_the_table(method: Any) -> None:
+    parameters = inspect.signature(method).parameters.values()
+    named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    told = [(each.name, each.default) for each in named if each.name != "transactional"]
+    assert told == [(row.name, row.default) for row in QUEUE_ROWS]
+    assert not [each for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD]
+
+
+@pytest.mark.parametrize(
+    ("method", "rows"),
+    [
+        (waypost.Queue.send, MESSAGE_ROWS),
+        (aio.Queue.send, MESSAGE_ROWS),
+        (waypost.Queue.set, QUEUE_ROWS),
+        (aio.Queue.set, QUEUE_ROWS),
+        (waypost.Manager.create_queue, QUEUE_ROWS),
+        (aio.Manager.create_queue, QUEUE_ROWS),
+    ],
+)
+def test_help_shows_what_each_property_means(method: Any, rows: Any) -> None:
+    shown = " ".join((inspect.getdoc(method) or "").split())
+    for row in rows:
         assert f"{row.name} {row.help}" in shown
+
+
+QUEUE_VALUES: dict[str, Any] = {
+    "label": "orders",
+    "journal": True,
+    "quota_kb": 7,
+    "journal_quota_kb": 8,
+    "authenticate": True,
+    "privacy": "none",
+    "base_priority": 0,
+    "type_id": "12345678-9abc-def0-1234-56789abcdef0",
+    "multicast": "",
+}
+
+
+@pytest.mark.parametrize("name", [row.name for row in QUEUE_ROWS])
+def test_a_property_of_a_queue_is_shown_as_it_was_given(manager: waypost.Manager, name: str) -> None:
+    created = manager.create_queue("created", **{name: QUEUE_VALUES[name]})
+    changed = manager.create_queue("changed")
+    changed.set(**{name: QUEUE_VALUES[name]})
+    for queue in (created, changed):
+        info = queue.info()
+        assert getattr(info, name) == info.to_dict()[name] == QUEUE_VALUES[name]
+
+
+def test_a_queue_object_has_a_key_for_each_property() -> None:
+    names = {row.name for row in QUEUE_ROWS}
+    assert names <= set(waypost.QueueInfo.__struct_fields__)
+    assert {row.attribute for row in QUEUE_ROWS} <= {each.name for each in fields(QueueAttributes)}
 
 
 class Recorder(waypost.Queue):
@@ -120,6 +172,21 @@ def test_the_command_line_has_an_option_for_each_property() -> None:
             assert f"{', '.join(row.options)} " in shown
             assert row.help.split(".")[0].replace("- ", "-") in shown.replace("- ", "-")
     assert "--recoverable" in shown
+
+
+@pytest.mark.parametrize("verb", ["create", "set"])
+def test_the_command_line_has_an_option_for_each_property_of_a_queue(verb: str) -> None:
+    shown = " ".join(CliRunner().invoke(app, ["queue", verb, "--help"], env={"COLUMNS": "200"}).stdout.split())
+    for row in QUEUE_ROWS:
+        assert row.options[0].replace("/", " / ") in shown
+        assert row.help.split(".")[0] in shown
+
+
+@pytest.mark.parametrize("page", ["python.md", "http.md", "cli.md"])
+def test_a_page_lists_the_properties_of_a_queue(page: str) -> None:
+    names = [(row.options[0] if page == "cli.md" else row.name, row.help) for row in QUEUE_ROWS]
+    lines = [f"| `{name}` | {sentence} |" for name, sentence in names]
+    assert "\n".join(lines) in (DOCS / page).read_text(encoding="utf-8")
 
 
 def test_the_page_of_http_lists_the_keys_of_a_message_object() -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tests.cli.daemons import daemon, shell
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
-from waypost.api.messages import MessageObject
+from waypost.api.properties import MessageObject
 from waypost.api.queues import QueueInfo
 from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
 from waypost.cli.verbs import VERBS

@@ -23,6 +23,14 @@ def test_a_queue_is_made_with_everything_that_can_be_said_of_it(desk: Desk) -> N
     assert made["private_format_name"].startswith("PRIVATE=")
 
 
+def test_what_changes_nothing_is_noted(desk: Desk) -> None:
+    result = desk.run("queue", "create", "orders", "--base-priority", "5")
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "note: base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6).\n"
+    )
+
+
 def test_properties_of_a_queue_are_changed_and_the_others_stay(desk: Desk) -> None:
     desk.do("queue", "create", "orders", "--journal", "--quota-kb", "10", "--label", "old")
     changed = desk.json("queue", "set", "orders", "--no-journal", "--quota-kb", "none")

@@ -110,7 +110,7 @@ def test_multicast_is_refused_until_it_is_offered(manager: waypost.Manager, orde
 
 
 def test_a_property_that_does_not_exist_is_refused_and_the_manager_goes_on(manager: waypost.Manager) -> None:
-    with pytest.raises(TypeError, match="did you mean 'quota_kb'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'quota'"):
         manager.create_queue("other", quota=5)  # type: ignore[call-arg]
     manager.create_queue("other").send("x")
 
@@ -136,7 +136,7 @@ def test_properties_can_be_changed_but_for_transactional(orders: waypost.Queue) 
     assert (info.label, info.journal, info.quota_kb, info.privacy) == ("new", True, 7, "optional")
     orders.set(quota_kb=None)
     assert orders.info().quota_kb is None
-    with pytest.raises(TypeError, match="no property 'transactional'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'transactional'"):
         orders.set(transactional=True)  # type: ignore[call-arg]
 
 

@@ -11,6 +11,7 @@ import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.foreign.every_call import DENY_NONE, NOBODY, RECEIVE, queue_format
 from tests.foreign.site import DOMAIN, PASSWORD, USER, Faulted, OurClient, Site, site
+from waypost.api.properties import QueueProperties
 from waypost.errors import AccessDenied
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm, qmcomm
@@ -91,7 +92,7 @@ def guard(folder: Path, name: str, queue: str) -> None:
     """Give a queue of a folder a descriptor under which only authenticated users receive."""
     ace = AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, int(QueueAccess.MQSEC_RECEIVE_MESSAGE), AUTHENTICATED_USERS)
     with waypost.open(folder, name=name) as manager:
-        attributes = manager._calls.attributes(queue, False, {})
+        attributes = manager._calls.attributes(queue, False, QueueProperties())
         attributes.security = SecurityDescriptor(dacl=Acl(aces=(ace,))).encode()
         manager._shell.do(manager._calls.application.create_queue, attributes)
         manager.queue(queue).send("for alice")

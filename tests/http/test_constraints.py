@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.http.server import Api, served
-from waypost.api.properties import MESSAGE_ROWS
+from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS
 
 MESSAGES = "/api/queues/orders/messages"
 # What goes with a property, because one needs the other.
@@ -43,6 +43,9 @@ WRONG: list[tuple[str, Any, Any]] = [
 
 def is_valid(schema: dict[str, Any], value: Any) -> bool:
     """As far as the constraints go that properties have."""
+    words = [word for each in (schema, *schema.get("oneOf", ())) for word in each.get("enum", ())]
+    if words:
+        return value in words
     match value:
         case str():
             return len(value) <= schema.get("maxLength", len(value)) and bool(
@@ -72,6 +75,38 @@ async def test_the_schema_and_the_server_refuse_the_same_properties_of_messages(
             await queue.purge()
 
 
+WRONG_QUEUES: list[tuple[str, Any, Any]] = [
+    ("label", "x" * 125, "x" * 124),
+    ("quota_kb", -1, 0),
+    ("quota_kb", (1 << 32) - 1, (1 << 32) - 2),
+    ("journal_quota_kb", -1, None),
+    ("journal_quota_kb", (1 << 32) - 1, 5),
+    ("privacy", "full", "body"),
+    ("base_priority", -32769, -32768),
+    ("base_priority", 32768, 32767),
+    ("type_id", "5", "12345678-9abc-def0-1234-56789abcdef0"),
+    ("multicast", "234.1.1.1:8001", ""),
+]
+
+
+@served()
+async def test_the_schema_and_the_server_refuse_the_same_properties_of_queues(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    schemas = (await api.get("/schema")).json()["components"]["schemas"]
+    for name, wrong, right in WRONG_QUEUES:
+        schema = schemas["QueueProperties"]["properties"][name]
+        assert schema == schemas["NewQueue"]["properties"][name]
+        for value, is_right in ((wrong, False), (right, True)):
+            answers = [
+                await api.client.patch("/api/queues/orders", json={name: value}),
+                await api.post("/api/queues", {"name": "other", name: value}),
+            ]
+            assert [each.status_code < 300 for each in answers] == [is_right] * 2, (name, value, answers[0].text)
+            assert is_valid(schema, value) is is_right, (name, value, schema)
+            if is_right:
+                await api.manager.queue("other").delete()
+
+
 @served()
 async def test_the_schema_says_what_each_property_of_a_message_means(api: Api) -> None:
     found = (await api.get("/schema")).json()["components"]["schemas"]["MessageProperties"]["properties"]
@@ -83,3 +118,8 @@ async def test_the_schema_says_what_each_property_of_a_message_means(api: Api) -
 @pytest.mark.parametrize("row", MESSAGE_ROWS, ids=lambda row: row.name)
 def test_whatever_has_a_constraint_is_tried(row: Any) -> None:
     assert not row.constraints or row.name in {name for name, _, _ in WRONG}
+
+
+@pytest.mark.parametrize("row", QUEUE_ROWS, ids=lambda row: row.name)
+def test_whatever_of_a_queue_has_a_constraint_is_tried(row: Any) -> None:
+    assert not row.constraints or row.name in {name for name, _, _ in WRONG_QUEUES}

@@ -88,7 +88,9 @@ def valid(schema: Any, name: str = "") -> st.SearchStrategy[Any]:
                 return st.just(PROPERTIES[kind])
             return valid(SCHEMAS[kind], name)
         case {"anyOf": kinds} if "type" not in schema:
-            return st.one_of([valid(kind, name) for kind in kinds])
+            # Constraints beside it hold for each of them.
+            beside = {key: value for key, value in schema.items() if key != "anyOf"}
+            return st.one_of([valid(beside | kind, name) for kind in kinds])
         case {"const": value}:
             return st.just(value)
         case {"enum": values}:

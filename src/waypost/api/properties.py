@@ -1,15 +1,17 @@
-"""The properties of messages and queues: one line each. waypost.api.rows says what a line has.
+"""The properties of messages and queues, and the objects that show them: one line each.
 
-To add a property of a message, add its field here and its parameter in waypost.client.senders and aio_senders, which a
-test compares with this table; then its attribute in core and its place in a packet.
+waypost.api.rows says what a line has. To add a property of a message, add its field here, and its parameter in
+waypost.client.with_properties and aio_with_properties, which a test compares with this table; then its attribute in
+core and its place in a packet. To show it, add its key here and its attribute in waypost.client.message. A property of
+a queue is added in the same way, and shown by waypost.client.queue_info.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from waypost.api.rows import Kind, Property, Row, rows, says
-from waypost.limits import MAX_ANSWER_QUEUES, MAX_LABEL_LENGTH
+from waypost.limits import MAX_ANSWER_QUEUES, MAX_LABEL_LENGTH, MAX_QUEUE_LABEL
 from waypost.wire.base_header import DEFAULT_PRIORITY
 from waypost.wire.message_class import CUSTOM_CLASS_MASK
 
@@ -30,6 +32,10 @@ ACKNOWLEDGE: Final = {
     "nack-reach-queue": 4,
 }
 SINGLE_ACKNOWLEDGE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-receive")
+
+# Which messages a queue accepts.
+Privacy: TypeAlias = Literal["none", "optional", "body"]
+PRIVACY: Final = get_args(Privacy)
 
 _GUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _GUID_PATTERN: Final = rf"^(\{{{_GUID}\}}|{_GUID})$"
@@ -203,4 +209,129 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
     ] = None
 
 
+class CopyObject(Struct, kw_only=True):
+    """A message that was sent to several queues, in one of them."""
+
+    destination_queue: str
+    lookup_id: str
+    size: int
+
+
+class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
+    """A message. A key has the value of the attribute of waypost.Message with its name, in the form of JSON.
+
+    MessagePack has `body` for `body_base64`, and `extension` for `extension_base64`.
+    """
+
+    id: Annotated[str, Meta(description="The identifier, {guid}\\number, the same wherever it goes.")]
+    lookup_id: Annotated[str, Meta(description="Its place in this queue: 64 bits, as a decimal string.")]
+    label: Annotated[str, Meta(description="The title.")]
+    body_base64: Annotated[bytes | UnsetType, Meta(description="The body, in base64.")] = UNSET
+    body: Annotated[bytes | UnsetType, Meta(description="The body, in MessagePack.")] = UNSET
+    body_text: Annotated[str | None, Meta(description="The body as text; null if it is not text.")]
+    body_type: Annotated[int, Meta(description="The VARTYPE of the body; 0 if the sender did not say.")]
+    message_class: Annotated[str, Meta(description="The class, as 0x and four digits.")]
+    class_name: Annotated[str, Meta(description="The name of the class; empty if the application made it up.")]
+    priority: Annotated[int, Meta(description="0 to 7; 0 in a transactional message.")]
+    delivery: Annotated[str, Meta(description="express or recoverable.")]
+    transactional: Annotated[bool, Meta(description="Whether it was sent in a transaction.")]
+    sent_time: Annotated[str, Meta(description="When it was sent, by the clock of the sender: ISO 8601, UTC.")]
+    arrived_time: Annotated[str, Meta(description="When it came to this queue manager: ISO 8601, UTC.")]
+    source_machine: Annotated[str, Meta(description="The GUID of the sending queue manager.")]
+    sender_sid: Annotated[str | None, Meta(description="The SID that the sender claims; null without one.")]
+    sender_verified: Annotated[bool, Meta(description="Whether `sender_sid` was verified.")] = False
+    authenticated: Annotated[bool, Meta(description="Whether its signature was verified.")] = False
+    encrypted: Annotated[bool, Meta(description="Whether the body is ciphertext.")] = False
+    correlation_id: Annotated[str | None, Meta(description="The id of the message that it answers.")]
+    app_tag: Annotated[int, Meta(description="A number of the application.")]
+    admin_queue: Annotated[str | None, Meta(description="The queue for acknowledgments; the first of several.")]
+    response_queue: Annotated[str | None, Meta(description="The queue for answers; the first of several.")]
+    destination_queue: Annotated[str | None, Meta(description="The queue that it was sent to.")]
+    first_in_transaction: Annotated[bool, Meta(description="Whether it is the first of its transaction.")]
+    last_in_transaction: Annotated[bool, Meta(description="Whether it is the last of its transaction.")]
+    abort_count: Annotated[int, Meta(description="Transactions that have received it and aborted.")]
+    move_count: Annotated[int, Meta(description="Moves between a queue and its subqueues.")]
+    size: Annotated[int, Meta(description="Bytes that it counts in quotas.")]
+    class_meaning: Annotated[str, Meta(description="The class in words: of a dead-letter message, why it died.")]
+    acknowledge: Annotated[str, Meta(description="The acknowledgments that were asked for, in the words of a send.")]
+    journal: Annotated[bool, Meta(description="Whether its sender keeps a copy in system$;journal.")]
+    dead_letter: Annotated[bool, Meta(description="Whether its sender keeps it if it cannot be delivered.")]
+    time_to_reach_queue: Annotated[int | None, Meta(description="Seconds to reach its queue; null for no limit.")]
+    time_to_reach_queue_ends: Annotated[str | None, Meta(description="When they end: ISO 8601, UTC.")]
+    time_to_be_received: Annotated[int | None, Meta(description="Seconds to be received; null for no limit.")]
+    time_to_be_received_ends: Annotated[str | None, Meta(description="When they end: ISO 8601, UTC.")]
+    trace: Annotated[
+        str | None, Meta(description="The queue for reports on its way; empty if it is traced and none is named.")
+    ]
+    connector_type: Annotated[str | None, Meta(description="The GUID of its connector; null without one.")]
+    extension_base64: Annotated[bytes | UnsetType, Meta(description="The extension, in base64.")] = UNSET
+    extension: Annotated[bytes | UnsetType, Meta(description="The extension, in MessagePack.")] = UNSET
+    headers: Annotated[
+        dict[str, str] | None,
+        Meta(description="The headers of NServiceBus, Rebus or MassTransit; null without them."),
+    ]
+    admin_queues: Annotated[list[str] | UnsetType, Meta(description="All queues for acknowledgments, if several.")] = (
+        UNSET
+    )
+    response_queues: Annotated[list[str] | UnsetType, Meta(description="All queues for answers, if several.")] = UNSET
+    copies: Annotated[
+        list[CopyObject] | UnsetType, Meta(description="The message in each queue, if it was sent to several at once.")
+    ] = UNSET
+
+
+class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a queue is created with and can be changed (MS-MQDMPR 3.1.1.2). What is not given stays."""
+
+    label: Annotated[
+        str | UnsetType,
+        says("A description of up to 124 characters.", max_length=MAX_QUEUE_LABEL),
+        Property("Label", Kind.TEXT, metavar="TEXT"),
+    ] = UNSET
+    journal: Annotated[
+        bool | UnsetType,
+        says("Keep a copy of every message that is received, in the journal of the queue."),
+        Property("Journaling", Kind.FLAG, option="--journal/--no-journal"),
+    ] = UNSET
+    quota_kb: Annotated[
+        int | UnsetType | None,
+        says("Kilobytes that the queue may hold (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
+        Property("Quota", Kind.KILOBYTES, metavar="N"),
+    ] = UNSET
+    journal_quota_kb: Annotated[
+        int | UnsetType | None,
+        says("Kilobytes that its journal may hold (default: none, no limit).", minimum=0, maximum=NUMBER_32 - 1),
+        Property("JournalQuota", Kind.KILOBYTES, metavar="N"),
+    ] = UNSET
+    authenticate: Annotated[
+        bool | UnsetType,
+        says("Accept signed messages only."),
+        Property("Authentication", Kind.FLAG, option="--authenticate/--no-authenticate"),
+    ] = UNSET
+    privacy: Annotated[
+        Privacy | UnsetType,
+        says("Accept only clear messages (none), only encrypted ones (body), or both (optional, the default)."),
+        Property("PrivacyLevel", Kind.WORD),
+    ] = UNSET
+    base_priority: Annotated[
+        int | UnsetType,
+        says(
+            "Added to the priority of messages for a public queue while they are transferred; a private queue has 0.",
+            minimum=-0x8000,
+            maximum=0x7FFF,
+        ),
+        Property("BasePriority", Kind.NUMBER, metavar="N"),
+    ] = UNSET
+    type_id: Annotated[
+        str | UnsetType,
+        says("A GUID of your own that says what kind of queue it is.", pattern=rf"^(\{{{_GUID}\}}|{_GUID})?$"),
+        Property("Type", Kind.GUID, attribute="type_guid", metavar="GUID"),
+    ] = UNSET
+    multicast: Annotated[
+        str | UnsetType,
+        says("Not offered yet: only an empty one, which takes away what was set before.", max_length=0),
+        Property("MulticastAddress", Kind.MULTICAST, metavar="A:P"),
+    ] = UNSET
+
+
 MESSAGE_ROWS: Final[tuple[Row, ...]] = rows(MessageProperties)
+QUEUE_ROWS: Final[tuple[Row, ...]] = rows(QueueProperties)

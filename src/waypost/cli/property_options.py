@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from waypost.api.properties import Privacy
 from waypost.api.rows import Kind, Row
 
 # What a command gets: the properties that were given, by their names.
@@ -26,19 +27,25 @@ _TYPES: Final[dict[Kind, Any]] = {
     Kind.PUBLIC_QUEUE: str,
     Kind.MESSAGE_CLASS: int,
     Kind.GUID: str,
+    # A number, or the word none.
+    Kind.KILOBYTES: str,
+    Kind.WORD: Privacy,
+    Kind.MULTICAST: str,
 }
 
 
 def with_options(rows: Iterable[Row]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for each row. It gets those that were used in its parameter `properties`."""
     wanted = tuple(rows)
-    names = frozenset(row.name for row in wanted)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(*args: Any, **options: Any) -> None:
-            given = {name: options.pop(name) for name in names}
-            properties: Given = {name: value for name, value in given.items() if value not in (None, [])}
+            properties: Given = {}
+            for row in wanted:
+                value = options.pop(row.name)
+                if value not in (None, []):
+                    properties[row.name] = _kilobytes(value) if row.kind is Kind.KILOBYTES else value
             command(*args, properties=properties, **options)
 
         signature = inspect.signature(command)
@@ -64,3 +71,11 @@ def _parameter(row: Row) -> inspect.Parameter:
     )
     annotation = Annotated[value | None, option]
     return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _kilobytes(text: str) -> int | None:
+    if text.lower() == "none":
+        return None
+    if not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is neither a number of kilobytes nor the word none")
+    return int(text)

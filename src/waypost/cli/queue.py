@@ -1,13 +1,18 @@
 """`waypost queue ...`: make queues, look at them, change them, empty and delete them."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from waypost.api.properties import QUEUE_ROWS
 from waypost.api.times import iso_8601
 from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
 from waypost.cli.program import Output
 from waypost.cli.progress import progress
+from waypost.cli.property_options import Given, with_options
 from waypost.cli.tables import write_json, write_pairs, write_table
 
 if TYPE_CHECKING:
@@ -23,40 +28,18 @@ app = typer.Typer(
 
 NAME_HELP: Final = "orders, 'orders;retry', 'system$;deadletter', a path name or a format name."
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
-Quota = Annotated[str | None, typer.Option(metavar="N", help="Kilobytes that it may hold, or none for no limit.")]
-JournalQuota = Annotated[str | None, typer.Option(metavar="N", help="The same for its journal.")]
-Label = Annotated[str | None, typer.Option(metavar="TEXT", help="A description.")]
-Privacy = Annotated[
-    Literal["none", "optional", "body"] | None,
-    typer.Option(help="Whether messages must be clear (none), may be encrypted (optional) or must be (body)."),
-]
-Multicast = Annotated[
-    str | None, typer.Option(metavar="A:P", help="Not offered yet; '' takes an address away that was set before.")
-]
-Journal = Annotated[
-    bool | None, typer.Option("--journal/--no-journal", help="Keep a copy of what is received.", show_default=False)
-]
-Authenticate = Annotated[
-    bool | None,
-    typer.Option("--authenticate/--no-authenticate", help="Accept signed messages only.", show_default=False),
-]
 
 
 @app.command()
+@with_options(QUEUE_ROWS)
 def create(
     context: typer.Context,
     name: Name,
     *,
     transactional: Annotated[
-        bool, typer.Option("--transactional", help="Messages are sent to it in transactions. This is for ever.")
+        bool, typer.Option("--transactional", help="Create a transactional queue. Cannot be changed later.")
     ] = False,
-    journal: Journal = None,
-    quota_kb: Quota = None,
-    journal_quota_kb: JournalQuota = None,
-    authenticate: Authenticate = None,
-    privacy: Privacy = None,
-    label: Label = None,
-    multicast: Multicast = None,
+    properties: Given,
     as_json: Json = False,
 ) -> None:
     """Make a queue, and print its format name: what other computers call it.
@@ -65,16 +48,7 @@ def create(
     waypost queue create orders --journal --label "Orders of the shop"
     waypost queue create ledger --transactional --quota-kb 1024
     """
-    properties = _given(
-        journal=journal,
-        quota_kb=quota_kb,
-        journal_quota_kb=journal_quota_kb,
-        authenticate=authenticate,
-        privacy=privacy,
-        label=label,
-        multicast=multicast,
-    )
-    with session(context) as manager:
+    with session(context) as manager, _notes():
         queue = manager.create_queue(name, transactional=transactional, **properties)
         _show(queue.info(), as_json=as_json)
 
@@ -136,17 +110,12 @@ def _connection(event: "ConnectionInfo") -> str:
 
 
 @app.command("set")
+@with_options(QUEUE_ROWS)
 def set_queue(
     context: typer.Context,
     name: Name,
     *,
-    journal: Journal = None,
-    quota_kb: Quota = None,
-    journal_quota_kb: JournalQuota = None,
-    authenticate: Authenticate = None,
-    privacy: Privacy = None,
-    label: Label = None,
-    multicast: Multicast = None,
+    properties: Given,
     as_json: Json = False,
 ) -> None:
     """Change properties of a queue; the others stay.
@@ -154,18 +123,9 @@ def set_queue(
     \b
     waypost queue set orders --quota-kb 4096 --no-journal
     """
-    properties = _given(
-        journal=journal,
-        quota_kb=quota_kb,
-        journal_quota_kb=journal_quota_kb,
-        authenticate=authenticate,
-        privacy=privacy,
-        label=label,
-        multicast=multicast,
-    )
     if not properties:
         raise typer.BadParameter("give at least one property to change", param_hint="OPTIONS")
-    with session(context) as manager:
+    with session(context) as manager, _notes():
         queue = manager.queue(name)
         queue.set(**properties)
         _show(queue.info(), as_json=as_json)
@@ -273,18 +233,11 @@ def _show(info: "QueueInfo", *, as_json: bool) -> None:
     out.flush()
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """The properties that were given. A quota of none is one."""
-    properties = {name: value for name, value in options.items() if value is not None}
-    for name in ("quota_kb", "journal_quota_kb"):
-        if name in properties:
-            properties[name] = _quota(properties[name])
-    return properties
-
-
-def _quota(text: str) -> int | None:
-    if text.lower() == "none":
-        return None
-    if not text.isdecimal():
-        raise typer.BadParameter(f"{text!r} is neither a number of kilobytes nor the word none")
-    return int(text)
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Show what was given and changes nothing."""
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        yield
+    for each in noted:
+        typer.echo(f"note: {each.message}.", err=True)

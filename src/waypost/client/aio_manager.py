@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from waypost.api.operations import (
     ResetSequences,
     RevokeAddress,
 )
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.sequences import (
     DIRECTIONS,
     Direction,
@@ -31,12 +31,12 @@ from waypost.api.sequences import (
 )
 from waypost.client import manager
 from waypost.client.aio_queue import Queue
-from waypost.client.aio_senders import ManagerSender
+from waypost.client.aio_with_properties import ManagerSender, QueueCreator
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
 from waypost.client.message import Message
-from waypost.client.queue_info import QueueProperties, warn_of_ignored
+from waypost.client.queue_info import warn_of_ignored
 from waypost.client.twins import documented_by
 from waypost.drive.loop import Loop
 from waypost.drive.new_guid import new_guid
@@ -98,7 +98,7 @@ class Opening:
 
 
 @documented_by(manager.Manager)
-class Manager(ManagerSender):
+class Manager(ManagerSender, QueueCreator):
     __slots__ = ("_calls", "_shell", "path")
 
     def __init__(self, shell: Loop, path: Path) -> None:
@@ -123,9 +123,9 @@ class Manager(ManagerSender):
     def guid(self) -> str:
         return self._calls.guid
 
-    async def create_queue(
-        self, name: Name, *, transactional: bool = False, **properties: Unpack[QueueProperties]
-    ) -> Queue:  # fmt: skip
+    async def create_queue_record(
+        self, name: Name, properties: QueueProperties, *, transactional: bool = False
+    ) -> Queue:
         attributes = self._calls.attributes(name, transactional, properties)
         warn_of_ignored(self._calls.name(name), properties)
         await self._shell.do(self._calls.application.create_queue, attributes)

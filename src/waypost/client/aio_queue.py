@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.api.operations import DeleteQueue, PauseQueue, ResumeQueue, ShowQueue
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.queues import QueueInfo
 from waypost.client import queue
-from waypost.client.aio_senders import QueueSender
+from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.queue_info import QueueProperties, queue_attributes, warn_of_ignored
+from waypost.client.queue_info import warn_of_ignored
 from waypost.client.twins import documented_by
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @documented_by(queue.Queue)
-class Queue(BaseQueue, QueueSender):
+class Queue(BaseQueue, QueueSender, QueueSetter):
     __slots__ = ("_opening", "_shell", "manager")
 
     def __init__(
@@ -166,8 +166,8 @@ class Queue(BaseQueue, QueueSender):
         with self._if_it_is_there():
             return await self._shell.call(ShowQueue(name=str(self._name)))
 
-    async def set(self, **properties: Unpack[QueueProperties]) -> None:
-        attributes = queue_attributes(properties)
+    async def set_record(self, properties: QueueProperties) -> None:
+        attributes = self._calls.change(properties)
         warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             await self._shell.do(self._calls.set_queue, self._name, attributes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, format_name, path_name
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.client.queue_info import queue_attributes
 from waypost.client.sending import message_attributes
 from waypost.core.message import Message
@@ -72,10 +72,14 @@ class Calls:
     def move_some(self, call: Call, handle: int, target: int, part: MovedPart) -> None:
         self.application.move_some(call, handle, target, part)
 
-    def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> QueueAttributes:
+    def attributes(self, name: Name, transactional: object, properties: QueueProperties) -> QueueAttributes:
         """Of a new queue. Raises InvalidParameter before anything is created."""
         path = path_name(name, self.computer)
         return QueueAttributes(path, transactional=bool(transactional), **queue_attributes(properties))
+
+    def change(self, properties: QueueProperties) -> Mapping[str, Any]:
+        """Of a queue. Raises InvalidParameter before anything is changed."""
+        return queue_attributes(properties)
 
     def set_queue(self, call: Call, name: FormatName, attributes: Mapping[str, Any]) -> None:
         queue = queue_named(self._manager, name)

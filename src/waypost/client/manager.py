@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec.structs import replace
 
@@ -20,20 +20,15 @@ from waypost.api.operations import (
     ResetSequences,
     RevokeAddress,
 )
-from waypost.api.properties import MessageProperties
-from waypost.api.sequences import (
-    DIRECTIONS,
-    Direction,
-    SequenceInfo,
-    SequenceReset,
-)
+from waypost.api.properties import MessageProperties, QueueProperties
+from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.client.bases import BaseTransaction
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls
 from waypost.client.message import Message
 from waypost.client.queue import Queue
-from waypost.client.queue_info import QueueProperties, warn_of_ignored
-from waypost.client.senders import ManagerSender
+from waypost.client.queue_info import warn_of_ignored
+from waypost.client.with_properties import ManagerSender, QueueCreator
 from waypost.drive.new_guid import new_guid
 from waypost.wire.format_names import FormatName
 
@@ -46,7 +41,7 @@ if TYPE_CHECKING:
     from waypost.drive.threads import Threads
 
 
-class Manager(ManagerSender):
+class Manager(ManagerSender, QueueCreator):
     """A queue manager: `waypost.open` gives it. Use it in a `with` statement, or close it.
 
     Queues are named as everywhere in Waypost: 'orders' is the private queue of this computer, 'orders;retry' its
@@ -81,25 +76,7 @@ class Manager(ManagerSender):
         """The identifier of the queue manager, made when its folder was. The ids of its messages begin with it."""
         return self._calls.guid
 
-    def create_queue(
-        self, name: Name, *, transactional: bool = False, **properties: Unpack[QueueProperties]
-    ) -> Queue:  # fmt: skip
-        """Make a queue. Raises QueueExists if it is there already.
-
-        To a transactional queue messages are sent in transactions only. That is for life; the other properties can be
-        changed with `Queue.set`:
-
-        label             a description of up to 124 characters
-        journal           True to keep a copy of every message that is received, in the queue's journal
-        quota_kb          how much the queue may hold, in kilobytes; None, the default, for no limit but the manager's
-        journal_quota_kb  the same for its journal
-        authenticate      True to accept only messages that are signed
-        privacy           which messages to accept: "none" only clear ones, "body" only encrypted ones, or "optional"
-        base_priority     what messages for a public queue have ahead of others when they are transferred; that of a
-                          private queue stays 0, and a warning says so
-        type_id           a GUID of your own that says what kind of queue it is
-        multicast         not offered yet: only ""
-        """
+    def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> Queue:
         attributes = self._calls.attributes(name, transactional, properties)
         warn_of_ignored(self._calls.name(name), properties)
         self._shell.do(self._calls.application.create_queue, attributes)

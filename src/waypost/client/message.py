@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType, to_builtins
 
 from waypost.api.bodies import decode_text
 from waypost.api.headers import message_headers
-from waypost.api.messages import CopyObject, MessageObject
+from waypost.api.properties import CopyObject, MessageObject
 from waypost.api.times import iso_8601
 from waypost.client.sending import acknowledge_text
 from waypost.core.message import NO_IDENTIFIER
@@ -301,17 +301,12 @@ class Message:
         """The message as MSMQ transfers it, which `waypost decode` shows field by field."""
         return packet_of(self._core)
 
-    def to_object(self) -> MessageObject:
-        """The message object of HTTP, for JSON."""
-        values = {name: _form(name, getattr(self, source)) for name, source in _KEYS}
-        return MessageObject(**values, copies=copy_objects(self) or UNSET)
-
     def to_dict(self) -> dict[str, object]:
         """The message object of the command line and HTTP, ready for json.
 
         It has `admin_queues` and `response_queues` if there are several, and `copies` if it was sent to several queues.
         """
-        found: dict[str, object] = to_builtins(self.to_object())
+        found: dict[str, object] = to_builtins(message_object(self))
         return found
 
 
@@ -335,6 +330,20 @@ class SentToSeveral(Message):
     @property
     def destination_queue(self) -> str:
         return str(self._several.name)
+
+
+def message_object(message: Message) -> MessageObject:
+    """The message object of HTTP, for JSON."""
+    values = {name: _form(name, getattr(message, source)) for name, source in _KEYS}
+    return MessageObject(**values, copies=copy_objects(message) or UNSET)
+
+
+def copy_objects(message: Message) -> list[CopyObject]:
+    """The `copies` of a message object."""
+    return [
+        CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
+        for copy in message.copies
+    ]
 
 
 def sent_message(sent: CoreMessage | Copies) -> Message:
@@ -386,11 +395,3 @@ _FORMS: Final[dict[str, Callable[[Any], Any]]] = {
 
 def _span(seconds: int) -> int | None:
     return None if seconds == INFINITE else seconds
-
-
-def copy_objects(message: Message) -> list[CopyObject]:
-    """The `copies` of a message object."""
-    return [
-        CopyObject(destination_queue=str(copy.destination_queue), lookup_id=str(copy.lookup_id), size=copy.size)
-        for copy in message.copies
-    ]

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.api.operations import DeleteQueue, PauseQueue, ResumeQueue, ShowQueue
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.queues import QueueInfo
 from waypost.client.bases import BaseQueue, identify
 from waypost.client.bodies import Body
 from waypost.client.calls import Calls, Seek, milliseconds
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.queue_info import QueueProperties, queue_attributes, warn_of_ignored
-from waypost.client.senders import QueueSender
+from waypost.client.queue_info import warn_of_ignored
+from waypost.client.with_properties import QueueSender, QueueSetter
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.writing import MovedPart
 from waypost.errors import InvalidHandle, QueueNotAvailable, ServiceNotAvailable, Timeout
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from waypost.drive.threads import Threads
 
 
-class Queue(BaseQueue, QueueSender):
+class Queue(BaseQueue, QueueSender, QueueSetter):
     """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
 
     Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
@@ -213,9 +213,8 @@ class Queue(BaseQueue, QueueSender):
         with self._if_it_is_there():
             return self._shell.call(ShowQueue(name=str(self._name)))
 
-    def set(self, **properties: Unpack[QueueProperties]) -> None:
-        """Change properties of the queue; they are those of `Manager.create_queue`, and the others stay."""
-        attributes = queue_attributes(properties)
+    def set_record(self, properties: QueueProperties) -> None:
+        attributes = self._calls.change(properties)
         warn_of_ignored(self._name, properties)
         with self._if_it_is_there():
             self._shell.do(self._calls.set_queue, self._name, attributes)

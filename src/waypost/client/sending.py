@@ -3,8 +3,7 @@
 waypost.api.properties is the list. A value that cannot be is an InvalidParameter, before anything is sent.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping, Sequence
 from inspect import getdoc
 from math import ceil
 from textwrap import TextWrapper
@@ -22,15 +21,6 @@ from waypost.guid import parse_guid
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
-
-__all__ = [
-    "acknowledge_text",
-    "dead_letter_text",
-    "identifier_text",
-    "message_attributes",
-    "names_text",
-    "with_properties",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,13 +44,17 @@ def message_attributes(properties: MessageProperties, *, computer: str) -> dict[
     return attributes
 
 
-def with_properties(send: F) -> F:
-    """Append the table of properties to the documentation of a function that takes them by name."""
-    width = max(len(row.name) for row in MESSAGE_ROWS) + 2
+def with_table(rows: Sequence[Row]) -> Callable[[F], F]:
+    """Append a table of properties to the documentation of a method that takes them by name."""
+    width = max(len(row.name) for row in rows) + 2
     wrapper = TextWrapper(116, subsequent_indent=" " * width, break_on_hyphens=False)
-    lines = [line for row in MESSAGE_ROWS for line in wrapper.wrap(f"{row.name.ljust(width)}{row.help}")]
-    send.__doc__ = f"{getdoc(send)}\n\n" + "\n".join(lines)
-    return send
+    lines = [line for row in rows for line in wrapper.wrap(f"{row.name.ljust(width)}{row.help}")]
+
+    def document(method: F) -> F:
+        method.__doc__ = f"{getdoc(method)}\n\n" + "\n".join(lines)
+        return method
+
+    return document
 
 
 def names_text(names: Names | None) -> str | list[str] | None:
@@ -96,14 +90,6 @@ def acknowledge_text(bits: int) -> str:
 def is_encodable(text: str) -> bool:
     """Whether UTF-16 can say it: there is no half of a surrogate pair."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
-    """TypeError for a keyword that nothing has, with the nearest that there is."""
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, list(known), 1)
-            raise TypeError(f"there is no property {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def _check_acknowledge(attributes: Mapping[str, Any]) -> None:

@@ -388,6 +388,8 @@ class PositionEvents:
             self.total_bytes -= queue.total_bytes
             queue.total_bytes = 0
             self.inexact.remove(queue.number)
+        assert self.count >= 0, "more messages have left than came"
+        assert queue.total_bytes >= 0 or queue.number in self.inexact, f"{queue} holds fewer bytes than none"
 
     def forget_queue(self, queue: Queue) -> None:
         """The queue is empty and will stay so."""

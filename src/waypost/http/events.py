@@ -13,7 +13,7 @@ from litestar import get
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
-from waypost.client.message import Message
+from waypost.client.message import Message, message_object
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
@@ -76,7 +76,7 @@ async def _follow(service: Service, follower: Follower) -> AsyncIterator[bytes]:
 
 def _event(message: CoreMessage) -> bytes:
     number = message.lookup_identifier & SEQUENCE_MASK
-    return b"id: %d\nevent: message\ndata: %b\n\n" % (number, _encode(Message(message).to_object()))
+    return b"id: %d\nevent: message\ndata: %b\n\n" % (number, _encode(message_object(Message(message))))
 
 
 def _start(service: Service, since: str) -> int:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from waypost.api.messages import MessageObject
-from waypost.client.message import Message
+from waypost.api.properties import MessageObject
+from waypost.client.message import Message, message_object
 from waypost.client.remote.packing import packet_row
 from waypost.client.remote.schema import Form, Messages, Packets
 
 
 def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]:
     """`packed` for MessagePack, which carries bytes as they are."""
-    found = [message.to_object() for message in messages]
+    found = [message_object(message) for message in messages]
     if packed:
         for each in found:
             each.body, each.body_base64 = each.body_base64, UNSET

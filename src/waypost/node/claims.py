@@ -230,6 +230,8 @@ class Claims:
             return None
 
     def _write(self, key: Key, claim: ClaimRecord) -> None:
+        assert claim.settled <= claim.given, f"part {claim.settled} of {key} is processed, and was never given"
+        assert not claim.spans or claim.settled < claim.given, f"part {claim.given} of {key} is processed and held"
         self._kernel.messages.batch.put(Table.BULK, keys.claim_key(*key), claim.encode())
 
     def _forget(self, key: Key) -> None:

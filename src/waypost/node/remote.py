@@ -230,9 +230,11 @@ class RemoteReading:
 
     def persisted(self, token: int) -> None:
         """What waited for this batch leaves."""
-        for connection, size in self._waiting.pop(token, ()):
+        waiting = self._waiting.pop(token, ())
+        for connection, size in waiting:
             self._rpc.sent(connection, size)
-        self._mind_turns()
+        if waiting:
+            self._mind_turns()
 
     def take_output(self, token: int, durable: int) -> list[tuple[Effect, int]]:
         """What is to be written, and which batch has to be durable before; `token` is that of the operation."""

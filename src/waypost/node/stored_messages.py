@@ -360,6 +360,7 @@ class StoredMessages:
             if not totals.message_count:
                 # The size of a message that was missing was not known.
                 totals.total_bytes = 0
+            assert totals.message_count >= 0, f"more messages of queue {queue} were deleted than were put"
             self.batch.put(Table.COUNTERS, keys.totals_key(queue), totals.encode())
         sealed = self.batch, self.token
         if self._puts:
@@ -375,6 +376,8 @@ class StoredMessages:
     def persisted(self, token: int) -> None:
         """Messages that are durable with this batch, the next one, are read from the store from now on."""
         self.unwritten_bytes -= self._sizes.popleft()
+        assert token < self.token, f"batch {token} is durable, and is still being made"
+        assert self.unwritten_bytes >= 0, "more bytes are durable than were to be written"
         while self._submitted and self._submitted[0][0] <= token:
             written, puts = self._submitted.popleft()
             for key in puts:

@@ -69,4 +69,5 @@ class InFlight:
                     del entries[sent.sequence_number]
                     taken.append(sent)
         self._recoverable_acknowledged = max(self._recoverable_acknowledged, lowest)
+        assert len(self._recoverable) <= len(entries), "a message waits for the disk of the other side, and is not sent"
         return taken

@@ -280,6 +280,8 @@ class IncomingSequence:
 
     def advance(self, header: TransactionHeader, wall: float) -> None:
         """The message is taken."""
+        place = header.tx_sequence_id, header.tx_sequence_number
+        assert place > (self.sequence_id, self.number), f"{place} is taken behind {(self.sequence_id, self.number)}"
         self.last_access_time = int(wall)
         self.last_reject_count = self.reject_count
         self.sequence_id = header.tx_sequence_id

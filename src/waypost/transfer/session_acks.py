@@ -65,6 +65,7 @@ class SessionCounts:
 
     def stored(self, number: int) -> None:
         """MS-MQQB 3.1.1.6.1: the recoverable message with this number is on disk: the next header acknowledges it."""
+        assert 0 < number <= self.recoverable_message_received_count, f"message {number} is stored, and never came"
         if not self.recoverable_msg_ack_flags:
             self.first_pending = number
         self.recoverable_msg_ack_flags |= 1 << number - self.first_pending

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from waypost.api.names import Name
 from waypost.api.properties import MessageProperties
-from waypost.client.aio_senders import HostSender
+from waypost.client.aio_with_properties import HostSender
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq import host as twin

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
 from waypost.api.properties import MessageProperties
-from waypost.client.aio_senders import QueueSender
+from waypost.client.aio_with_properties import QueueSender
 from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message

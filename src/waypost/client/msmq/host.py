@@ -15,7 +15,7 @@ from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
 from waypost.client.msmq.reader import Reader
 from waypost.client.msmq.sender import Sender
 from waypost.client.msmq.thread import HostThread
-from waypost.client.senders import HostSender
+from waypost.client.with_properties import HostSender
 from waypost.guid import guid_text
 
 

@@ -10,7 +10,7 @@ from waypost.client.bodies import Body
 from waypost.client.calls import Seek
 from waypost.client.message import Message
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
-from waypost.client.senders import QueueSender
+from waypost.client.with_properties import QueueSender
 from waypost.core.queues import AccessType
 from waypost.errors import ServiceNotAvailable, Timeout
 from waypost.remote.interfaces.remote_read import ReceiveAction

@@ -6,16 +6,16 @@ before anything travels.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from waypost.api.names import Name, format_name, path_name
 from waypost.api.operations import LONG_SECONDS
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.client.queue_info import queue_attributes
 from waypost.client.remote.exchanges import (
     Conversation,
@@ -32,7 +32,7 @@ from waypost.client.remote.http11 import Response
 from waypost.client.remote.open_schema import CursorRead, Handle, NewCursor, NewHandle
 from waypost.client.remote.opened import OpenQueue, Pages, Unit, queue_path
 from waypost.client.remote.packing import message_of, sent_again, sent_messages
-from waypost.client.remote.properties import SEEK_WORDS, Outgoing, queue_change
+from waypost.client.remote.properties import SEEK_WORDS, Outgoing
 from waypost.client.remote.schema import (
     Move,
     MoveAll,
@@ -40,7 +40,6 @@ from waypost.client.remote.schema import (
     NewQueue,
     PacketRow,
     Packets,
-    QueueChange,
     Read,
     Resend,
     Send,
@@ -117,19 +116,24 @@ class RemoteCalls:
         """A message to send, without its body. Raises InvalidParameter before anything is sent."""
         return Outgoing(properties, message_attributes(properties, computer=self.computer))
 
-    def attributes(self, name: Name, transactional: object, properties: Mapping[str, Any]) -> NewQueue:
+    def attributes(self, name: Name, transactional: object, properties: QueueProperties) -> NewQueue:
         """Of a new queue. Raises InvalidParameter before anything is created."""
         path = path_name(name, self.computer)
-        change = queue_change(queue_attributes(properties))
-        return NewQueue(name=str(path), transactional=bool(transactional), **change)
+        queue_attributes(properties)
+        return NewQueue(name=str(path), transactional=bool(transactional), **asdict(properties))
+
+    def change(self, properties: QueueProperties) -> QueueProperties:
+        """Of a queue. Raises InvalidParameter before anything is changed."""
+        queue_attributes(properties)
+        return properties
 
     # --- Queues
 
     def create_queue(self, queue: NewQueue) -> Conversation[None]:
         accepted((yield post("/api/queues", queue)))
 
-    def set_queue(self, name: FormatName, attributes: Mapping[str, Any]) -> Conversation[None]:
-        accepted((yield patch(queue_path(name), QueueChange(**queue_change(attributes)))))
+    def set_queue(self, name: FormatName, properties: QueueProperties) -> Conversation[None]:
+        accepted((yield patch(queue_path(name), properties)))
 
     def deleted(self, name: FormatName) -> None:
         """A queue was deleted: reads that wait on it end at the daemon."""

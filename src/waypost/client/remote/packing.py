@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from waypost import errors
-from waypost.api.messages import CopyObject
+from waypost.api.properties import CopyObject
 from waypost.client.message import Message, copy_objects
 from waypost.client.remote.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage

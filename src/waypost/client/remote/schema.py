@@ -8,7 +8,7 @@ format name, where messages are read, moved or removed; a query parameter that a
 
     GET    /api/status                           -> Status
     POST   /api/queues               NewQueue    -> QueueInfo, 201
-    PATCH  /api/queues/NAME          QueueChange -> QueueInfo
+    PATCH  /api/queues/NAME      QueueProperties -> QueueInfo
     POST   /api/queues/NAME/purge                -> 204
     POST   /api/queues/NAME/messages Send        -> Sent (answer "full") or SentIds (answer "ids")
     POST   /api/queues/NAME/receive  Read        -> Messages (form "full") or Packets (form "packet")
@@ -53,19 +53,12 @@ Handles. An exclusive open (`NewHandle`) is an id that reads name in `handle`; i
 Errors are 4xx or 5xx with an ErrorObject.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.api.forms import (
-    Count,
-    Guid,
-    LookupIdOrNothing,
-    LookupIdText,
-    Seconds,
-)
-from waypost.api.messages import CopyObject, MessageObject
-from waypost.api.properties import MessageProperties
+from waypost.api.forms import Count, Guid, LookupIdOrNothing, LookupIdText, Seconds
+from waypost.api.properties import CopyObject, MessageObject, MessageProperties, QueueProperties
 from waypost.client.calls import Seek
 from waypost.core.positions import END
 
@@ -109,21 +102,7 @@ class Status(Struct, kw_only=True):
 # --- Queues -----------------------------------------------------------------------------------------------------------
 
 
-class QueueChange(Request):
-    """The properties of `Queue.set`; what is not given stays."""
-
-    label: str | UnsetType = UNSET
-    journal: bool | UnsetType = UNSET
-    quota_kb: int | UnsetType | None = UNSET
-    journal_quota_kb: int | UnsetType | None = UNSET
-    authenticate: bool | UnsetType = UNSET
-    privacy: str | UnsetType = UNSET
-    base_priority: int | UnsetType = UNSET
-    type_id: str | UnsetType = UNSET
-    multicast: str | UnsetType = UNSET
-
-
-class NewQueue(QueueChange, kw_only=True):
+class NewQueue(QueueProperties, frozen=True, kw_only=True):
     name: str
     transactional: bool = False
 
@@ -254,9 +233,3 @@ class Resend(Request):
     lookup_id: LookupId
     to: str | UnsetType = UNSET
     form: Form = "full"
-
-
-def given(properties: Struct) -> dict[str, Any]:
-    """The properties that a request has, as the keyword arguments of the Python API."""
-    values = ((name, getattr(properties, name)) for name in properties.__struct_fields__)
-    return {name: value for name, value in values if value is not UNSET}

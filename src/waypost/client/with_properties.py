@@ -1,4 +1,4 @@
-"""What every object that sends has, for threads: each property of a message by its name.
+"""The methods that take each property of a message or a queue by its name, for threads.
 
 waypost.api.properties is the list; a test compares the parameters here with it.
 """
@@ -6,15 +6,18 @@ waypost.api.properties is the list; a test compares the parameters here with it.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, UnsetType
+
 from waypost.api.names import Name, Names
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
 from waypost.client.bodies import Body
 from waypost.client.message import Message
-from waypost.client.sending import dead_letter_text, identifier_text, names_text, with_properties
+from waypost.client.sending import dead_letter_text, identifier_text, names_text, with_table
 from waypost.wire.base_header import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
     from waypost.client.manager import Transaction
+    from waypost.client.queue import Queue
 
 
 class QueueSender:
@@ -34,7 +37,7 @@ class QueueSender:
         """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
         raise NotImplementedError
 
-    @with_properties
+    @with_table(MESSAGE_ROWS)
     def send(
         self,
         body: Body,
@@ -334,3 +337,85 @@ class HostSender:
             connector_type,
         )
         return self.send_records(queue, bodies, properties, transaction)
+
+
+class QueueSetter:
+    """A queue whose properties can be changed."""
+
+    __slots__ = ()
+
+    def set_record(self, properties: QueueProperties) -> None:
+        """Change the properties that a record has, which `set` makes of its arguments."""
+        raise NotImplementedError
+
+    @with_table(QUEUE_ROWS)
+    def set(
+        self,
+        *,
+        label: str | UnsetType = UNSET,
+        journal: bool | UnsetType = UNSET,
+        quota_kb: int | UnsetType | None = UNSET,
+        journal_quota_kb: int | UnsetType | None = UNSET,
+        authenticate: bool | UnsetType = UNSET,
+        privacy: Privacy | UnsetType = UNSET,
+        base_priority: int | UnsetType = UNSET,
+        type_id: str | UnsetType = UNSET,
+        multicast: str | UnsetType = UNSET,
+    ) -> None:
+        """Change properties of the queue; those that are not given stay:"""
+        properties = QueueProperties(
+            label,
+            journal,
+            quota_kb,
+            journal_quota_kb,
+            authenticate,
+            privacy,
+            base_priority,
+            type_id,
+            multicast,
+        )
+        self.set_record(properties)
+
+
+class QueueCreator:
+    """A queue manager that queues can be created on."""
+
+    __slots__ = ()
+
+    def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> "Queue":
+        """Make a queue with the properties of a record, which `create_queue` makes of its arguments."""
+        raise NotImplementedError
+
+    @with_table(QUEUE_ROWS)
+    def create_queue(
+        self,
+        name: Name,
+        *,
+        transactional: bool = False,
+        label: str | UnsetType = UNSET,
+        journal: bool | UnsetType = UNSET,
+        quota_kb: int | UnsetType | None = UNSET,
+        journal_quota_kb: int | UnsetType | None = UNSET,
+        authenticate: bool | UnsetType = UNSET,
+        privacy: Privacy | UnsetType = UNSET,
+        base_priority: int | UnsetType = UNSET,
+        type_id: str | UnsetType = UNSET,
+        multicast: str | UnsetType = UNSET,
+    ) -> "Queue":
+        """Make a queue. Raises QueueExists if it is there already.
+
+        To a transactional queue messages are sent in transactions only. That cannot be changed later; the other
+        properties can, with `Queue.set`:
+        """
+        properties = QueueProperties(
+            label,
+            journal,
+            quota_kb,
+            journal_quota_kb,
+            authenticate,
+            privacy,
+            base_priority,
+            type_id,
+            multicast,
+        )
+        return self.create_queue_record(name, properties, transactional=transactional)
