@@ -198,6 +198,10 @@ MAX_PINGS_PER_SECOND: Final = 1000
 # one of the others meanwhile, and nobody loses anything: their acknowledgments and dead-letter messages come later.
 EXPIRY_PART: Final = 500
 
+# Batches of purges and expiries that are not durable yet when the next part is done: a send becomes durable behind
+# those that were made before it. Nobody loses anything: the next part follows when the store has caught up.
+PARTS_AHEAD: Final = 1
+
 # A turn of the daemon's loop that takes longer is counted, with what it did; and so many seconds back the longest turn
 # of each is remembered. Nobody loses anything: `doctor`, `status` and a metric tell of them.
 LONG_TURN_SECONDS: Final = 0.1

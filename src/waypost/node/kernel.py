@@ -12,6 +12,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.ports import ReadEnded
 from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
+from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
@@ -116,6 +117,11 @@ class Kernel:
             self._ready.clear()
             self.failure = StoreDamaged(f"a message of the store cannot be read: {error}")
             raise self.failure from error
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether work in parts waits for the store: a send would wait for all parts that were done before it."""
+        return self.messages.token - 1 - self.durable > PARTS_AHEAD
 
     @property
     def last_token(self) -> int:

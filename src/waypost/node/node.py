@@ -240,7 +240,7 @@ class Node:
         if self.kernel.failure is not None:
             return
         with self.kernel.operation(now):
-            self.kernel.timers.fire(now)
+            self.kernel.timers.fire(now, works=not self.kernel.is_behind)
             if self._is_integrated:
                 self.directory.events.tick(now)
 
@@ -248,7 +248,7 @@ class Node:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.kernel.failure is not None:
             return None
-        if self.kernel.timers.has_work:
+        if self.kernel.timers.has_work and not self.kernel.is_behind:
             return now.monotonic
         deadline = _earlier(self.kernel.timers.next_deadline(), self.manager.next_expiry(now))
         return _earlier(deadline, self.directory.events.next_deadline) if self._is_integrated else deadline

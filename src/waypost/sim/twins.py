@@ -77,13 +77,16 @@ class Twins:
         return status
 
     def tick(self, now: Now) -> None:
+        works = not self.node.kernel.is_behind
         self.node.tick(now)
-        self.oracle.tick(now)
+        self.oracle.tick(now, works=works)
 
     def compare(self, now: Now) -> float | None:
         """What was changed is the same on both sides. When the next tick is due, on the monotonic clock."""
         checks.check_counts(self.node, self.oracle)
-        deadline = checks.due_with_index(self.node, self.oracle.next_deadline(now))
+        deadline = checks.due_with_index(
+            self.node, self.oracle.next_deadline(now, works=not self.node.kernel.is_behind)
+        )
         self._compared += 1
         if self._compared % self.interval == 0:
             checks.check_touched(self.node, self.oracle)

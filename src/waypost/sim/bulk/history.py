@@ -139,8 +139,9 @@ class BulkHistory:
                 self._promises.ended(uid, None)
             self._promises.lost(part.count - len(part.read))
         if not wish.after:
-            # Perhaps it was forgotten, and begins anew.
-            self._parts.pop((wish.claim, number), None)
+            # Perhaps it was forgotten, or its queue deleted, and it begins again: what it had before is over.
+            for key in [key for key in self._parts if key[0] == wish.claim and key[1] >= number]:
+                del self._parts[key]
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(f"part {number} of the claim {wish.claim} is not the same as before")
 

@@ -70,6 +70,8 @@ class Books:
         self.events: list[Departure | Callable[[], None]] = []
         self.purges: deque[Purge] = deque()
         self.late: deque[Letter] = deque()
+        # What is done in parts, in the order of their turns.
+        self._parts: dict[str, Callable[[], None]] = {}
         self._timers: list[Timer] = []
         self.expected.clear()
         self._ready.clear()
@@ -305,19 +307,31 @@ class Books:
                 self.marks.sometimes("a message that expires in its queue")
                 letter.state = State.LATE
                 self.late.append(letter)
+                self._parts["late"] = self._take_late
                 assert letter.box is not None
                 self.touched[letter.box.number] = letter.box
             else:
                 self.marks.sometimes("a message that expires while it is locked")
                 letter.is_expired = True
 
-    def take_late(self) -> None:
+    @property
+    def has_parts(self) -> bool:
+        return bool(self._parts)
+
+    def do_parts(self) -> None:
+        """One of each purge and of the letters that are late."""
+        parts, self._parts = self._parts, {}
+        for part in parts.values():
+            part()
+
+    def _take_late(self) -> None:
         """Take away `expiry_part` of those that expired, unless something else did."""
         for _ in range(min(self.expiry_part, len(self.late))):
             letter = self.late.popleft()
             if letter.box is not None and letter.state is State.LATE:
                 self.deleted(letter, EXPIRED)
         if self.late:
+            self._parts["late"] = self._take_late
             self.marks.sometimes("expired messages that are taken away in parts")
 
     @property
@@ -329,11 +343,11 @@ class Books:
     def purge(self, box: Box, reason: MessageClass, then: Callable[[], None]) -> None:
         self.purges.append(Purge(box, self.sequential_id, reason, then))
         if len(self.purges) == 1:
-            self.continue_purge()
+            self._continue_purge()
         else:
             self.marks.sometimes("a purge in parts")
 
-    def continue_purge(self) -> None:
+    def _continue_purge(self) -> None:
         purge = self.purges[0]
         for _ in range(self.purge_part):
             letter = next(iter(purge.box.following(purge.at)), None)
@@ -346,9 +360,11 @@ class Books:
                 purge.at |= SEQUENCE
         if purge.box.order and purge.box.order[-1] > purge.at:
             self.marks.sometimes("a purge in parts")
-            return
-        self.purges.popleft()
-        purge.then()
+        else:
+            self.purges.popleft()
+            purge.then()
+        if self.purges:
+            self._parts["purge"] = self._continue_purge
 
     def _purge(self, letter: Letter, reason: MessageClass) -> None:
         assert letter.box is not None

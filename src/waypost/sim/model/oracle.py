@@ -4,7 +4,7 @@ Each raises Refused, or leads to an Answer in `expected`, now or when a wait end
 told to it: the numbers of handles and cursors, and how far the counters were at a start.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from waypost.clock import Now
@@ -115,23 +115,32 @@ class Oracle:
         self._post.deliver()
         self.books.end()
 
-    def tick(self, now: Now) -> None:
+    def tick(self, now: Now, *, works: bool) -> None:
+        """Without `works` what is done in parts waits for the disk."""
         self.begin(now)
-        self.books.take_late()
-        self.readers.expire(now.monotonic)
-        self.bulk.tick(now)
-        if self.books.purges:
-            self.books.continue_purge()
-        self.remote.tick(now)
+        self._fire(now)
+        if works:
+            self.books.do_parts()
         self.end()
 
-    def next_deadline(self, now: Now) -> float | None:
-        if self.books.purges or self.books.late:
+    def _fire(self, now: Now) -> None:
+        """All timers that are due, the earliest first, whoever has them."""
+        while (at := self._next_timer()) is not None and at <= now.monotonic:
+            moment = replace(now, monotonic=at)
+            self.readers.tick(moment)
+            self.bulk.tick(moment)
+            self.remote.tick(moment)
+
+    def _next_timer(self) -> float | None:
+        deadlines = self.readers.next_deadline, self.bulk.next_deadline, self.remote.next_deadline
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def next_deadline(self, now: Now, *, works: bool) -> float | None:
+        if works and self.books.has_parts:
             return now.monotonic
         expiry = self.books.next_expiry
         at = None if expiry is None else now.monotonic + expiry - now.wall
-        deadlines = (at, self.readers.next_deadline, self.bulk.next_deadline, self.remote.next_deadline)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return min((deadline for deadline in (at, self._next_timer()) if deadline is not None), default=None)
 
     # The operations.
 

@@ -100,10 +100,10 @@ class Readers:
             wait.pointer.gave_up(self._books.sequential_id)
         self._tell(wait, Answer(status))
 
-    def expire(self, monotonic: float) -> None:
+    def tick(self, now: Now) -> None:
         due = [(wait.deadline, wait) for wait in self.waits.values() if wait.deadline is not None]
         for deadline, wait in sorted(due, key=itemgetter(0)):
-            if deadline <= monotonic:
+            if deadline <= now.monotonic:
                 self._books.marks.sometimes("a wait that times out")
                 self.end(wait, HResult.MQ_ERROR_IO_TIMEOUT)
 
