@@ -186,6 +186,12 @@ class SharingViolation(QueueError):
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
 
+class ResetUnderWay(QueueError):
+    """One reset of the sequence of an outgoing queue is done at a time."""
+
+    hresult = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
+
+
 class UnsupportedAccessMode(QueueError):
     """The queue cannot be opened with this access mode."""
 

@@ -99,6 +99,14 @@ MAX_CONNECTION_HISTORY: Final = 10
 # request is answered when the last part is done.
 PURGE_PART: Final = 500
 
+# Messages of an outgoing queue that get new numbers before others have their turn, when its sequence is reset. Nobody
+# loses anything by it: nothing leaves the queue before the last part is done, and a start goes on with the next part.
+RENUMBERED_PART: Final = 500
+
+# Seconds that the TimeStamp of an outgoing sequence may be ahead of the clock before `doctor` names it, and before a
+# reset goes back to the clock instead of on from there.
+MAX_TIME_STAMP_AHEAD_SECONDS: Final = 3600
+
 # Messages of a queue that are moved before others have their turn, and parts of a move that one request does: its
 # client goes on with the next one. Nobody loses anything: a message is in one of the two queues, whenever it ends.
 MOVE_PART: Final = 500

@@ -33,7 +33,7 @@ from waypost.wire.identifiers import MessageIdentifier
 R_co = TypeVar("R_co", covariant=True)
 O = TypeVar("O", bound="Operation[object]")  # noqa: E741, an operation
 
-# To purge or delete a queue takes as long as it has messages: minutes if they are millions.
+# To purge, delete or renumber a queue takes as long as it has messages: minutes if they are millions.
 LONG_SECONDS: Final = 3600.0
 
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -193,11 +193,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     after: After = ""
 
 
-@operation("POST /api/sequences/reset", asks=Right.ADMIN)
+@operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     """Begin transactional sequences again, which may let messages come twice: `warning` says which.
 
-    They are those that fit all that is given. The name of an outgoing queue means the sequence that is sent from here.
+    They are those that fit all that is given. The name of an outgoing queue means the sequence that is sent from here;
+    it is answered when all waiting messages have their new numbers, and a second reset meanwhile is refused.
     `trial` changes nothing, and says what would be done. A request looks at ten thousand sequences at most; `after`
     goes on where its `next` says.
     """

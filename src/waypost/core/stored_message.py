@@ -151,6 +151,19 @@ def sequence_of(packet: bytes) -> tuple[TxSequenceId, int, int]:
     return TxSequenceId(ordinal, time_stamp), number, previous
 
 
+def is_numbered(message: Message, own: bytes) -> bool:
+    """Whether it is a message of a transaction of this queue manager that has a place in a sequence.
+
+    One that is not committed has none yet.
+    """
+    packet = message.packet
+    return (
+        message.identifier.queue_manager_guid == own
+        and is_transactional(packet)
+        and sequence_of(packet)[0].time_stamp > 0
+    )  # fmt: skip
+
+
 def with_previous(packet: bytes, previous: int) -> bytes:
     """A transactional packet with another PreviousTxSequenceNumber."""
     at = _sequence_at(packet) - _SEQUENCE_AT + _PREVIOUS_AT

@@ -43,6 +43,7 @@ from waypost.node.network.network import Network
 from waypost.node.purging import Purges
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote import RemoteReading
+from waypost.node.renumbering import Renumberings
 from waypost.node.reserves import Reserve
 from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
@@ -82,6 +83,7 @@ class Node:
         "operation",
         "purges",
         "remote",
+        "renumberings",
         "reply",
         "sending",
         "sequences",
@@ -154,6 +156,7 @@ class Node:
         else:
             self.delivery = self.network.delivery
             self.transactional_acks = self.network.transactional_acks
+        self.renumberings: Final = Renumberings(kernel, self.manager, self.sequences, reader, self.network)
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # What is seen by nobody yet.
         self.stages: Final = Stages(kernel, self.manager, self.sending, kept, new_guid)
@@ -223,6 +226,8 @@ class Node:
         """What is done in parts, one with every tick, in words for an operator; "" if nothing is."""
         if self.purges:
             return "a purge"
+        if self.renumberings:
+            return "a reset of a sequence"
         return "expired messages" if self.manager.positions.has_late else ""
 
     def persisted(self, token: int, now: Now) -> None:
@@ -331,6 +336,7 @@ class Node:
                 manager_store.write_queue_numbers(self.messages.batch, self.manager)
             case QueueDeleted(queue):
                 self.sequences.forget(queue)
+                self.renumberings.forget(queue)
                 self.claims.forget(queue)
                 self.transactional_acks.forget(queue)
                 if self.network is not None:
