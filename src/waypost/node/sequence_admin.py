@@ -144,7 +144,7 @@ class SequenceAdmin:
         sent = [message for message in messages if _may_be_sent(queue, message)]
         if not is_trial:
             sizes = [len(message.packet) for message in messages]
-            if sum(sizes) > self._node.room.reserve // _SMALL_PART:
+            if sum(sizes) > self._node.kernel.room.reserve // _SMALL_PART:
                 self._node.check_room(sum(sizes), max(sizes))
             self._begin_again(queue, now)
         return Reset(1, len(messages), len(sent), [str(message.identifier) for message in sent[:_SOME]])
