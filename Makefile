@@ -18,10 +18,10 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger bench million crash damage power fuzz clean
+.PHONY: help run test lint java ledger vocabulary bench million crash damage power fuzz clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 run: java ## start a queue manager on build/data, until Ctrl-C
 	@mkdir -p build
@@ -41,6 +41,9 @@ lint: $(INSTALLED) ## check style, types and layers only
 
 ledger: java ## run the suite and count the proven requirements (MISSING=1 lists the others)
 	@$(PYTEST) --quiet --ledger=$(if $(MISSING),missing,table)
+
+vocabulary: $(INSTALLED) ## measure the walk of a message and the vocabulary of the code (MODULES=1 lists the modules, CALLS=1 the calls)
+	@$(BIN)/python -m tools.vocabulary $(if $(MODULES),--modules) $(if $(CALLS),--calls)
 
 ifdef AGAINST
 bench: $(INSTALLED)

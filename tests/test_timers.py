@@ -30,10 +30,10 @@ def test_the_earliest_fires_first_and_then_is_stopped() -> None:
     timers = Watched()
     for key, deadline in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
         timers.begin(key, deadline)
-    assert timers.next_deadline() == 1.0
+    assert timers.earliest() == 1.0
     assert timers.expired(2.0) == ["b", "c"]
     assert not timers.is_running("b")
-    assert timers.deadline("a") == timers.next_deadline() == 3.0
+    assert timers.deadline("a") == timers.earliest() == 3.0
     assert timers.expired(2.9) == []
 
 
@@ -42,13 +42,13 @@ def test_a_timer_can_be_pushed_back_pulled_forward_and_stopped() -> None:
     timers.begin("a", 1.0)
     timers.begin("a", 5.0)
     assert timers.expired(4.9) == []
-    assert timers.next_deadline() == 5.0
+    assert timers.earliest() == 5.0
     timers.begin("a", 2.0)
     assert timers.expired(9.0) == ["a"]
     timers.begin("b", 1.0)
     timers.stop("b")
     timers.stop("never started")
-    assert timers.next_deadline() is None
+    assert timers.earliest() is None
     assert timers.deadline("b") is None
 
 
@@ -70,7 +70,7 @@ def test_what_is_stopped_while_others_fire_does_not_fire() -> None:
     timers.start("a", 1.0, stop_b)
     timers.begin("b", 1.0)
     assert timers.expired(1.0) == ["a"]
-    assert timers.next_deadline() == 2.0
+    assert timers.earliest() == 2.0
 
 
 def test_what_a_handler_starts_has_its_turn_with_the_next_tick_and_all_others_before() -> None:
@@ -86,7 +86,7 @@ def test_what_a_handler_starts_has_its_turn_with_the_next_tick_and_all_others_be
     timers.begin("d", 3.0)
     timers.begin("c", 3.0)
     assert timers.expired(3.0) == ["part", "b", "c"]
-    assert timers.next_deadline() == 3.0
+    assert timers.earliest() == 3.0
     assert timers.expired(4.0) == ["part"]
     assert timers.deadline("d") == 9.0
 
@@ -99,14 +99,14 @@ def test_the_heap_does_not_grow_with_restarts_nor_keep_what_was_stopped() -> Non
     for number in range(1000):
         timers.stop("a")
         timers.begin("a", 999.0 + number)
-        timers.next_deadline()
+        timers.earliest()
     assert len(timers._heap) == 1
     for _ in range(1000):
         key = object()
         timers.begin(key, 5000.0)
         timers.stop(key)
     assert len(timers._heap) < 100
-    assert timers.next_deadline() == 1998.0
+    assert timers.earliest() == 1998.0
 
 
 @given(steps)
@@ -126,5 +126,5 @@ def test_timers_agree_with_a_plain_table(commands: list[tuple[str, str, int]]) -
             assert deadlines == sorted(deadlines)
             assert all(deadline <= time for deadline in deadlines)
             assert all(deadline > time for deadline in table.values())
-        assert timers.next_deadline() == min(table.values(), default=None)
+        assert timers.earliest() == min(table.values(), default=None)
         assert {name: timers.deadline(name) for name in KEYS if timers.is_running(name)} == table

@@ -1,4 +1,4 @@
-"""Timers: everything that has a deadline on the monotonic clock, in one heap, with one next deadline.
+"""Timers: everything that has a deadline on the monotonic clock, in one heap, with one earliest deadline.
 
 A timer has a key of its owner and a handler. One that is pushed back again and again is cheap: its new deadline goes
 into a table, and its place in the heap is corrected when it comes up there. One that is stopped leaves its place behind
@@ -18,12 +18,12 @@ _MIN_STALE: Final = 64
 
 
 class Timers:
-    """Each key is one timer, running or stopped.
+    """Each key is one timer, running or stopped. `works` is what is done in parts, and has no deadline.
 
     Invariant: the heap has a place for every running timer that is not later than its deadline, at `_placed`.
     """
 
-    __slots__ = ("_heap", "_order", "_placed", "_running", "_works")
+    __slots__ = ("_heap", "_order", "_placed", "_running", "works")
 
     def __init__(self) -> None:
         # The deadline, the number of the start and the handler of each.
@@ -31,15 +31,11 @@ class Timers:
         self._placed: dict[Hashable, float] = {}
         self._heap: list[tuple[float, int, Hashable]] = []
         self._order = 0
-        self._works: dict[Hashable, Handler] = {}
+        self.works: dict[Hashable, Handler] = {}
 
     def start_work(self, key: Hashable, part: Handler) -> None:
         """Have a part of some work done with the next firing. Whoever has more to do starts it again."""
-        self._works[key] = part
-
-    @property
-    def has_work(self) -> bool:
-        return bool(self._works)
+        self.works[key] = part
 
     def start(self, key: Hashable, at: float, handler: Handler) -> None:
         """Start a timer, or start it again with another deadline."""
@@ -62,7 +58,7 @@ class Timers:
         running = self._running.get(key)
         return None if running is None else running[0]
 
-    def next_deadline(self) -> float | None:
+    def earliest(self) -> float | None:
         """The deadline of the timer that is at the top of the heap, after the heap was corrected there."""
         heap = self._heap
         while heap:
@@ -89,14 +85,14 @@ class Timers:
         that is done in parts leaves others theirs.
         """
         self._fire(now)
-        if works and self._works:
-            parts, self._works = self._works, {}
+        if works and self.works:
+            parts, self.works = self.works, {}
             for part in parts.values():
                 part(now)
 
     def _fire(self, now: Now) -> None:
         last = self._order
-        while (deadline := self.next_deadline()) is not None and deadline <= now.monotonic:
+        while (deadline := self.earliest()) is not None and deadline <= now.monotonic:
             _, place, key = self._heap[0]
             _, order, handler = self._running[key]
             if order > last:

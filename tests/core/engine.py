@@ -177,9 +177,9 @@ class Rig:
 
     def next_deadline(self) -> float | None:
         """When something is due, on the monotonic clock, as the clocks stand now."""
-        if self.manager.timers.has_work:
+        if self.manager.timers.works:
             return self.now.monotonic
-        deadlines = self.manager.timers.next_deadline(), self.manager.next_expiry(self.now)
+        deadlines = self.manager.timers.earliest(), self.manager.next_expiry(self.now)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def events(self, kind: type[AnyEvent]) -> list[AnyEvent]:

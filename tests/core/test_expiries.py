@@ -39,12 +39,12 @@ def test_messages_expire_in_the_order_of_deadlines_queues_and_places() -> None:
     deadlines = expiries()
     for deadline, queue, lookup_id in ((30, 1, 1), (10, 2, 9), (10, 2, 8), (10, 1, 7), (20, 1, 2)):
         deadlines.start(deadline, queue, (lookup_id,))
-    assert deadlines.next_deadline() == deadlines.first == 10
+    assert deadlines.earliest() == deadlines.first == 10
     assert due(deadlines, 9.9) == []
     assert due(deadlines, 20) == [(1, 7), (2, 8), (2, 9), (1, 2)]
-    assert deadlines.next_deadline() == deadlines.first == 30
+    assert deadlines.earliest() == deadlines.first == 30
     assert due(deadlines, 31) == [(1, 1)]
-    assert (deadlines.next_deadline(), deadlines.first, len(deadlines)) == (None, inf, 0)
+    assert (deadlines.earliest(), deadlines.first, len(deadlines)) == (None, inf, 0)
 
 
 def test_what_is_gone_wakes_nobody() -> None:
@@ -52,9 +52,9 @@ def test_what_is_gone_wakes_nobody() -> None:
     deadlines = expiries(running)
     for lookup_id in (1, 2, 3):
         deadlines.start(10 * lookup_id, 1, (lookup_id,))
-    assert deadlines.next_deadline() == 20
+    assert deadlines.earliest() == 20
     running.remove((1, 2))
-    assert deadlines.next_deadline() == 30
+    assert deadlines.earliest() == 30
     assert due(deadlines, 25) == []
     assert due(deadlines, 30) == [(1, 3)]
 
@@ -109,5 +109,5 @@ def test_every_message_expires_when_its_time_is_over(starts: list[tuple[int, int
         expected = sorted(each for each in model if each[0] <= time)
         assert due(deadlines, time) == [(queue, lookup_id) for _, queue, lookup_id in expected]
         model = [each for each in model if each[0] > time]
-        assert deadlines.next_deadline() == min((each[0] for each in model), default=None)
+        assert deadlines.earliest() == min((each[0] for each in model), default=None)
         assert len(deadlines) == len(model)

@@ -165,9 +165,9 @@ async def test_a_commit_that_the_store_refuses_can_be_asked_for_again(api: Api) 
     orders = await api.manager.create_queue("orders", transactional=True)
     await api.post(f"{ORDERS}/messages", {"messages": [{}], "transaction": CHOSEN, "begin_s": 30})
     node = api.manager._shell.driver.node
-    node.trouble = StoreFull("the disk is full")
+    node.kernel.trouble = StoreFull("the disk is full")
     assert (await api.post(f"/api/transactions/{CHOSEN}/commit")).status_code == 507
-    node.trouble = None
+    node.kernel.trouble = None
     assert (await api.post(f"/api/transactions/{CHOSEN}/commit")).status_code == 204
     assert (await orders.info()).message_count == 1
 

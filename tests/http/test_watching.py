@@ -71,7 +71,7 @@ async def test_metrics_of_many_queues_stay_quick(api: Api) -> None:
 async def test_a_server_is_ready_while_it_can_write(api: Api) -> None:
     assert (await api.get("/health/live")).json() == {"status": "ok"}
     assert (await api.get("/health/ready")).status_code == 200
-    api.manager._shell.driver.node.trouble = StoreFull("the disk is full")
+    api.manager._shell.driver.node.kernel.trouble = StoreFull("the disk is full")
     unready = await api.get("/health/ready")
     assert (unready.status_code, unready.json()["reason"]) == (503, "the disk is full")
     assert (await api.get("/api/status")).json()["trouble"] == "the disk is full"

@@ -354,7 +354,7 @@ def test_a_removal_is_told_when_it_is_durable(rig: BulkRig) -> None:
 
 def test_nothing_is_removed_while_the_disk_is_full(rig: BulkRig) -> None:
     number = rig.sent("first")
-    rig.node.trouble = StoreFull("no room")
+    rig.node.kernel.trouble = StoreFull("no room")
     with pytest.raises(StoreFull):
         rig.remove(number)
     assert labels(rig.read()) == ["first"]

@@ -176,14 +176,14 @@ def test_the_directory_servers_are_looked_for_once_a_day() -> None:
 
 def test_the_default_time_to_reach_a_queue_is_that_of_the_enterprise_or_configured() -> None:
     rig = DirectoryRig()
-    assert rig.node.default_time_to_reach_queue == DEFAULT_TIME_TO_REACH_QUEUE == 345_600
+    assert rig.node.sending.default_time_to_reach_queue == DEFAULT_TIME_TO_REACH_QUEUE == 345_600
     rig.set(replace(enterprise(rig), default_time_to_live=600), "default_time_to_live")
     rig.stop()
-    assert rig.node.default_time_to_reach_queue == 600
+    assert rig.node.sending.default_time_to_reach_queue == 600
     restart(rig, replace(EMBEDDED, long_live_time=60))
-    assert rig.node.default_time_to_reach_queue == 60
-    assert Rig().node.default_time_to_reach_queue == 345_600
-    assert Rig(settings=replace(SETTINGS, long_live_time=60)).node.default_time_to_reach_queue == 60
+    assert rig.node.sending.default_time_to_reach_queue == 60
+    assert Rig().node.sending.default_time_to_reach_queue == 345_600
+    assert Rig(settings=replace(SETTINGS, long_live_time=60)).node.sending.default_time_to_reach_queue == 60
 
 
 @pytest.mark.spec("MQDMPR-6-02")

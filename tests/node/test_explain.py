@@ -245,7 +245,7 @@ def test_a_queue_that_is_not_there(rig: Rig) -> None:
 
 
 def test_a_store_that_cannot_write_is_told(rig: Rig) -> None:
-    rig.node.trouble = StoreFull("the disk is full")
+    rig.node.kernel.trouble = StoreFull("the disk is full")
     assert "The store cannot write now: the disk is full." in of_queue(rig)
 
 

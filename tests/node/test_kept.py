@@ -43,7 +43,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def end_operation(self) -> None:
-        size, has_changed = len(self.batch), self.kept.has_changed
+        size, has_changed = len(self.batch), bool(self.kept.unwritten)
         self.kept.write(self.batch, self.token)
         assert has_changed is (len(self.batch) > size)
 

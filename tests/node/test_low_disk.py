@@ -40,7 +40,7 @@ def rig() -> Rig:
     rig.done(rig.send("third", "ledger", TX))
     rig.memory.low = True
     rig.memory.poll()
-    rig.node.room = rig.memory.room
+    rig.node.kernel.room = rig.memory.room
     return rig
 
 
@@ -71,7 +71,7 @@ def test_what_stores_something_is_refused_and_is_never_there(rig: Rig, operation
     assert not rig.node.take_effects()
     rig.memory.low = False
     rig.memory.poll()
-    rig.node.room = rig.memory.room
+    rig.node.kernel.room = rig.memory.room
     rig.settle()
     rig.crash()
     del labels["orders"]
@@ -127,7 +127,7 @@ def test_what_was_admitted_counts_until_it_is_durable() -> None:
     rig.open("orders", SEND)
     rig.create("ledger", transactional=True)
     rig.hold_disk()
-    rig.node.room = Room("the disk", 20_000, 20_000, 1000)
+    rig.node.kernel.room = Room("the disk", 20_000, 20_000, 1000)
     rig.send_many([bytes(3000)])
     with pytest.raises(StoreFull):
         rig.send_many([bytes(6000)])

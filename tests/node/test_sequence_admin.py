@@ -75,7 +75,7 @@ def begin_reset(host: Host, name: str, *, is_trial: bool = False) -> list[Reset]
 def go_on(host: Host, parts: int = 1000) -> None:
     """Do parts of the work that is under way."""
     for _ in range(parts):
-        if not host.node.kernel.timers.has_work:
+        if not host.node.kernel.timers.works:
             return
         host.tick()
         host.net.settle()

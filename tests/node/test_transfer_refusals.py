@@ -363,11 +363,11 @@ def test_a_message_that_cannot_be_stored_is_not_taken_and_not_acknowledged(net: 
     sender = net.add_peer("sender")
     sender.connect(a)
     message = sender.message(target, "m")
-    a.node.trouble = StoreFull("the disk is full")
+    a.node.kernel.trouble = StoreFull("the disk is full")
     sender.send(message)
     net.advance(20)
     assert (sender.of(SessionAck), peer.bodies) == ([], [])
-    a.node.trouble = None
+    a.node.kernel.trouble = None
     sender.connect(a)
     sender.send(message)
     net.advance(20)
@@ -381,13 +381,13 @@ def test_a_disk_that_is_nearly_full_leaves_messages_with_their_sender_and_takes_
 ) -> None:  # fmt: skip
     name, queue = (Q, "q") if tx is None else (T, "t")
     message = peer.message(name, "m", tx=tx)
-    a.node.room = Room("the disk", 0, 0, 0, is_low=True)
+    a.node.kernel.room = Room("the disk", 0, 0, 0, is_low=True)
     peer.send(peer.message(Q, "express", delivery_guarantee=DeliveryGuarantee.EXPRESS))
     assert a.bodies("q") == ["express"]
     peer.send(message)
     net.advance(20)
     assert (a.network.sessions, peer.connections, peer.of(SessionAck)) == ([], {}, [])
-    a.node.room = PLENTY
+    a.node.kernel.room = PLENTY
     peer.connect(a)
     peer.send(message)
     assert a.bodies(queue)[-1] == "m"
@@ -399,11 +399,11 @@ def test_what_acknowledges_our_own_messages_is_taken_with_what_is_refused(net: N
     to_b = r"DIRECT=OS:b\private$\t"
     a.send_all(to_b, "from a")
     assert a.bodies(to_b) == ["from a"]
-    a.node.room = Room("the disk", 0, 0, 0, is_low=True)
+    a.node.kernel.room = Room("the disk", 0, 0, 0, is_low=True)
     b.send_all(T, "from b")
     net.advance(60)
     assert (b.bodies("t"), a.bodies(to_b), a.bodies("t"), b.bodies(T)) == (["from a"], [], [], ["from b"])
-    a.node.room = PLENTY
+    a.node.kernel.room = PLENTY
     net.advance(60)
     assert (a.bodies("t"), b.bodies(T)) == (["from b"], [])
 

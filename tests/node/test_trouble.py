@@ -38,7 +38,7 @@ def rig() -> Rig:
     rig.turn()
     rig.disk_is_held = rig.memory.full = True
     rig.memory.poll()
-    rig.node.trouble = rig.memory.trouble
+    rig.node.kernel.trouble = rig.memory.trouble
     return rig
 
 
@@ -96,8 +96,8 @@ def test_when_there_is_room_again_what_waited_is_answered_and_everything_works(r
     assert rig.pending == 1
     rig.memory.full = False
     rig.release_disk()
-    rig.node.trouble = rig.memory.trouble
-    assert rig.node.trouble is None
+    rig.node.kernel.trouble = rig.memory.trouble
+    assert rig.node.kernel.trouble is None
     assert rig.labels() == ["first", "second", "waiting"]
     rig.done(rig.commit())
     call = rig.call()

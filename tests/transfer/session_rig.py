@@ -163,7 +163,7 @@ class Rig:
     def wait(self, seconds: float) -> None:
         """Let time pass; each timer fires at its deadline, and what it makes a session write stays unread."""
         end = self.now.monotonic + seconds
-        while (deadline := self.timers.next_deadline()) is not None and deadline <= end:
+        while (deadline := self.timers.earliest()) is not None and deadline <= end:
             self._at(deadline)
             self.timers.fire(self.now)
         self._at(end)

@@ -72,12 +72,12 @@ def test_the_longest_delay_is_configurable() -> None:
 
 def test_each_source_and_queue_has_its_own_timer() -> None:
     acks = order_acks()
-    assert acks.timers.next_deadline() is None
+    assert acks.timers.earliest() is None
     acks.received(ONE, 1.0)
     acks.received(OTHER, 1.25)
-    assert acks.timers.next_deadline() == 1.5
+    assert acks.timers.earliest() == 1.5
     assert acks.due(1.5) == [ONE]
-    assert acks.timers.next_deadline() == 1.75
+    assert acks.timers.earliest() == 1.75
     assert acks.due(9.0) == [OTHER]
     assert acks.due(9.0) == []
 
@@ -86,5 +86,5 @@ def test_a_sequence_that_is_forgotten_is_not_acknowledged() -> None:
     acks = order_acks()
     acks.received(ONE, 1.0)
     acks.forget(ONE)
-    assert acks.timers.next_deadline() is None
+    assert acks.timers.earliest() is None
     assert acks.due(9.0) == []

@@ -50,7 +50,7 @@ def test_a_response_says_whether_a_session_would_be_accepted() -> None:
         answer = theirs.answer(mine.request("a", NOW), would_accept=would_accept)
         assert answer is not None
         assert mine.response(answer) == ("a", would_accept)
-        assert mine.timers.next_deadline() is None
+        assert mine.timers.earliest() is None
         assert mine.expired(Now(200.0, 0.0)) == []
 
 
@@ -58,7 +58,7 @@ def test_a_response_says_whether_a_session_would_be_accepted() -> None:
 def test_every_request_waits_for_one_second() -> None:
     mine = pings()
     late = [mine.request("a", NOW), mine.request("b", Now(100.25, 0.0))]
-    assert mine.timers.next_deadline() == 101.0
+    assert mine.timers.earliest() == 101.0
     assert mine.expired(Now(100.99, 0.0)) == []
     assert mine.expired(Now(101.0, 0.0)) == ["a"]
     assert mine.expired(Now(101.25, 0.0)) == ["b"]

@@ -84,7 +84,7 @@ class Expiries:
                 yield key[1], self._sorted(key, bucket)
         self.first = self._heap[0][0] if self._heap else inf
 
-    def next_deadline(self) -> int | None:
+    def earliest(self) -> int | None:
         """The earliest deadline of a message that is there. Behind many stale ones it may be too early."""
         left = _LOOKED_AT
         while left and self._heap:

@@ -96,27 +96,28 @@ Outgoing = (
 class ExternalTransactions:
     """The transactions that somebody else brings to their end. They are in TransactionCollection with the others."""
 
-    __slots__ = ("_in_doubt", "_messages", "_transactions", "recovery")
+    __slots__ = ("_in_doubt", "_transactions", "messages", "recovery")
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions: Final = transactions
-        self._messages: list[Outgoing] = []
+        # What is to be told.
+        self.messages: list[Outgoing] = []
         self._in_doubt: set[bytes] = set()
         self.recovery = Recovery.NOT_STARTED
 
     def take_messages(self) -> list[Outgoing]:
         """What is to be told since the last call, in order."""
-        messages, self._messages = self._messages, []
+        messages, self.messages = self.messages, []
         return messages
 
     def initialize(self, resource_manager: bytes) -> None:
         """MS-MQDMPR 3.1.3: enlist as a resource manager, and ask for the outcome of what is in doubt."""
-        self._messages.append(EnlistResourceManager(resource_manager))
+        self.messages.append(EnlistResourceManager(resource_manager))
         in_doubt = [
             transaction.identifier for transaction in self._transactions.collection.values() if transaction.is_kept
         ]
         self._in_doubt = set(in_doubt)
-        self._messages += map(ReenlistTransaction, in_doubt)
+        self.messages += map(ReenlistTransaction, in_doubt)
         self.recovery = Recovery.RECOVERING if in_doubt else Recovery.RECOVERED
 
     def enlist(self, identifier: bytes) -> None:
@@ -127,7 +128,7 @@ class ExternalTransactions:
         if self.recovery is not Recovery.RECOVERED:
             raise TransactionEnlistFailed(f"the queue manager cannot take part in {guid_text(identifier)} yet")
         self._transactions.create_transaction(identifier).single_phase = False
-        self._messages.append(EnlistTransaction(identifier))
+        self.messages.append(EnlistTransaction(identifier))
 
     def dtc_transaction_prepare(self, identifier: bytes, f_single_phase: int, wall: float) -> None:
         """MS-MQDMPR 3.1.4.6. With `f_single_phase` the coordinator leaves the outcome to this queue manager."""
@@ -139,17 +140,17 @@ class ExternalTransactions:
         elif f_single_phase:
             self.dtc_transaction_commit(identifier, wall)
         else:
-            self._messages.append(PrepareRequestDone(identifier))
+            self.messages.append(PrepareRequestDone(identifier))
 
     def dtc_transaction_commit(self, identifier: bytes, wall: float) -> None:
         """MS-MQDMPR 3.1.4.7. A coordinator that missed the answer asks again, and gets it again."""
         self._commit(identifier, wall)
-        self._messages.append(CommitRequestDone(identifier))
+        self.messages.append(CommitRequestDone(identifier))
 
     def dtc_transaction_abort(self, identifier: bytes) -> None:
         """MS-MQDMPR 3.1.4.8."""
         self._abort(identifier)
-        self._messages.append(AbortRequestDone(identifier))
+        self.messages.append(AbortRequestDone(identifier))
 
     def dtc_reenlistment_commit(self, identifier: bytes, wall: float) -> None:
         """MS-MQDMPR 3.1.4.9."""
@@ -166,7 +167,7 @@ class ExternalTransactions:
         if identifier in self._in_doubt:
             self._in_doubt.clear()
             self.recovery = Recovery.FAILED
-            self._messages.append(ReenlistmentFailed(identifier, HResult.MQ_ERROR_DTC_CONNECT))
+            self.messages.append(ReenlistmentFailed(identifier, HResult.MQ_ERROR_DTC_CONNECT))
 
     def _is_enlisted(self, identifier: bytes) -> bool:
         """A transaction of this queue manager alone is none of the coordinator's business."""

@@ -437,7 +437,7 @@ class PositionEvents:
     @property
     def next_expiry(self) -> int | None:
         """The time of the wall clock at which `expire` has something to do."""
-        return self._expiries.next_deadline()
+        return self._expiries.earliest()
 
     def _is_expired(self, queue: Queue, lookup_id: int) -> bool:
         return (queue.number, lookup_id) in self._expired

@@ -142,9 +142,9 @@ class Driver:
             node, restored = _started(store, settings, path)
             driver = cls(store, node, outside, is_alone=is_alone)
             driver.restored = restored
-            driver.node.room = store.room
+            driver.node.kernel.room = store.room
             driver.settle()
-            while driver.unwritten and driver.node.trouble is None and not driver.is_broken:
+            while driver.unwritten and driver.node.kernel.trouble is None and not driver.is_broken:
                 store.wait()
                 driver.poll()
             driver.check()
@@ -256,9 +256,9 @@ class Driver:
             self._take_room()
             self._persisted(durable)
             self._report_troubles()
-        if self.node.failure is not None:
+        if self.node.kernel.failure is not None:
             # What the others wait for will not be written.
-            self._break(self.node.failure)
+            self._break(self.node.kernel.failure)
             return False
         return bool(unused or durable)
 
@@ -270,7 +270,7 @@ class Driver:
         now = time.monotonic()
         if self._leave_until is None:
             self._leave_until = now + _LEAVE_SECONDS
-        ends = self.node.is_awaited or now >= self._leave_until or len(batch.operations) > _LEAVE_OPERATIONS
+        ends = self.node.kernel.is_awaited or now >= self._leave_until or len(batch.operations) > _LEAVE_OPERATIONS
         if ends:
             self._leave_until = None
         return ends
@@ -286,7 +286,7 @@ class Driver:
         except StoreError as error:
             self._break(error)
             return
-        self.node.trouble = trouble = self._store.trouble
+        self.node.kernel.trouble = trouble = self._store.trouble
         self._report_troubles()
         self.settle()
         if trouble is not None:
@@ -300,13 +300,13 @@ class Driver:
         self._on_trouble = tell
         self._on_room = tell_room
         self._report_troubles()
-        if self.node.room.is_low:
-            tell_room(self.node.room)
+        if self.node.kernel.room.is_low:
+            tell_room(self.node.kernel.room)
 
     def _take_room(self) -> None:
-        was_low, self.node.room = self.node.room.is_low, self._store.room
-        if self._on_room is not None and self.node.room.is_low is not was_low:
-            self._on_room(self.node.room)
+        was_low, self.node.kernel.room = self.node.kernel.room.is_low, self._store.room
+        if self._on_room is not None and self.node.kernel.room.is_low is not was_low:
+            self._on_room(self.node.kernel.room)
 
     def _report_troubles(self) -> None:
         """Tell of every change, however short it was."""
@@ -343,7 +343,7 @@ class Driver:
         """What is done in parts now, one with every tick; "" if nothing is."""
         return self.node.long_work
 
-    def next_deadline(self) -> float | None:
+    def wake_at(self) -> float | None:
         """When `tick` has something to do."""
         return None if self.is_broken else self._soonest(self.node.next_deadline(_now()))
 

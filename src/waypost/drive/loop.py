@@ -102,7 +102,7 @@ class Loop:
         tokens: list[int] = []
         try:
             self.driver.stop()
-            while self.driver.unwritten and self.driver.node.trouble is None and not self.driver.is_broken:
+            while self.driver.unwritten and self.driver.node.kernel.trouble is None and not self.driver.is_broken:
                 self._written = self._loop.create_future()
                 await self._written
         finally:
@@ -162,7 +162,7 @@ class Loop:
         self._is_settling = False
         began = self.watch.begin()
         self.driver.settle()
-        self._set_timer(self.driver.next_deadline())
+        self._set_timer(self.driver.wake_at())
         self.watch.end(began, "writing and answering")
 
     def _set_timer(self, deadline: float | None) -> None:
@@ -183,7 +183,7 @@ class Loop:
     def _poll(self) -> None:
         began = self.watch.begin()
         self.driver.poll()
-        self._set_timer(self.driver.next_deadline())
+        self._set_timer(self.driver.wake_at())
         self.on_written()
         self.watch.end(began, "answering what is durable")
         if self._written is not None:

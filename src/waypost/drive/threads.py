@@ -161,7 +161,7 @@ class Threads:
 
     def _hurry(self, leader: LockType) -> None:
         """Wake a leader that would oversleep a timer which has just been started."""
-        deadline = self.driver.next_deadline()
+        deadline = self.driver.wake_at()
         if deadline is not None and deadline < self._alarm:
             _wake(leader)
 

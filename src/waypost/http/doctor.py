@@ -80,13 +80,13 @@ async def examine(service: Service) -> list[Check]:
 
 
 def _store(service: Service) -> Iterator[Check]:
-    trouble = service.node.failure or service.node.trouble
+    trouble = service.node.kernel.failure or service.node.kernel.trouble
     if trouble is None:
         yield Check("store", True, f"the store in {service.manager.path} can be written")
     else:
         yield Check("store", False, str(trouble), "mend the disk, or make room; what waits is written when it can be")
     free = shutil.disk_usage(service.manager.path).free
-    room = f"{free >> 20} MiB are free, and the store has {service.node.room.reserve >> 20} MiB in reserve"
+    room = f"{free >> 20} MiB are free, and the store has {service.node.kernel.room.reserve >> 20} MiB in reserve"
     if shortage := disk_shortage(service.node):
         yield Check("disk", False, f"{shortage}; receives go on", LOW_HINT)
     elif free >= _LITTLE_ROOM:

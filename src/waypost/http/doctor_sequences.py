@@ -18,7 +18,6 @@ _SHOWN: Final = 3
 _MANY_SINGLE: Final = 1000
 # Clocks are corrected by seconds.
 _CLOCK_TOLERANCE: Final = 60
-# Many outgoing queues that are made at once, each with a TimeStamp above the one before, are this far ahead.
 
 
 def examine_sequences(node: Node, now: Now) -> Iterator[Finding]:

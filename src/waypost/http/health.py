@@ -40,5 +40,5 @@ def _trouble(service: Service) -> str | None:
         service.shell.driver.check()
     except WaypostError as error:
         return str(error)
-    trouble = service.node.failure or service.node.trouble
+    trouble = service.node.kernel.failure or service.node.kernel.trouble
     return None if trouble is None else str(trouble)

@@ -128,9 +128,9 @@ class _Live(Collector):
         yield _gauge("waypost_start_time_seconds", "When the server started, in Unix time.", service.started)
         yield _gauge("waypost_bytes", "Bytes of all messages, as quotas count them.", service.node.manager.total_bytes)
         yield _gauge("waypost_store_bytes", "Size of the file of the store.", _store_size(service))
-        is_well = driver.node.trouble is None and not driver.is_broken
+        is_well = driver.node.kernel.trouble is None and not driver.is_broken
         yield _gauge("waypost_store_ok", "1 if the store can write.", int(is_well))
-        room = driver.node.room
+        room = driver.node.kernel.room
         yield _gauge(
             "waypost_store_room_bytes", "Bytes of the disk for new messages, beyond the reserve.", max(room.free, 0)
         )

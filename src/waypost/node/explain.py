@@ -363,10 +363,10 @@ def _kilobytes(quota: int) -> int | None:
 
 def _add_manager(explanation: Explanation, node: Node) -> None:
     say = explanation.sentences.append
-    if node.failure is not None:
-        say(f"The queue manager has stopped working: {node.failure}.")
-    elif node.trouble is not None:
-        say(f"The store cannot write now: {node.trouble}. What has to be on disk waits for it.")
+    if node.kernel.failure is not None:
+        say(f"The queue manager has stopped working: {node.kernel.failure}.")
+    elif node.kernel.trouble is not None:
+        say(f"The store cannot write now: {node.kernel.trouble}. What has to be on disk waits for it.")
     elif shortage := disk_shortage(node):
         say(f"{shortage[0].upper()}{shortage[1:]}.")
     elif node.manager.state is not QueueManagerState.READY:

@@ -55,7 +55,7 @@ class Incoming:
     @property
     def has_changed(self) -> bool:
         """Whether there is something to write."""
-        return self._kept.has_changed or self._addresses.has_changed
+        return bool(self._kept.unwritten or self._addresses.unwritten)
 
     def find(self, key: SequenceKey) -> IncomingSequences | None:
         return self._kept.get(key)
@@ -118,8 +118,9 @@ class Incoming:
         self._addresses.write(batch, token)
 
     def persisted(self, token: int) -> None:
-        self._kept.persisted(token)
-        self._addresses.persisted(token)
+        for kept in (self._kept, self._addresses):
+            if kept.order:
+                kept.persisted(token)
 
     def page(
         self, start: bytes, stop: bytes | None = None, limit: int = MAX_SEQUENCE_PAGE

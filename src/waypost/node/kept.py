@@ -17,10 +17,11 @@ class Kept(Generic[K, V]):
     """The records of one kind. `size` is how many stay in memory though they are durable.
 
     `read` gives the record as the store has it, `write` and `delete` put it into a batch. Whoever changes a record says
-    so with `changed` in the same operation.
+    so with `changed` in the same operation. `unwritten` is what changed in it, None for what was deleted; `order` has
+    the batches and keys of what is written and not durable.
     """
 
-    __slots__ = ("_changed", "_delete", "_order", "_read", "_size", "_undurable", "_used", "_write")
+    __slots__ = ("_delete", "_read", "_size", "_undurable", "_used", "_write", "order", "unwritten")
 
     def __init__(
         self,
@@ -35,27 +36,22 @@ class Kept(Generic[K, V]):
         self._delete: Final = delete
         self._size: Final = size
         self._used: OrderedDict[K, V] = OrderedDict()
-        # What changed in this operation; None was deleted. Then what is written and not durable, with its batch.
-        self._changed: dict[K, V | None] = {}
+        self.unwritten: dict[K, V | None] = {}
+        # What is written and not durable, with its batch.
         self._undurable: dict[K, tuple[int, V | None]] = {}
-        self._order: deque[tuple[int, K]] = deque()
+        self.order: deque[tuple[int, K]] = deque()
 
     def __len__(self) -> int:
         """How many are in memory."""
-        return len(self._used.keys() | self._undurable.keys() | self._changed.keys())
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self._changed)
+        return len(self._used.keys() | self._undurable.keys() | self.unwritten.keys())
 
     def get(self, key: K) -> V | None:
         value = self._used.get(key)
         if value is not None:
             self._used.move_to_end(key)
             return value
-        if key in self._changed:
-            return self._changed[key]
+        if key in self.unwritten:
+            return self.unwritten[key]
         value = self._undurable[key][1] if key in self._undurable else self._read(key)
         if value is not None:
             self._use(key, value)
@@ -63,35 +59,35 @@ class Kept(Generic[K, V]):
 
     def changed(self, key: K, value: V) -> None:
         """The record is new or another."""
-        self._changed[key] = value
+        self.unwritten[key] = value
         self._use(key, value)
 
     def delete(self, key: K) -> None:
-        self._changed[key] = None
+        self.unwritten[key] = None
         self._used.pop(key, None)
 
     def forget(self, is_gone: Callable[[K], bool]) -> None:
         """Records are deleted from the store by somebody else, and are not asked for again."""
-        for table in (self._used, self._changed, self._undurable):
+        for table in (self._used, self.unwritten, self._undurable):
             for key in [key for key in table if is_gone(key)]:
                 del table[key]
 
     def write(self, batch: Batch, token: int) -> None:
         """What has changed goes into the batch with this token."""
-        for key, value in self._changed.items():
+        for key, value in self.unwritten.items():
             if value is None:
                 self._delete(batch, key)
             else:
                 self._write(batch, key, value)
             if self._undurable.get(key, (0, None))[0] != token:
-                self._order.append((token, key))
+                self.order.append((token, key))
             self._undurable[key] = token, value
-        self._changed.clear()
+        self.unwritten.clear()
 
     def persisted(self, token: int) -> None:
         """This batch and all before it are durable."""
-        while self._order and self._order[0][0] <= token:
-            written, key = self._order.popleft()
+        while self.order and self.order[0][0] <= token:
+            written, key = self.order.popleft()
             if self._undurable.get(key, (0, None))[0] == written:
                 del self._undurable[key]
 

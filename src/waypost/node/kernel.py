@@ -81,7 +81,7 @@ class Kernel:
         self.timers: Final = Timers()
         self.damaged: Final = DamagedMessages(reader, self)
         self.messages: Final = StoredMessages(reader, self.damaged)
-        self.begin()
+        self.mark = 0
 
     # One operation, which comes after the other.
 
@@ -91,25 +91,19 @@ class Kernel:
             raise self.failure
         self.now = now
         self._expire(now)
-        return self
-
-    def __enter__(self) -> None:
-        self.begin()
-
-    def __exit__(self, *_: object) -> None:
-        """What the operation did before an error is settled all the same."""
-        self.end()
-
-    def begin(self) -> None:
-        """What an operation writes and reads from here decides what its answers wait for."""
+        # What the operation writes and reads from here decides what its answers wait for.
         self.mark = len(self.messages.batch.operations)
         self.messages.read_token = 0
+        return self
 
-    def end(self) -> None:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
         """The operation is over: do what its events ask for, and give or hold back what was answered.
 
-        Raises StoreDamaged if a message cannot be read for that. What is half done then never becomes durable: nothing
-        more can be asked for, and the queue manager has to start again.
+        What it did before an error is settled all the same. Raises StoreDamaged if a message cannot be read for that:
+        what is half done then never becomes durable, nothing more can be asked for, and the queue manager has to start
+        again.
         """
         try:
             self._settle(self.now)

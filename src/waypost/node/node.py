@@ -7,11 +7,12 @@ nothing more to bring, so that what came together is one batch.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
-from waypost.core.external_transactions import ExternalTransactions, Outgoing, ReenlistmentFailed
+from waypost.core.external_transactions import ExternalTransactions, ReenlistmentFailed
 from waypost.core.ports import (
     Event,
     MessageArrived,
@@ -30,7 +31,6 @@ from waypost.core.ports import (
 )
 from waypost.core.positions import PositionState
 from waypost.core.queues import OutgoingQueue
-from waypost.errors import StoreError
 from waypost.node import bulk_store, manager_store, queue_store, transaction_store
 from waypost.node.claims import Claims
 from waypost.node.destinations import Destinations
@@ -44,14 +44,12 @@ from waypost.node.purging import Purges
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote import RemoteReading
 from waypost.node.renumbering import Renumberings
-from waypost.node.reserves import Reserve
+from waypost.node.reserves import Reserves
 from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
 from waypost.node.stages import Stages
 from waypost.node.transactional_acks import OwnQueues, TransactionalAcks
-from waypost.store.keys import Counter
 from waypost.store.port import Reader
-from waypost.store.room import Room
 
 
 class Node:
@@ -119,13 +117,8 @@ class Node:
         self.claims: Final = Claims(kernel, self.manager, kept.claims, now)
         self.index: Final = MessageIndex(kernel, self.manager.collection.by_number.values(), self.manager.positions)
         self.purges: Final = Purges(kernel, self.manager)
-        self._reserves: Final = (
-            Reserve(Counter.SEQUENTIAL_ID, reader, lambda: self.manager.positions.sequential_id),
-            Reserve(Counter.MESSAGE_ID_ORDINAL, reader, lambda: self.manager.last_ordinal),
-            Reserve(Counter.TRANSACTION_NUMBER, reader, lambda: self.manager.transactions.last_number),
-        )
+        self._reserves: Final = Reserves(self.manager, reader)
         self.external: Final = ExternalTransactions(self.manager.transactions)
-        self.external.initialize(self.manager.identity.identifier)
         self.sequences: Final = Sequences(kernel, self.manager, reader)
         # What acknowledgments of transactional messages are judged by, and those that are not judged yet.
         self.destinations: Final = Destinations(reader, self.messages)
@@ -183,43 +176,12 @@ class Node:
         self.await_everything: Final = kernel.await_everything
         self.check_store: Final = kernel.check_store
         self.check_room: Final = kernel.check_room
-        kernel.end()
+        with kernel:
+            self.external.initialize(self.manager.identity.identifier)
         if self.network is not None:
             self.network.start(now)
 
     # What the shell tells and asks.
-
-    @property
-    def trouble(self) -> StoreError | None:
-        """Why the store cannot write now."""
-        return self.kernel.trouble
-
-    @trouble.setter
-    def trouble(self, trouble: StoreError | None) -> None:
-        self.kernel.trouble = trouble
-
-    @property
-    def room(self) -> Room:
-        """What the store has room for."""
-        return self.kernel.room
-
-    @room.setter
-    def room(self, room: Room) -> None:
-        self.kernel.room = room
-
-    @property
-    def failure(self) -> StoreError | None:
-        """Why nothing more can be written in this life."""
-        return self.kernel.failure
-
-    @property
-    def default_time_to_reach_queue(self) -> int:
-        return self.sending.default_time_to_reach_queue
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether anything waits for the batch that is being made."""
-        return self.kernel.is_awaited
 
     @property
     def long_work(self) -> str:
@@ -234,9 +196,8 @@ class Node:
         """A batch is durable, and with it all batches before it."""
         self.kernel.persisted(token)
         self.sequences.incoming.persisted(token)
-        for reserve in self._reserves:
-            reserve.persisted(token)
-        if self.remote is not None:
+        self._reserves.persisted(token)
+        if self.remote is not None and token in self.remote.waiting:
             self.remote.persisted(token)
         self.kernel.go_on(token, now)
 
@@ -253,9 +214,11 @@ class Node:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.kernel.failure is not None:
             return None
-        if self.kernel.timers.has_work and not self.kernel.is_behind:
+        if self.kernel.timers.works and not self.kernel.is_behind:
             return now.monotonic
-        deadline = _earlier(self.kernel.timers.next_deadline(), self.manager.next_expiry(now))
+        deadline = self.kernel.timers.earliest()
+        if self.manager.positions.first_expiry < inf:
+            deadline = _earlier(deadline, self.manager.next_expiry(now))
         return _earlier(deadline, self.directory.events.next_deadline) if self._is_integrated else deadline
 
     # One operation.
@@ -265,12 +228,13 @@ class Node:
             self.manager.expire(now)
 
     def _settle(self, now: Now) -> None:
-        kernel, network = self.kernel, self.network
+        kernel, network, positions = self.kernel, self.network, self.manager.positions
         while (
-            (events := self.manager.take_events())
+            (events := positions.events)
             or (self._is_integrated and self.directory.settle())
             or (network is not None and network.settle(now))
         ):
+            positions.events = []
             for event in events:
                 # Most are of two kinds, and nobody but transfer has to do anything about them.
                 if type(event) is MessagePositionAvailable:
@@ -289,17 +253,18 @@ class Node:
         if len(messages.batch.operations) > kernel.mark:
             self.destinations.write()
             token = messages.token
-        for reserve in self._reserves:
-            token = max(token, reserve.advance(messages.batch, messages.token))
+        token = max(token, self._reserves.advance(messages.batch, messages.token))
         kernel.release(token)
-        if self.remote is not None:
-            for effect, wait in self.remote.take_output(token, kernel.durable):
+        remote = self.remote
+        if remote is not None and (remote.connections or remote.coordinator.begun):
+            for effect, wait in remote.take_output(token, kernel.durable):
                 kernel.hold((effect,), wait)
-        if told := self.external.take_messages():
-            self._tell_coordinator(told)
+        if self.external.messages:
+            self._tell_coordinator()
 
-    def _tell_coordinator(self, told: list[Outgoing]) -> None:
+    def _tell_coordinator(self) -> None:
         """What is told now may have been done by an earlier operation, so all that was done has to be durable."""
+        told = self.external.take_messages()
         self.kernel.hold([ToCoordinator(message) for message in told], self.kernel.last_token)
         if any(isinstance(message, ReenlistmentFailed) for message in told):
             # MS-MQDMPR 3.1.4.11: the start has come to nothing.

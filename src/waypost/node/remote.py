@@ -88,9 +88,9 @@ class RemoteReading:
     """RemoteHost of waypost.remote.context, and what a shell tells of the connections of remote readers."""
 
     __slots__ = (
-        "_addresses", "_connections", "_directory", "_kernel", "_last_connection", "_purges", "_queues",
-        "_remote_read", "_rpc", "_waiting", "_waits", "coordinator", "cursors", "manager", "new_guid",
-        "qm2qm_port", "remote_read_port", "settings",
+        "_addresses", "_directory", "_kernel", "_last_connection", "_purges", "_queues", "_remote_read", "_rpc",
+        "_waits", "connections", "coordinator", "cursors", "manager", "new_guid", "qm2qm_port",
+        "remote_read_port", "settings", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -120,10 +120,10 @@ class RemoteReading:
         self.cursors: Final = RemoteCursors(manager)
         self._waits: dict[int, ReadThen] = {}
         # Numbers below zero, so that those of waypost.node.network are others; with the last batch an answer waits for.
-        self._connections: dict[int, int] = {}
+        self.connections: dict[int, int] = {}
         self._addresses: dict[int, str] = {}
         # Of answers that wait for the disk, by the batch that they wait for: connection and size.
-        self._waiting: dict[int, list[tuple[int, int]]] = {}
+        self.waiting: dict[int, list[tuple[int, int]]] = {}
         self._last_connection = 0
         self._remote_read: Final = RemoteReadServer(self)
         self._queues: Final = RemoteQueues(manager)
@@ -156,7 +156,7 @@ class RemoteReading:
         self._last_connection -= 1
         number = self._last_connection
         with self._kernel.operation(now):
-            self._connections[number] = 0
+            self.connections[number] = 0
             self._addresses[number] = address
             self._rpc.connected(number, str(port), address, now)
         deadline = now.monotonic + BIND_SECONDS
@@ -165,7 +165,7 @@ class RemoteReading:
 
     def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
         """Bytes have come. At most so many fragments are looked at; those left wait for a call without data."""
-        if connection not in self._connections:
+        if connection not in self.connections:
             return Work(0, 0)
         with self._kernel.operation(now):
             failures = self.statistics.authentication_failures
@@ -175,10 +175,11 @@ class RemoteReading:
         return work
 
     def connection_lost(self, connection: int, now: Now) -> None:
-        if connection in self._connections and self._kernel.failure is None:
+        if connection in self.connections and self._kernel.failure is None:
             with self._kernel.operation(now):
                 self._forget(connection)
                 self._rpc.closed(connection, now)
+                self._mind_turns()
 
     def writing_paused(self, connection: int, _now: Now) -> None:
         """The client does not take its answers."""
@@ -191,7 +192,7 @@ class RemoteReading:
 
     def stop(self, now: Now) -> None:
         """Close every connection: what was locked for a reader is free again."""
-        for connection in tuple(self._connections):
+        for connection in tuple(self.connections):
             self.connection_lost(connection, now)
             self._kernel.emit(Close(connection))
 
@@ -201,16 +202,17 @@ class RemoteReading:
         return self._remote_read.given_out + self._queues.given_out
 
     def _forget(self, connection: int) -> None:
-        del self._connections[connection]
+        del self.connections[connection]
         del self._addresses[connection]
 
     # What the node asks.
 
     def _give_up(self, connection: int, now: Now) -> None:
         """A client had the time to bind."""
-        if connection in self._connections and not self._rpc.is_known(connection):
+        if connection in self.connections and not self._rpc.is_known(connection):
             self._forget(connection)
             self._rpc.closed(connection, now)
+            self._mind_turns()
             self._kernel.emit(Close(connection))
 
     def _mind_turns(self) -> None:
@@ -230,14 +232,15 @@ class RemoteReading:
 
     def persisted(self, token: int) -> None:
         """What waited for this batch leaves."""
-        waiting = self._waiting.pop(token, ())
-        for connection, size in waiting:
+        for connection, size in self.waiting.pop(token):
             self._rpc.sent(connection, size)
-        if waiting:
-            self._mind_turns()
+        self._mind_turns()
 
     def take_output(self, token: int, durable: int) -> list[tuple[Effect, int]]:
-        """What is to be written, and which batch has to be durable before; `token` is that of the operation."""
+        """What is to be written, and which batch has to be durable before; `token` is that of the operation.
+
+        To be asked while there are connections, or transactions of readers that have no outcome.
+        """
         made = self._rpc.take_output()
         self.coordinator.settle()
         if self._rpc.cut_off:
@@ -245,7 +248,7 @@ class RemoteReading:
         output: list[tuple[Effect, int]] = [
             (HoldReading(connection, is_held), 0) for connection, is_held in self._rpc.take_holds()
         ]
-        connections = self._connections
+        connections = self.connections
         for connection, data in made:
             before = connections.get(connection)
             if before is None:
@@ -260,7 +263,7 @@ class RemoteReading:
                 if wait <= durable:
                     self._rpc.sent(connection, len(data))
                 else:
-                    self._waiting.setdefault(wait, []).append((connection, len(data)))
+                    self.waiting.setdefault(wait, []).append((connection, len(data)))
         self._mind_turns()
         return output
 

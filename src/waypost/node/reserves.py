@@ -4,9 +4,9 @@ What is stored is the end of a block that may be used up to there, written long 
 restart counting goes on behind it. An answer that tells a number beyond the durable end waits for the next end.
 """
 
-from collections.abc import Callable
 from typing import Final
 
+from waypost.core.queue_manager import QueueManager
 from waypost.node import scans
 from waypost.store.keys import Counter
 from waypost.store.port import Batch, Reader, Table
@@ -16,31 +16,62 @@ BLOCK: Final = 1 << 16
 
 
 class Reserve:
-    """The reserve of one counter. `current` says which number was given last."""
+    """The reserve of one counter. Numbers up to `safe` may be told, and the block need not be longer for them."""
 
-    __slots__ = ("_counter", "_current", "_durable", "_end", "_token")
+    __slots__ = ("_counter", "_durable", "_end", "safe", "token")
 
-    def __init__(self, counter: Counter, reader: Reader, current: Callable[[], int]) -> None:
+    def __init__(self, counter: Counter, reader: Reader) -> None:
         self._counter: Final = counter
-        self._current: Final = current
         self._end = self._durable = stored_end(reader, counter)
-        self._token = 0
+        # The batch with the last end.
+        self.token = 0
+        self.safe = self._end - BLOCK // 2
 
-    def advance(self, batch: Batch, token: int) -> int:
-        """Write a new end into the batch when half of the block is used.
+    def advance(self, current: int, batch: Batch, token: int) -> int:
+        """Write a new end into the batch when half of the block is used. `current` was given last.
 
-        Returns the token of the batch that has to be durable before the last number may be told; 0 if it may be.
+        Returns the token of the batch that has to be durable before that may be told; 0 if it may be.
         """
-        current = self._current()
         if current > self._end - BLOCK // 2:
             self._end = current + BLOCK
-            self._token = token
+            self.token = token
             batch.put(Table.COUNTERS, self._counter.value, CounterRecord(self._end).encode())
-        return self._token if current > self._durable else 0
+            self.safe = min(self._durable, self._end - BLOCK // 2)
+        return self.token if current > self._durable else 0
+
+    def persisted(self) -> None:
+        """The batch with the last end is durable."""
+        self._durable = self._end
+        self.safe = self._end - BLOCK // 2
+
+
+class Reserves:
+    """Those of one queue manager."""
+
+    __slots__ = ("_manager", "_ordinals", "_positions", "_transactions")
+
+    def __init__(self, manager: QueueManager, reader: Reader) -> None:
+        self._manager: Final = manager
+        self._positions: Final = Reserve(Counter.SEQUENTIAL_ID, reader)
+        self._ordinals: Final = Reserve(Counter.MESSAGE_ID_ORDINAL, reader)
+        self._transactions: Final = Reserve(Counter.TRANSACTION_NUMBER, reader)
+
+    def advance(self, batch: Batch, token: int) -> int:
+        """Mind the numbers that were given last: see Reserve. Returns the token that all of them wait for."""
+        manager, wait = self._manager, 0
+        for reserve, current in (
+            (self._positions, manager.positions.sequential_id),
+            (self._ordinals, manager.last_ordinal),
+            (self._transactions, manager.transactions.last_number),
+        ):
+            if current > reserve.safe:
+                wait = max(wait, reserve.advance(current, batch, token))
+        return wait
 
     def persisted(self, token: int) -> None:
-        if token == self._token:
-            self._durable = self._end
+        for reserve in (self._positions, self._ordinals, self._transactions):
+            if token == reserve.token:
+                reserve.persisted()
 
 
 def stored_end(reader: Reader, counter: Counter) -> int:

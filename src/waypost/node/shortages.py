@@ -12,7 +12,7 @@ def shortages(node: Node) -> list[str]:
 
 
 def disk_shortage(node: Node) -> str:
-    return f"{node.room.sentence}, so new messages are refused" if node.room.is_low else ""
+    return f"{node.kernel.room.sentence}, so new messages are refused" if node.kernel.room.is_low else ""
 
 
 def quota_shortage(node: Node) -> str:

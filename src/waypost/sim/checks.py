@@ -202,9 +202,9 @@ def check_states(node: Node, oracle: Oracle) -> None:
 
 def check_connections(node: Node, oracle: Oracle) -> None:
     """The node knows those of remote readers that are there."""
-    if node.remote is not None and list(node.remote._connections) != oracle.remote.connections:
+    if node.remote is not None and list(node.remote.connections) != oracle.remote.connections:
         due = len(oracle.remote.connections)
-        raise Violation(f"remote readers have {len(node.remote._connections)} connections, and {due} were due")
+        raise Violation(f"remote readers have {len(node.remote.connections)} connections, and {due} were due")
 
 
 def check_left_behind(node: Node) -> None:
@@ -213,7 +213,7 @@ def check_left_behind(node: Node) -> None:
     if remote is None:
         return
     left = (
-        len(remote._connections),
+        len(remote.connections),
         len(remote._waits),
         len(remote._rpc._connections),
         len(remote._remote_read._pending),

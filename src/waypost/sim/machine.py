@@ -245,8 +245,8 @@ class Machine:
         """Poll the store, as the shell does whenever it wakes up."""
         store, node = self.drive.store, self._twins.node
         self._persisted(store.poll())
-        node.trouble, node.room = store.trouble, store.room
-        self.oracle.trouble, self.oracle.is_low = node.trouble is not None, node.room.is_low
+        node.kernel.trouble, node.kernel.room = store.trouble, store.room
+        self.oracle.trouble, self.oracle.is_low = node.kernel.trouble is not None, node.kernel.room.is_low
         if not store.pending and not node.messages.batch.operations:
             checks.check_memory(node)
         self._take_effects()

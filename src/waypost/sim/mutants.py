@@ -34,9 +34,9 @@ from waypost.store.room import PLENTY
 from waypost.timers import Handler, Timers
 
 
-def _acknowledge_before_commit(end: Any) -> Callable[[Kernel], None]:
-    def hasty(kernel: Kernel) -> None:
-        end(kernel)
+def _acknowledge_before_commit(end: Any) -> Callable[..., None]:
+    def hasty(kernel: Kernel, *raised: object) -> None:
+        end(kernel, *raised)
         for token in sorted(kernel._held_back):
             kernel._effects += kernel._held_back.pop(token)
 
@@ -131,9 +131,9 @@ def _totals_not_updated(seal: Any) -> Callable[[StoredMessages], tuple[Batch, in
     return forgetful
 
 
-def _reserve_not_written(advance: Any) -> Callable[[Reserve, Batch, int], int]:
-    def forgetful(reserve: Reserve, batch: Batch, token: int) -> int:
-        advance(reserve, Batch(), token)
+def _reserve_not_written(advance: Any) -> Callable[[Reserve, int, Batch, int], int]:
+    def forgetful(reserve: Reserve, current: int, batch: Batch, token: int) -> int:
+        advance(reserve, current, Batch(), token)
         return 0
 
     return forgetful
@@ -232,13 +232,13 @@ def _refused_send_stored(send: Any) -> Callable[..., None]:
             send(application, call, handle, message, transaction)
         except StoreFull:
             node = application._node
-            kept = node.room, node.trouble
-            node.room, node.trouble = PLENTY, None
+            kept = node.kernel.room, node.kernel.trouble
+            node.kernel.room, node.kernel.trouble = PLENTY, None
             with suppress(WaypostError):
                 descriptor = application._prepare(call, handle, message, transaction)
                 with node.operation(call.now):
                     node.sending.enqueue(descriptor, message, transaction, call.now)
-            node.room, node.trouble = kept
+            node.kernel.room, node.kernel.trouble = kept
             raise
 
     return stubborn
@@ -252,7 +252,7 @@ MUTANTS: Final = (
     Mutant(
         "acknowledge-before-commit",
         "answers before what it did is durable",
-        instead(Kernel, "end", _acknowledge_before_commit),
+        instead(Kernel, "__exit__", _acknowledge_before_commit),
     ),
     Mutant(
         "show-before-commit",

@@ -134,7 +134,7 @@ class Line:
         self._end_if_closed()
 
     def next_deadline(self) -> float | None:
-        return self._timers.next_deadline()
+        return self._timers.earliest()
 
     def _take(self, received: Received, now: Now) -> None:
         # What a host sends here has no queue to go to. It is acknowledged, or it would come again and again.

@@ -14,6 +14,7 @@ in time. Only the names of transactions are kept for that: one that has ended is
 with it would be all its messages.
 """
 
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from waypost.clock import Now
@@ -44,6 +45,9 @@ class NoCoordinator:
 
     __slots__ = ()
 
+    # What is under way.
+    begun: Final[Mapping[_Name, None]] = {}
+
     def enlist(self, _transaction_id: bytes, _propagation_token: bytes, _now: Now) -> HResult:
         """MS-MQMQ 2.4: no connection with the Distributed Transaction Coordinator can be established."""
         return HResult.MQ_ERROR_DTC_CONNECT
@@ -58,7 +62,7 @@ class NoCoordinator:
 class LocalCoordinator:
     """Coordinator of waypost.remote.context. `timeout_s` is how long a transaction may take until it is prepared."""
 
-    __slots__ = ("_begun", "_external", "_given_up", "_timeout_s", "_timers", "_transactions")
+    __slots__ = ("_external", "_given_up", "_timeout_s", "_timers", "_transactions", "begun")
 
     def __init__(
         self, transactions: Transactions, external: ExternalTransactions, timeout_s: float, timers: Timers
@@ -68,7 +72,7 @@ class LocalCoordinator:
         self._timeout_s: Final = timeout_s
         self._timers: Final = timers
         # Those that are neither prepared nor over.
-        self._begun: dict[_Name, None] = {}
+        self.begun: dict[_Name, None] = {}
         # Those that were aborted here, the latest of them: nothing more is to be done in them.
         self._given_up: dict[bytes, None] = {}
 
@@ -82,26 +86,26 @@ class LocalCoordinator:
         if propagation_token != local_token(transaction_id):
             return HResult.MQ_ERROR_TRANSACTION_IMPORT
         self.settle()
-        if len(self._begun) >= MAX_ENLISTED_TRANSACTIONS:
+        if len(self.begun) >= MAX_ENLISTED_TRANSACTIONS:
             return HResult.MQ_ERROR_TRANSACTION_ENLIST
         try:
             self._external.enlist(transaction_id)
         except WaypostError as error:
             return error.hresult
         name = transaction_id, self._transactions.number(transaction_id)
-        self._begun[name] = None
+        self.begun[name] = None
         self._timers.start((LocalCoordinator, name), now.monotonic + self._timeout_s, lambda _: self._give_up(name))
         return HResult.MQ_OK
 
     def settle(self) -> None:
         """What is prepared or over by now has no time to end."""
-        for name in [name for name in self._begun if not self._is_open(name)]:
-            del self._begun[name]
+        for name in [name for name in self.begun if not self._is_open(name)]:
+            del self.begun[name]
             self._timers.stop((LocalCoordinator, name))
 
     def _give_up(self, name: _Name) -> None:
         """Abort what has taken too long."""
-        del self._begun[name]
+        del self.begun[name]
         if not self._is_open(name):
             return
         identifier, _ = name

@@ -346,7 +346,7 @@ class Host:
         """Poll the store, as the shell does whenever it wakes up."""
         store, node = self.drive.store, self.node
         tokens = store.poll()
-        node.trouble, node.room = store.trouble, store.room
+        node.kernel.trouble, node.kernel.room = store.trouble, store.room
         self._persisted(tokens)
         self._schedule_tick(self.now)
         self._take_effects()

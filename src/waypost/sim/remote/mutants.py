@@ -36,7 +36,7 @@ def _answers_at_once(take_output: Any) -> Callable[..., list[tuple[Effect, int]]
 
 def _answers_overtake(take_output: Any) -> Callable[..., list[tuple[Effect, int]]]:
     def unordered(remote: RemoteReading, *arguments: Any) -> list[tuple[Effect, int]]:
-        remote._connections.update(dict.fromkeys(remote._connections, 0))
+        remote.connections.update(dict.fromkeys(remote.connections, 0))
         output: list[tuple[Effect, int]] = take_output(remote, *arguments)
         return output
 
