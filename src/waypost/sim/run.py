@@ -1,6 +1,5 @@
 """Running seeds, with the limits of the engine as small as each seed wants them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +10,6 @@ from waypost.sim.net.eager import eager_windows
 from waypost.sim.net.marks import net_sometimes
 from waypost.sim.net.world import NetWorld
 from waypost.sim.patches import Patch, patched
-from waypost.sim.planting import Mutant
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.world import World
@@ -37,15 +35,16 @@ class Outcome:
 
 
 def run_seed(
-    seed: int, marks: Marks, mutant: Mutant | None = None, *, interval: int = QUICK, nodes: int = 1
+    seed: int, marks: Marks, *, interval: int = QUICK, nodes: int = 1, patches: tuple[Patch, ...] = ()
 ) -> Outcome:
     """One world from its first to its last event, or to the first violation.
 
     With the interval 1 a violation is seen a little earlier, and the run takes longer; nothing else is different.
+    `patches` change the engine for this run.
     """
     world = World(seed, marks, interval) if nodes == 1 else NetWorld(seed, marks, nodes)
     violation: str | None = None
-    with patched(*_limits(world), *(mutant.patches if mutant is not None else ())):
+    with patched(*_limits(world), *patches):
         try:
             world.run()
         except Violation as found:
@@ -55,16 +54,6 @@ def run_seed(
     machines = world.machines if isinstance(world, World) else world.hosts
     starts = sum(machine.starts for machine in machines)
     return Outcome(seed, world.operations, starts, violation, world.trace)
-
-
-def hunt(mutant: Mutant, seeds: Iterable[int]) -> Outcome | None:
-    """The first seed that finds the mutant. One that finds something without it does not count."""
-    marks = new_marks(mutant.nodes)
-    for seed in seeds:
-        outcome = run_seed(seed, marks, mutant, nodes=mutant.nodes)
-        if outcome.violation is not None and run_seed(seed, marks, nodes=mutant.nodes).violation is None:
-            return outcome
-    return None
 
 
 def new_marks(nodes: int) -> Marks:

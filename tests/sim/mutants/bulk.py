@@ -1,11 +1,11 @@
 """Mistakes in the bulk interface, for worlds in which somebody uses it."""
-# ruff: noqa: SLF001, ARG001
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
+from tests.sim.mutants.planting import Mutant, instead, nothing
 from waypost.clock import Now
 from waypost.core.lasting_transactions import LastingTransactions
 from waypost.core.positions import SEQUENCE_MASK
@@ -19,7 +19,6 @@ from waypost.node.commits import Commits, Key
 from waypost.node.kernel import Kernel
 from waypost.node.stages import Stages
 from waypost.node.stored_messages import StoredMessages
-from waypost.sim.planting import Mutant, instead, nothing
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 

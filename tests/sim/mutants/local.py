@@ -1,10 +1,10 @@
 """Planted mistakes in worlds of one machine: something forgotten, done twice, too early, or in the wrong place."""
-# ruff: noqa: SLF001, ARG001
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
+from tests.sim.mutants.planting import Mutant, instead, nothing
 from waypost.clock import Now
 from waypost.core import position_events
 from waypost.core.delivery import Delivery
@@ -25,9 +25,6 @@ from waypost.node.message_records import value_of
 from waypost.node.node import Node
 from waypost.node.reserves import Reserve
 from waypost.node.stored_messages import StoredMessages
-from waypost.sim.bulk.mutants import BULK_MUTANTS
-from waypost.sim.planting import Mutant, instead, nothing
-from waypost.sim.remote.mutants import REMOTE_MUTANTS
 from waypost.store import keys
 from waypost.store.port import Action, Batch, Table
 from waypost.store.room import PLENTY
@@ -248,7 +245,7 @@ def _priorities_ignored(lookup_identifier: Any) -> Callable[[int, int], int]:
     return lambda _priority, sequential_id: lookup_identifier(3, sequential_id)
 
 
-MUTANTS: Final = (
+LOCAL_MUTANTS: Final = (
     Mutant(
         "acknowledge-before-commit",
         "answers before what it did is durable",
@@ -368,6 +365,4 @@ MUTANTS: Final = (
         "puts all messages into one order",
         instead(position_events, "lookup_identifier", _priorities_ignored),
     ),
-    *REMOTE_MUTANTS,
-    *BULK_MUTANTS,
 )

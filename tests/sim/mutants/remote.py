@@ -1,9 +1,9 @@
 """Mistakes in serving remote readers, of both protocols and of what carries them, for worlds that have some to find."""
-# ruff: noqa: SLF001
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from tests.sim.mutants.planting import Mutant, instead, nothing
 from waypost.clock import Now
 from waypost.core import opening as core_opening
 from waypost.core.queues import OpenQueueDescriptor
@@ -23,7 +23,6 @@ from waypost.remote.remote_read.receiving import Receiving
 from waypost.rpc.associations import Association, Associations
 from waypost.rpc.interface import ResultReply
 from waypost.rpc.server_calls import Call
-from waypost.sim.planting import Mutant, instead, nothing
 from waypost.wire.message_class import MessageClass
 
 
@@ -54,7 +53,7 @@ def _purge_answered_early(_purge: Any) -> Callable[..., None]:
 
 
 def _always_deletes(end: Any) -> Callable[..., HResult]:
-    def greedy(table: PendingRequestTable, entry: PendingRequestEntry, *, delete_message: bool) -> HResult:  # noqa: ARG001
+    def greedy(table: PendingRequestTable, entry: PendingRequestEntry, *, delete_message: bool) -> HResult:
         status: HResult = end(table, entry, delete_message=True)
         return status
 
@@ -62,7 +61,7 @@ def _always_deletes(end: Any) -> Callable[..., HResult]:
 
 
 def _never_deletes(end: Any) -> Callable[..., HResult]:
-    def generous(table: PendingRequestTable, entry: PendingRequestEntry, *, delete_message: bool) -> HResult:  # noqa: ARG001
+    def generous(table: PendingRequestTable, entry: PendingRequestEntry, *, delete_message: bool) -> HResult:
         status: HResult = end(table, entry, delete_message=False)
         return status
 

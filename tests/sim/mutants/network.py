@@ -1,13 +1,13 @@
 """Mistakes in the transfer between queue managers, of every layer of acknowledgments, for networked worlds to find.
 
-As waypost.sim.planting says, each is a small sabotage of the engine for one run.
+As tests.sim.mutants.planting says, each is a small sabotage of the engine for one run.
 """
-# ruff: noqa: SLF001
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from tests.sim.mutants.planting import Mutant, instead, nothing
 from waypost.clock import Now
 from waypost.core.final_acks import FinalAcks
 from waypost.core.message import Message
@@ -30,7 +30,6 @@ from waypost.node.stored_messages import StoredMessages
 from waypost.node.transactional_acks import TransactionalAcks
 from waypost.node.turns import Turns
 from waypost.sim.patches import Patch, patched
-from waypost.sim.planting import Mutant, instead, nothing
 from waypost.transfer import believing
 from waypost.transfer.believing import APPLY, Verdict, Written
 from waypost.transfer.duplicates import MessageHistory
@@ -261,7 +260,7 @@ def _slow(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
     return Mutant(name, mistake, patches, _NODES, is_slow=True)
 
 
-NET_MUTANTS: Final = (
+NETWORK_MUTANTS: Final = (
     _mutant(
         "session-ack-before-commit",
         "acknowledges recoverable messages before they are durable",
