@@ -81,7 +81,9 @@ _USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName,
 _GIVEN: Final = "--help tells what can be given."
 _NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
-Hints: TypeAlias = tuple[tuple[type[WaypostError], str], ...]
+Hint: TypeAlias = tuple[type[WaypostError], str]
+Hints: TypeAlias = tuple[Hint, ...]
+NAME_A_FOLDER: Final = "name the data folder of a queue manager."
 
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[Hints] = (
@@ -153,6 +155,16 @@ def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
         if isinstance(found, DirectFormatName):
             return found.host.casefold() not in (manager.name.casefold(), "localhost", ".")
     return False
+
+
+@contextmanager
+def failures(*hints: Hint) -> Iterator[None]:
+    """Errors of folders here, without a daemon, with hints of their own; "" for that of everybody else."""
+    try:
+        yield
+    except WaypostError as error:
+        hint = next((hint for kind, hint in hints if isinstance(error, kind)), "")
+        raise (Failure(sentence_of(error), hint) if hint else failure(error)) from None
 
 
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:

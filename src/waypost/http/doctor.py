@@ -324,7 +324,10 @@ def _identifier(network: Network) -> Check:
     if not network.twins:
         return Check("identifier", True, "no other queue manager was seen with the identifier of this one")
     sentence = f"a queue manager with the identifier of this one is at {', '.join(network.twins)}"
-    hint = "one of them was copied: start the copy on a new data folder, so that it gets an identifier of its own"
+    hint = (
+        "one of them is a copy: stop it, and make its data folder of a backup of the other one with `waypost store "
+        "restore BACKUP DATA --new-identity`, or start it on an empty data folder"
+    )
     return Check("identifier", False, sentence, hint)
 
 
