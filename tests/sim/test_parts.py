@@ -8,6 +8,7 @@ from waypost.sim import swarm
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
+from waypost.sim.local_simulation import LocalSimulation
 from waypost.sim.marks import SOMETIMES, Marks
 from waypost.sim.model.disk import Disk, SavedBox
 from waypost.sim.network import NoNetwork
@@ -17,7 +18,6 @@ from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 from waypost.sim.words import Plan
 from waypost.sim.workloads import SCRIPTS
-from waypost.sim.world import World
 
 BOX = SavedBox("q1", Plan("q1"), 0)
 
@@ -65,10 +65,10 @@ def test_what_was_not_durable_is_gone_in_a_crash() -> None:
 
 
 def test_without_remote_readers_there_is_no_network() -> None:
-    world = World(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
+    world = LocalSimulation(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
     world.run()
     with pytest.raises(Violation, match="network that is not there"):
-        NoNetwork().carry(world.machines[0], "a datagram")
+        NoNetwork().carry(world.hosts[0], "a datagram")
 
 
 def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:

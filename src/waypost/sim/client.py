@@ -55,7 +55,7 @@ Script = Generator[Ask | Pause, Result, None]
 
 
 class Asker(Protocol):
-    """Whoever asks a machine for something."""
+    """Whoever asks a host for something."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ class Asker(Protocol):
 
 
 class Workplace(Protocol):
-    """A machine as its clients know it."""
+    """A host as its clients know it."""
 
     @property
     def rng(self) -> Random: ...
@@ -82,13 +82,13 @@ M = TypeVar("M", bound=Workplace)
 
 
 class Client(Generic[M]):
-    """A script ends with the life of its machine, and begins again with the next one, or when it is at its end."""
+    """A script ends with the life of its host, and begins again with the next one, or when it is at its end."""
 
-    __slots__ = ("_make", "_script", "machine", "name")
+    __slots__ = ("_make", "_script", "host", "name")
 
-    def __init__(self, name: str, machine: M, make: "Callable[[Client[M]], Script]") -> None:
+    def __init__(self, name: str, host: M, make: "Callable[[Client[M]], Script]") -> None:
         self.name: Final = name
-        self.machine: Final = machine
+        self.host: Final = host
         self._make: Final = make
         self._script: Script | None = None
 
@@ -111,8 +111,8 @@ class Client(Generic[M]):
 
     def _later(self, result: Result | None, seconds: float | None = None) -> None:
         """Go on in a while: after this time, or some thinking."""
-        machine = self.machine
-        machine.later(machine.think() if seconds is None else seconds, lambda: self._go_on(result))
+        host = self.host
+        host.later(host.think() if seconds is None else seconds, lambda: self._go_on(result))
 
     def _go_on(self, result: Result | None) -> None:
         """Take the next step, and more of them as long as they are answered at once and take no thinking."""
@@ -122,15 +122,15 @@ class Client(Generic[M]):
                 step = self._script.send(result)  # type: ignore[arg-type]
             except StopIteration:
                 self._script = None
-                self.machine.script_ended(self)
+                self.host.script_ended(self)
                 return
             if isinstance(step, Pause):
                 self._later(Result(0), step.seconds)
                 return
-            result = self.machine.perform(self, step)
+            result = self.host.perform(self, step)
             if result is None:
                 return
-            if self.machine.rng.random() < 0.5:
+            if self.host.rng.random() < 0.5:
                 self._later(result)
                 return
 

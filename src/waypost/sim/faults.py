@@ -1,7 +1,34 @@
-"""How bad the network of a world is. Each world draws its own rates: some have no faults, some hardly anything else."""
+"""How bad hosts and their network are. Each seed draws its own rates: some have no faults, some many."""
 
 from dataclasses import dataclass
 from random import Random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFaults:
+    """Rates are probabilities: of a crash, a stop, a full disk, a jump of the clocks with each operation, ...
+
+    `think` is what applications take between two steps, `gather` how long a shell lets effects come together at the
+    rate `batching`. After an end of its process a host is down for a time of `outages`.
+    """
+
+    crash: float
+    crash_after_answer: float
+    crash_unreported: float
+    stop: float
+    full: float
+    jump: float
+    disk_delay: float
+    report_late: float
+    group_commit: bool
+    batching: float
+    think: float
+    gather: float
+    outages: tuple[tuple[float, float], ...]
+    # How far the wall clock jumps, and the rates at which the monotonic one does too, and at which it does meanwhile.
+    wall_jump: float
+    monotonic_jump: float
+    wall_jump_down: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.node.application import ReadOptions
 from waypost.sim.bulk.scripts import end_bulk
 from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.machine import Machine
+from waypost.sim.local_host import LocalHost
 from waypost.sim.model.letters import Box
 from waypost.sim.words import Name
 
 
-def healer(client: Client[Machine]) -> Script:
-    machine = client.machine
-    oracle, rng = machine.oracle, machine.world.rng
+def healer(client: Client[LocalHost]) -> Script:
+    host = client.host
+    oracle, rng = host.oracle, host.simulation.rng
     yield Pause(2.0)
     for identifier in list(oracle.works.in_doubt):
-        committed = identifier in machine.world.decided
+        committed = identifier in host.simulation.decided
         yield Ask("commit_in_doubt" if committed else "abort_in_doubt", (identifier,), waits=False)
     for identifier, work in list(oracle.works.works.items()):
         outcome = rng.choice(("commit", "abort"))

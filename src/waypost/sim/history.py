@@ -1,7 +1,7 @@
 """What clients can know, without the model: who was promised what, and whether the promise was kept.
 
 A recoverable message whose send was acknowledged comes out once, unless somebody purged or deleted its queue, its time
-ended, or a receive was under way when the machine crashed; what was refused and what an aborted transaction sent never
+ended, or a receive was under way when the host crashed; what was refused and what an aborted transaction sent never
 comes out; nothing comes out twice.
 """
 

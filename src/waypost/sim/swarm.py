@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
+from waypost.sim.faults import HostFaults
 from waypost.sim.words import Plan
 
 WORKLOADS: Final = (
@@ -21,9 +22,9 @@ WORKLOADS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Swarm:
-    """Rates are probabilities: of a crash, a stop, a full disk, a jump of the clocks with each operation, ..."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swarm(HostFaults):
+    """`express`, `expiring` and `asking` are the shares of messages that are so."""
 
     plans: tuple[Plan, ...]
     workloads: tuple[str, ...]
@@ -32,17 +33,6 @@ class Swarm:
     block: int
     purge_part: int
     page: int
-    crash: float
-    crash_after_answer: float
-    crash_unreported: float
-    stop: float
-    full: float
-    jump: float
-    disk_delay: float
-    report_late: float
-    group_commit: bool
-    batching: float
-    think: float
     express: float
     expiring: float
     asking: float
@@ -79,7 +69,12 @@ def draw(rng: Random) -> Swarm:
         report_late=rng.choice((0.0, 0.3)),
         group_commit=rng.random() < 0.6,
         batching=rng.choice((0.0, 0.5, 0.9)),
-        think=rng.choice((0.005, 0.02)),
+        think=(think := rng.choice((0.005, 0.02))),
+        gather=think,
+        outages=((0.01, 0.5),),
+        wall_jump=15.0,
+        monotonic_jump=0.3,
+        wall_jump_down=0.3,
         express=rng.choice((0.0, 0.3, 0.7)),
         expiring=rng.choice((0.0, 0.1, 0.4)),
         asking=rng.choice((0.0, 0.1, 0.4)),

@@ -10,7 +10,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.machine import Machine
+from waypost.sim.local_host import LocalHost
 from waypost.sim.words import SYSTEM, Draft, Drafts, Existing, Name, Plan
 from waypost.wire.codec import INFINITE
 
@@ -21,18 +21,18 @@ Asked = Generator[Ask | Pause, Result, Result]
 Opened = Generator[Ask | Pause, Result, int | None]
 
 
-def setup(client: Client[Machine]) -> Script:
+def setup(client: Client[LocalHost]) -> Script:
     """Make the queues, in every life: some may have been deleted."""
-    for plan in client.machine.swarm.plans:
-        if plan.key not in client.machine.oracle.books.boxes:
+    for plan in client.host.swarm.plans:
+        if plan.key not in client.host.oracle.books.boxes:
             yield Ask("create_queue", (plan,))
     while True:
         yield Pause(60.0)
 
 
-def sender(client: Client[Machine]) -> Script:
+def sender(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
-    keys = [plan.key for plan in client.machine.swarm.plans if not plan.transactional or rng.random() < 0.05]
+    keys = [plan.key for plan in client.host.swarm.plans if not plan.transactional or rng.random() < 0.05]
     handle = yield from _open(rng.choice(keys), AccessType.SEND)
     if handle is not None:
         for _ in range(rng.randint(5, 40)):
@@ -40,7 +40,7 @@ def sender(client: Client[Machine]) -> Script:
         yield Ask("close_queue", (handle,))
 
 
-def receiver(client: Client[Machine]) -> Script:
+def receiver(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
     share = ShareMode.DENY_RECEIVE if rng.random() < 0.05 else ShareMode.DENY_NONE
     handle = yield from _open(any_key(client), AccessType.RECEIVE, share)
@@ -60,7 +60,7 @@ def receiver(client: Client[Machine]) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def transactional(client: Client[Machine]) -> Script:
+def transactional(client: Client[LocalHost]) -> Script:
     """Over several queues. Some transactions are left alone."""
     rng = _rng(client)
     sends, receives = yield from _open_both(client)
@@ -76,10 +76,10 @@ def transactional(client: Client[Machine]) -> Script:
         yield Ask("close_queue", (handle,))
 
 
-def feeder(client: Client[Machine]) -> Script:
+def feeder(client: Client[LocalHost]) -> Script:
     """It sends in transactions, several messages at a time, so that others have something to receive."""
     rng = _rng(client)
-    keys = [plan.key for plan in client.machine.swarm.plans if plan.transactional]
+    keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
     handle = (yield from _open(rng.choice(keys), AccessType.SEND)) if keys else None
     if handle is None:
         yield Pause(60.0)
@@ -93,7 +93,7 @@ def feeder(client: Client[Machine]) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def two_phase(client: Client[Machine]) -> Script:
+def two_phase(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
     handle = yield from _open(any_key(client), AccessType.RECEIVE)
     if handle is None:
@@ -107,7 +107,7 @@ def two_phase(client: Client[Machine]) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def browser(client: Client[Machine]) -> Script:
+def browser(client: Client[LocalHost]) -> Script:
     """With a cursor."""
     rng = _rng(client)
     handle = yield from _open(any_key(client), rng.choice((AccessType.PEEK, AccessType.RECEIVE, AccessType.RECEIVE)))
@@ -125,7 +125,7 @@ def browser(client: Client[Machine]) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def seeker(client: Client[Machine]) -> Script:
+def seeker(client: Client[LocalHost]) -> Script:
     """By LookupIdentifier."""
     rng = _rng(client)
     handle = yield from _open(any_key(client), AccessType.RECEIVE)
@@ -143,10 +143,10 @@ def seeker(client: Client[Machine]) -> Script:
     yield Ask("close_queue", (handle,))
 
 
-def mover(client: Client[Machine]) -> Script:
+def mover(client: Client[LocalHost]) -> Script:
     """Between a queue and its subqueue, and now and then to a queue that is not related, which is refused."""
     rng = _rng(client)
-    plans = client.machine.swarm.plans
+    plans = client.host.swarm.plans
     plan, other = rng.choice([each for each in plans if each.transactional] or plans), rng.choice(plans).key
     if rng.random() < 0.4:
         plan = rng.choice(plans)
@@ -174,7 +174,7 @@ def mover(client: Client[Machine]) -> Script:
     yield Ask("close_queue", (target,))
 
 
-def purger(client: Client[Machine]) -> Script:
+def purger(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
     handle = yield from _open(any_key(client), AccessType.RECEIVE)
     if handle is not None:
@@ -183,9 +183,9 @@ def purger(client: Client[Machine]) -> Script:
     yield Pause(rng.uniform(0.1, 1.0))
 
 
-def administrator(client: Client[Machine]) -> Script:
+def administrator(client: Client[LocalHost]) -> Script:
     rng = _rng(client)
-    plan = rng.choice(client.machine.swarm.plans)
+    plan = rng.choice(client.host.swarm.plans)
     changed = Plan(
         plan.key,
         journaling=rng.random() < 0.5,
@@ -202,17 +202,17 @@ def administrator(client: Client[Machine]) -> Script:
 
 
 def _tell_commit(decided: dict[bytes, bool], identifier: bytes) -> Script:
-    """Unless another coordinator has told it by now. If the machine ends before it hears, it asks at its next start."""
+    """Unless another coordinator has told it by now. If the host ends before it hears, it asks at its next start."""
     if not decided[identifier]:
         decided[identifier] = True
         yield Ask("commit_prepared", (identifier,))
 
 
-def coordinator(client: Client[Machine]) -> Script:
-    """Somebody else's transactions. What was decided is remembered over the lives of the machine."""
-    rng, machine = _rng(client), client.machine
-    decided = machine.world.decided
-    for identifier in list(machine.reenlisted):
+def coordinator(client: Client[LocalHost]) -> Script:
+    """Somebody else's transactions. What was decided is remembered over the lives of the host."""
+    rng, host = _rng(client), client.host
+    decided = host.simulation.decided
+    for identifier in list(host.reenlisted):
         yield Ask("commit_in_doubt" if identifier in decided else "abort_in_doubt", (identifier,), waits=False)
     for identifier in [each for each, is_done in decided.items() if not is_done]:
         yield from _tell_commit(decided, identifier)
@@ -240,7 +240,7 @@ def coordinator(client: Client[Machine]) -> Script:
         yield Ask("close_queue", (handle,))
 
 
-SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
+SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
     "sender": sender,
     "receiver": receiver,
     "transactional": transactional,
@@ -255,10 +255,10 @@ SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
 }
 
 
-def _open_both(client: Client[Machine]) -> Generator[Ask | Pause, Result, tuple[list[int], list[int]]]:
+def _open_both(client: Client[LocalHost]) -> Generator[Ask | Pause, Result, tuple[list[int], list[int]]]:
     """Handles to send with to transactional queues, and handles to receive with."""
     rng = _rng(client)
-    keys = [plan.key for plan in client.machine.swarm.plans if plan.transactional]
+    keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
     handles: tuple[list[int], list[int]] = [], []
     for key in rng.sample(keys, min(len(keys), 2)):
         handle = yield from _open(key, AccessType.SEND)
@@ -272,7 +272,7 @@ def _open_both(client: Client[Machine]) -> Generator[Ask | Pause, Result, tuple[
 
 
 def _work(
-    client: Client[Machine], identifier: bytes, sends: list[int], receives: list[int]
+    client: Client[LocalHost], identifier: bytes, sends: list[int], receives: list[int]
 ) -> Generator[Ask | Pause, Result]:
     """One operation in a transaction."""
     rng = _rng(client)
@@ -298,29 +298,29 @@ def _open(key: str, access: AccessType, share: ShareMode = ShareMode.DENY_NONE) 
     return result.number
 
 
-def any_key(client: Client[Machine]) -> str:
+def any_key(client: Client[LocalHost]) -> str:
     """Mostly a queue of applications, sometimes its journal or subqueue, or a queue of the system."""
     rng = _rng(client)
-    key = rng.choice(client.machine.swarm.plans).key
+    key = rng.choice(client.host.swarm.plans).key
     kind = rng.random()
     if kind < 0.8:
         return key
     return rng.choice((f"{key};journal", f"{key};late", *SYSTEM))
 
 
-def _send(client: Client[Machine], handle: int, transaction: bytes | None) -> Ask:
+def _send(client: Client[LocalHost], handle: int, transaction: bytes | None) -> Ask:
     draft = new_draft(client)
     rng = _rng(client)
     if rng.random() < 0.9:
         return Ask("send", (handle, draft, transaction))
-    others = [replace(draft, uid=client.machine.world.new_uid()) for _ in range(rng.randint(0, 4))]
+    others = [replace(draft, uid=client.host.simulation.new_uid()) for _ in range(rng.randint(0, 4))]
     return Ask("send_several", (handle, Drafts((draft, *others)), transaction))
 
 
-def new_draft(client: Client[Machine]) -> Draft:
-    rng, swarm = _rng(client), client.machine.swarm
+def new_draft(client: Client[LocalHost]) -> Draft:
+    rng, swarm = _rng(client), client.host.swarm
     draft = Draft(
-        client.machine.world.new_uid(),
+        client.host.simulation.new_uid(),
         rng.random() >= swarm.express,
         rng.choice((3, 3, 0, 7)),
         padding=rng.choice((0, 10, 200)),
@@ -338,5 +338,5 @@ def new_draft(client: Client[Machine]) -> Draft:
     return draft
 
 
-def _rng(client: Client[Machine]) -> Random:
-    return client.machine.rng
+def _rng(client: Client[LocalHost]) -> Random:
+    return client.host.rng

@@ -11,7 +11,7 @@ from tests.sim.mutants.planting import Mutant, instead, nothing
 from waypost.clock import Now
 from waypost.core.final_acks import FinalAcks
 from waypost.core.message import Message
-from waypost.core.queues import OutgoingQueue
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
 from waypost.node.damaged import DamagedMessages
@@ -42,8 +42,9 @@ from waypost.transfer.sequences import IncomingSequence, OutgoingSequence, SentE
 from waypost.transfer.session import Session
 from waypost.transfer.session_acks import SessionCounts
 from waypost.transfer.session_timers import SessionTimers
+from waypost.wire.identifiers import TxSequenceId
+from waypost.wire.message_class import MessageClass
 from waypost.wire.transaction_header import TransactionHeader
-from waypost.wire.transactional_acks import FinalAck, OrderAck
 
 _NODES: Final = 3
 
@@ -70,11 +71,11 @@ def _as_express(add: Any) -> Callable[[InFlight, Sent], None]:
     return careless
 
 
-def _as_nontransactional(acknowledged: Any) -> Callable[[Departures, list[Sent]], None]:
-    def careless(departures: Departures, entries: list[Sent]) -> None:
+def _as_nontransactional(acknowledged: Any) -> Callable[[Departures, list[Sent], Now], None]:
+    def careless(departures: Departures, entries: list[Sent], now: Now) -> None:
         for sent in entries:
             sent.is_transactional = False
-        acknowledged(departures, entries)
+        acknowledged(departures, entries, now)
 
     return careless
 
@@ -109,10 +110,9 @@ def _of_any_sequence(order_acknowledged: Any) -> Callable[[TxOutgoingSequence, i
     return careless
 
 
-def _beyond(order_ack: Any) -> Callable[[Departures, OrderAck, Now], None]:
-    def generous(departures: Departures, ack: OrderAck, now: Now) -> None:
-        ack.body.tx_sequence_number += 1
-        order_ack(departures, ack, now)
+def _beyond(order_ack: Any) -> Callable[[Departures, TxSequenceId, int, Now], None]:
+    def generous(departures: Departures, sequence_id: TxSequenceId, number: int, now: Now) -> None:
+        order_ack(departures, sequence_id, number + 1, now)
 
     return generous
 
@@ -125,10 +125,9 @@ def _twice(original: Any) -> Callable[..., None]:
     return eager
 
 
-def _taken_for_received(final_ack: Any) -> Callable[[Departures, FinalAck, Now], None]:
-    def hopeful(departures: Departures, ack: FinalAck, now: Now) -> None:
-        ack.message.properties.message_class = 0x4000
-        final_ack(departures, ack, now)
+def _taken_for_received(final_ack: Any) -> Callable[[Departures, tuple[Queue, Message] | None, int, Now], None]:
+    def hopeful(departures: Departures, found: tuple[Queue, Message] | None, _message_class: int, now: Now) -> None:
+        final_ack(departures, found, MessageClass.MQMSG_CLASS_ACK_RECEIVE, now)
 
     return hopeful
 
@@ -340,7 +339,7 @@ NETWORK_MUTANTS: Final = (
         "takes the OrderAck of an earlier sequence for that of the present one",
         instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
     ),
-    _slow("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", nothing)),
+    _slow("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", _never)),
     _slow("final-acks-ignored", "never reads a FinalAck", instead(Departures, "final_ack", nothing)),
     _mutant("journaled-twice", "keeps two copies of what was delivered", instead(SourceJournal, "keep", _twice)),
     _mutant(

@@ -1,4 +1,4 @@
-"""How much of the bulk interface there may be in a simulated world: so little that it is reached."""
+"""How much of the bulk interface there may be in a simulation: so little that it is reached."""
 
 from dataclasses import dataclass
 

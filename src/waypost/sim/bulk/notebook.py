@@ -1,4 +1,4 @@
-"""What clients of the bulk interface keep on disks of their own, so that a crash of the machine takes nothing of it."""
+"""What clients of the bulk interface keep on disks of their own, so that a crash of the host takes nothing of it."""
 
 from dataclasses import dataclass, field
 

@@ -7,7 +7,7 @@ from typing import Final
 from waypost.sim import swarm as applications
 from waypost.sim.bulk.limits import BulkLimits
 
-# How many of the worlds have some.
+# How many of the simulations have some.
 _SHARE: Final = 0.35
 
 WORKLOADS: Final = ("streamer", "streamer", "claimer", "claimer", "stager", "stager", "watcher")
@@ -23,7 +23,7 @@ class BulkSwarm:
 
 
 def draw(seed: int) -> BulkSwarm | None:
-    """By a chance of its own, so that the other worlds stay what they are."""
+    """By a chance of its own, so that the other simulations stay what they are."""
     rng = Random(f"bulk clients of {seed}")
     if rng.random() >= _SHARE:
         return None

@@ -252,7 +252,7 @@ class Oracle:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         size = draft.size
         if not self.books.has_room(size * len(drafts)):
-            self.marks.sometimes("the quota of the machine reached")
+            self.marks.sometimes("the quota of the host reached")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         if not box.has_room(size * len(drafts)):
             self.marks.sometimes("a quota of a queue reached")

@@ -38,7 +38,7 @@ def _letter(books: Books, disk: Disk, place: tuple[int, int]) -> Letter | None:
     books.total_bytes += letter.size
     books.start_timer(letter)
     if letter.expiry is not None and letter.expiry <= books.now.wall:
-        books.marks.sometimes("a message that expires while the machine is down")
+        books.marks.sometimes("a message that expires while the host is down")
     return letter if saved.is_purged else None
 
 

@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(slots=True, eq=False)
 class RemoteCall:
-    """A call that has reached the node. `request` is its number in the world, `call_id` that of its connection."""
+    """A call that has reached the node. `request` is its number in the simulation, `call_id` that of its connection."""
 
     request: int
     line: Line

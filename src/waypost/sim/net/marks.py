@@ -1,4 +1,4 @@
-"""The rare branches of transfer that many networked worlds together must reach."""
+"""The rare branches of transfer that many networked simulations together must reach."""
 
 from typing import Final
 
@@ -81,5 +81,5 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
 
 
 def net_sometimes() -> tuple[str, ...]:
-    """With what the faults lead to that worlds may have."""
+    """With what the faults lead to that simulations may have."""
     return *NET_SOMETIMES, *(mark for fault, marks in FAULT_MARKS.items() if SWITCHED_ON[fault] for mark in marks)

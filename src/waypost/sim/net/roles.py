@@ -1,4 +1,4 @@
-"""What a queue is to the ledger of a networked world."""
+"""What a queue is to the ledger of a networked simulation."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What must be when a networked world has healed: all that can be delivered was delivered, and is accounted for."""
+"""What must be when a network has healed: all that can be delivered was delivered, and is accounted for."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from waypost.core.queues import UNLIMITED
 from waypost.errors import RecordDamaged
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
-from waypost.sim.net.host import Host
+from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import MARK, Ledger
 from waypost.sim.net.words import Letter
@@ -22,7 +22,7 @@ _ASKS_RECEIVE: Final = 0x02
 
 
 class Verdict:
-    def __init__(self, ledger: Ledger, hosts: Sequence[Host], marks: Marks) -> None:
+    def __init__(self, ledger: Ledger, hosts: Sequence[NetworkHost], marks: Marks) -> None:
         self._ledger: Final = ledger
         self._hosts: Final = hosts
         self._marks: Final = marks
@@ -37,9 +37,9 @@ class Verdict:
                 return found
         return ""
 
-    def _in_queues(self, host: Host) -> str:
+    def _in_queues(self, host: NetworkHost) -> str:
         manager = host.node.manager
-        own = [manager.queues.get(plan.path) for plan in host.world.plans_of(host.name)]
+        own = [manager.queues.get(plan.path) for plan in host.simulation.plans_of(host.name)]
         own.append(manager.awaiting_final_ack)
         for queue in (*checks.honest_outgoing(host), *filter(None, own)):
             for lookup_id in queue.positions:
@@ -64,9 +64,9 @@ class Verdict:
             checks.check_counts(host.node, host.name)
             checks.check_rest(host.node, host.name)
         for host in self._hosts:
-            is_known = host.world.fabric.is_known
+            is_known = host.simulation.fabric.is_known
             needless = [address for each in host.network.sessions if is_known(address := each.remote_qm_address)]
-            if Fault.INSIDERS in host.world.hostility.faults:
+            if Fault.INSIDERS in host.simulation.hostility.faults:
                 # What is owed to a stranger that is admitted for a host is brought to that host.
                 continue
             if is_quiet and needless:

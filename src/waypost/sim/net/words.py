@@ -1,4 +1,4 @@
-"""What the applications of a networked world say, and what the engine makes of it."""
+"""What the applications of a networked simulation say, and what the engine makes of it."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto

@@ -24,8 +24,8 @@ from waypost.sim.violation import Violation
 from waypost.sim.wires import Wires
 
 if TYPE_CHECKING:
-    from waypost.sim.machine import Machine
-    from waypost.sim.world import World
+    from waypost.sim.local_host import LocalHost
+    from waypost.sim.local_simulation import LocalSimulation
 
 
 @dataclass(slots=True)
@@ -40,21 +40,23 @@ class Served:
 
 
 class Lounge:
-    """Network of waypost.sim.network for a world with remote readers."""
+    """Network of waypost.sim.network for a simulation with remote readers."""
 
-    machine: "Machine"
+    host: "LocalHost"
 
-    def __init__(self, world: "World", swarm: RemoteSwarm) -> None:
-        self.world: Final = world
+    def __init__(self, simulation: "LocalSimulation", swarm: RemoteSwarm) -> None:
+        self.simulation: Final = simulation
         self.swarm: Final = swarm
         self.readers: Final[list[Reader]] = []
         self._terminals: Final[dict[str, Terminal]] = {}
         self._served: Final[dict[int, Served]] = {}
-        self.wires: Final[Wires[Terminal]] = Wires(world, swarm.faults, self._terminals.get, lambda _one, _other: 0.0)
+        self.wires: Final[Wires[Terminal]] = Wires(
+            simulation, swarm.faults, self._terminals.get, lambda _one, _other: 0.0
+        )
 
     @property
     def serving(self) -> RemoteServing:
-        """How the node is to serve them: whoever comes, without a name, and the world is their coordinator."""
+        """How the node is to serve them: whoever comes, without a name, and the simulation is their coordinator."""
         patience = self.swarm.patience
         settings = RemoteSettings(
             pending_request_timeout_s=patience.pending_request,
@@ -64,31 +66,31 @@ class Lounge:
         )
         return RemoteServing(settings, RpcSettings(AuthLevel.NONE, self.swarm.max_fragment), has_coordinator=True)
 
-    def open(self, machine: "Machine") -> None:
-        self.machine = machine
+    def open(self, host: "LocalHost") -> None:
+        self.host = host
         for number in (REMOTE_READ_PORT, QM2QM_PORT):
-            port = Port(self, machine, number)
+            port = Port(self, host, number)
             self._terminals[port.address] = port
         for number, name in enumerate(self.swarm.readers, 1):
             reader = Reader(self, f"remote {name}{number}", f"10.0.0.{number}", SCRIPTS[name])
             self.readers.append(reader)
             # There are no queues yet.
-            self.world.schedule(self.world.rng.uniform(0.1, 0.5), reader.start, reader)
+            self.simulation.schedule(self.simulation.rng.uniform(0.1, 0.5), reader.start, reader)
         self._keep_alive()
 
     # What the node does.
 
-    def carry(self, machine: "Machine", effect: object, /) -> None:
+    def carry(self, host: "LocalHost", effect: object, /) -> None:
         match effect:
             case Write(connection, data):
                 served = self._served.get(connection)
                 if served is not None:
                     # Whom the node has said goodbye to, it owes nothing any more.
-                    if machine.model.is_open(connection):
+                    if host.model.is_open(connection):
                         for pdu in take_pdus(bytearray(data)):
                             self._check(connection, served, pdu)
                     self.wires.write(served.port, connection, data)
-                    machine.strike_after_answer()
+                    host.strike_after_answer()
             case Close(connection):
                 served = self._served.pop(connection, None)
                 if served is not None:
@@ -97,11 +99,11 @@ class Lounge:
                 # The wires keep what is not read.
                 pass
             case _:
-                raise Violation(f"{machine.name} wants {effect!r}, which is nothing for remote readers")
+                raise Violation(f"{host.name} wants {effect!r}, which is nothing for remote readers")
 
     def stopping(self) -> None:
         """The node says goodbye to everybody."""
-        self.machine.stop_remote()
+        self.host.stop_remote()
 
     def went_down(self) -> None:
         self._served.clear()
@@ -120,7 +122,7 @@ class Lounge:
     def _check(self, connection: int, served: Served, pdu: Pdu) -> None:
         match pdu.kind:
             case Kind.BIND_ACK:
-                self.machine.model.bound(connection, pdu.group_id)
+                self.host.model.bound(connection, pdu.group_id)
             case Kind.BIND_NAK:
                 raise Violation(f"the bind on connection {-connection} was refused without a reason")
             case Kind.RESPONSE:
@@ -131,9 +133,9 @@ class Lounge:
                     method = call.interface.methods[call.opnum]
                     link = self._link(served, connection)
                     reply = decode_reply(method, stub, link.syntax_of(call.interface))
-                    self.machine.remote_answered(call, reply)
+                    self.host.remote_answered(call, reply)
             case Kind.FAULT:
-                self.machine.remote_faulted(self._answered(connection, served, pdu), pdu.status)
+                self.host.remote_faulted(self._answered(connection, served, pdu), pdu.status)
             case _:
                 raise Violation(f"the node writes {pdu.kind.name} to a remote reader")
 
@@ -141,7 +143,7 @@ class Lounge:
         call = served.calls.pop(pdu.call_id, None)
         if call is None:
             raise Violation(f"call {pdu.call_id} on connection {-connection} is answered and was not made")
-        number = self.machine.answer_number(call)
+        number = self.host.answer_number(call)
         if number < served.last_answer:
             raise Violation(f"the answer to {call} overtakes another one")
         served.last_answer = number
@@ -150,14 +152,14 @@ class Lounge:
     # What the node hears.
 
     def accept(self, port: Port, address: str) -> int | None:
-        number = self.machine.accept_remote(port.number, address)
+        number = self.host.accept_remote(port.number, address)
         if number is not None:
             self._served[number] = Served(port)
         return number
 
     def heard(self, connection: int, data: bytes) -> None:
         served = self._served.get(connection)
-        if served is None or not self.machine.model.is_open(connection):
+        if served is None or not self.host.model.is_open(connection):
             return
         link = self._link(served, connection)
         served.incoming += data
@@ -179,21 +181,21 @@ class Lounge:
                     case Kind.ORPHANED if model.orphan(connection, pdu.call_id):
                         del served.calls[pdu.call_id]
 
-        self.machine.tell_remote(lambda remote, now: remote.data_received(connection, data, now), tell)
+        self.host.tell_remote(lambda remote, now: remote.data_received(connection, data, now), tell)
 
     def lost(self, connection: int) -> None:
         del self._served[connection]
-        if self.machine.model.is_open(connection):
-            self.machine.remote_lost(connection)
+        if self.host.model.is_open(connection):
+            self.host.remote_lost(connection)
 
     def _call(self, connection: int, served: Served, link: Link, pdu: Pdu) -> RemoteCall:
-        world = self.world
-        world.operations += 1
-        line = self.machine.model.line(connection)
+        simulation = self.simulation
+        simulation.operations += 1
+        line = self.host.model.line(connection)
         asked = link.asked[pdu.call_id]
-        call = RemoteCall(world.operations, line, pdu.call_id, asked.interface, asked.opnum, asked.request)
+        call = RemoteCall(simulation.operations, line, pdu.call_id, asked.interface, asked.opnum, asked.request)
         served.calls[pdu.call_id] = call
-        self.machine.note(call.request, link.name, call.request, "asks", call)
+        self.host.note(call.request, link.name, call.request, "asks", call)
         return call
 
     def _link(self, served: Served, connection: int) -> Link:
@@ -204,7 +206,7 @@ class Lounge:
     def _keep_alive(self) -> None:
         """Both sides look for dead connections now and then, as TCP does."""
         self.wires.find_dead()
-        self.world.schedule(self.swarm.keep_alive, self._keep_alive, _ALWAYS)
+        self.simulation.schedule(self.swarm.keep_alive, self._keep_alive, _ALWAYS)
 
 
 class _Always:

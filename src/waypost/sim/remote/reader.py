@@ -1,4 +1,4 @@
-"""A remote reader: a machine with a script, the real clients of both protocols, and connections to the node.
+"""A remote reader: a host with a script, the real clients of both protocols, and connections to the node.
 
 It is the shell of waypost.remote.client.conversations. A script may read on over several connections of one association
 at a time. Now and then the reader does not end what it got, says that it did not arrive, or dies.
@@ -50,8 +50,8 @@ class Reader(Terminal):
     def __init__(self, lounge: "Lounge", name: str, address: str, make: "Callable[[Reader], Script]") -> None:
         self.name, self.address = name, address
         self.lounge: Final = lounge
-        self.world: Final = lounge.world
-        self.rng: Final = lounge.world.rng
+        self.simulation: Final = lounge.simulation
+        self.rng: Final = lounge.simulation.rng
         self.links: Final[dict[int, Link]] = {}
         self._identity: Final = ClientIdentity(self.rng.randbytes(16))
         self._make: Final = make
@@ -67,15 +67,15 @@ class Reader(Terminal):
         return self._life
 
     def note(self, number: int, /, *words: object) -> None:
-        self.lounge.machine.note(number, *words)
+        self.lounge.host.note(number, *words)
 
     def later(self, delay: float, action: Callable[[], None]) -> None:
-        self.world.schedule(delay, action, self)
+        self.simulation.schedule(delay, action, self)
 
     # Lives.
 
     def start(self) -> None:
-        if self.world.is_healing:
+        if self.simulation.is_healing:
             return
         self._life += 1
         self.rr = RemoteReadClient(self._identity, lambda: self.rng.randbytes(16), REMOTE_READ_PORT)
@@ -101,7 +101,7 @@ class Reader(Terminal):
 
     def die(self) -> None:
         self.note(0, self.name, "dies")
-        self.world.marks.sometimes("a remote reader that dies")
+        self.simulation.marks.sometimes("a remote reader that dies")
         self.stop()
         self.later(self.rng.uniform(0.0, 1.0), self.start)
 
@@ -115,7 +115,7 @@ class Reader(Terminal):
         return self.rr.open(opening) if self.rng.random() < 0.6 else self.qp.open(opening)
 
     def _go_on_later(self, sent: object, delay: float | None = None) -> None:
-        think = self.rng.random() * self.lounge.machine.swarm.think
+        think = self.rng.random() * self.lounge.host.swarm.think
         self.later(think if delay is None else delay, lambda: self._go_on(sent))
 
     def _go_on(self, sent: Any) -> None:
@@ -148,8 +148,8 @@ class Reader(Terminal):
                 self._go_on_later(None)
             case Local(ask):
                 self._asks_locally = True
-                machine = self.lounge.machine
-                result = machine.perform(self, ask) if machine.is_up else _unavailable()
+                host = self.lounge.host
+                result = host.perform(self, ask) if host.is_up else _unavailable()
                 if result is not None:
                     self.answered(result)
             case Die():
@@ -224,19 +224,19 @@ class Reader(Terminal):
                 self._ask(task, replace(ask, request=replace(request, ack=RemoteReadAck.RR_NACK)))
             case Ending.ACK:
                 if task.uid is not None:
-                    self.lounge.machine.history.ending(task.uid)
+                    self.lounge.host.history.ending(task.uid)
                 self._ask(task, ask)
 
     def _ask(self, task: Task, ask: Ask) -> None:
         timeout = ask.timeout_s if self.lounge.swarm.call_timeout is None else self.lounge.swarm.call_timeout
-        deadline = None if timeout is None else self.world.time + timeout
+        deadline = None if timeout is None else self.simulation.time + timeout
         port = ask.port or (QM2QM_PORT if ask.interface is QM2QM else REMOTE_READ_PORT)
         link = self._link(port, task.lane)
         call_id = link.connection.call(ask.interface, ask.opnum, ask.request, deadline)
         link.asked[call_id], link.tasks[call_id] = ask, task
         task.link, task.call_id = link, call_id
         if deadline is not None:
-            self.later(deadline - self.world.time + 0.001, lambda: self._expire(link))
+            self.later(deadline - self.simulation.time + 0.001, lambda: self._expire(link))
         self._pump(link)
 
     def _answered(self, task: Task, ask: Ask, result: object) -> None:
@@ -256,7 +256,7 @@ class Reader(Terminal):
         request: Any = ask.request
         if task.uid is None or request.ack != RemoteReadAck.RR_ACK:
             return
-        history = self.lounge.machine.history
+        history = self.lounge.host.history
         if status == HResult.MQ_OK:
             history.ended(task.uid, None if task.transaction is None else task.transaction.identifier)
         else:
@@ -273,7 +273,7 @@ class Reader(Terminal):
         number = next(self._numbers)
         connection = ClientConnection(interfaces_of(port), assoc_group_id=group_id)
         link = self.links[number] = Link(self.name, number, port, lane, connection)
-        self.lounge.wires.connect(self, number, f"{self.lounge.machine.name}:{port}")
+        self.lounge.wires.connect(self, number, f"{self.lounge.host.name}:{port}")
         return link
 
     def _pump(self, link: Link) -> None:
@@ -296,9 +296,9 @@ class Reader(Terminal):
 
     def _expire(self, link: Link) -> None:
         deadline = link.connection.next_deadline
-        if not link.is_over and deadline is not None and deadline <= self.world.time:
-            self.world.marks.sometimes("a remote call that takes too long")
-            link.connection.expire(Now(self.world.time, 0.0))
+        if not link.is_over and deadline is not None and deadline <= self.simulation.time:
+            self.simulation.marks.sometimes("a remote call that takes too long")
+            link.connection.expire(Now(self.simulation.time, 0.0))
             self._pump(link)
 
     def connected(self, connection: int, /) -> None:
@@ -319,7 +319,7 @@ class Reader(Terminal):
     def _gone(self, link: Link) -> None:
         link.is_over = True
         if link.tasks:
-            self.world.marks.sometimes("a remote call whose connection is lost")
+            self.simulation.marks.sometimes("a remote call whose connection is lost")
         link.connection.closed()
         self._pump(link)
 

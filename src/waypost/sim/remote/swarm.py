@@ -8,7 +8,7 @@ from waypost.sim import swarm as applications
 from waypost.sim.faults import Faults
 from waypost.sim.model.oracle import Patience
 
-# How many of the worlds have some.
+# How many of the simulations have some.
 _SHARE: Final = 0.3
 
 WORKLOADS: Final = (
@@ -49,7 +49,7 @@ class RemoteSwarm:
 
 
 def draw(seed: int) -> RemoteSwarm | None:
-    """By a chance of its own, so that the other worlds stay what they are."""
+    """By a chance of its own, so that the other simulations stay what they are."""
     rng = Random(f"remote readers of {seed}")
     if rng.random() >= _SHARE:
         return None

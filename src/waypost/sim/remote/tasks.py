@@ -76,7 +76,7 @@ class GiveUp:
 
 @dataclass(slots=True)
 class Local:
-    """Ask the node as an application on its own machine does. The result is a Result of waypost.sim.client."""
+    """Ask the node as an application on its own host does. The result is a Result of waypost.sim.client."""
 
     ask: client.Ask
 

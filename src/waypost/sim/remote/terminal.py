@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from waypost.sim.machine import Machine
+    from waypost.sim.local_host import LocalHost
     from waypost.sim.remote.lounge import Lounge
 
 
@@ -45,18 +45,18 @@ class Terminal:
 class Port(Terminal):
     """A listener of the node."""
 
-    def __init__(self, lounge: "Lounge", machine: "Machine", number: int) -> None:
+    def __init__(self, lounge: "Lounge", host: "LocalHost", number: int) -> None:
         self.number: Final = number
-        self.name = self.address = f"{machine.name}:{number}"
+        self.name = self.address = f"{host.name}:{number}"
         self._lounge: Final = lounge
-        self._machine: Final = machine
+        self._host: Final = host
 
     @property
     def life(self) -> int:
-        return self._machine.life
+        return self._host.life
 
     def note(self, number: int, /, *words: object) -> None:
-        self._machine.note(number, *words)
+        self._host.note(number, *words)
 
     def accept(self, address: str, /) -> int | None:
         return self._lounge.accept(self, address)
@@ -68,7 +68,7 @@ class Port(Terminal):
         self._lounge.lost(connection)
 
     def writing_paused(self, connection: int, /) -> None:
-        self._machine.tell_remote(lambda remote, now: remote.writing_paused(connection, now))
+        self._host.tell_remote(lambda remote, now: remote.writing_paused(connection, now))
 
     def writing_resumed(self, connection: int, /) -> None:
-        self._machine.tell_remote(lambda remote, now: remote.writing_resumed(connection, now))
+        self._host.tell_remote(lambda remote, now: remote.writing_resumed(connection, now))

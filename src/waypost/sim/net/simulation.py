@@ -1,4 +1,4 @@
-"""A world of several machines on one network, and what happens to them."""
+"""A simulation of several hosts on one network."""
 
 from random import Random
 from typing import Final
@@ -13,7 +13,7 @@ from waypost.sim.net import checks, hostility, swarm
 from waypost.sim.net.changes import Changes
 from waypost.sim.net.crowd import Crowd
 from waypost.sim.net.damage import Damage
-from waypost.sim.net.host import Host
+from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger
 from waypost.sim.net.stranger import Stranger
@@ -21,12 +21,9 @@ from waypost.sim.net.verdict import Verdict
 from waypost.sim.net.watch import Watch
 from waypost.sim.net.words import ADMIN, QueuePlan
 from waypost.sim.net.workloads import SCRIPTS, healer, setup
-from waypost.sim.stage import Stage
+from waypost.sim.simulation import Simulation
 from waypost.sim.violation import Violation
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
-
-# When everybody waits for something that does not come, the healing tells.
-_MAX_TIME: Final = 300.0
 
 # How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
 # names, two times, and what had to wait for it may meet another one.
@@ -41,14 +38,14 @@ _OFTEN: Final = 5
 _INTERVAL: Final = 50
 
 
-Machine = Host | Stranger
+Endpoint = NetworkHost | Stranger
 
 
-class NetWorld(Stage[Machine]):
+class NetworkSimulation(Simulation[NetworkHost]):
     def __init__(self, seed: int, marks: Marks, nodes: int) -> None:
         super().__init__(seed, marks)
         drawn = swarm.draw(self.rng, nodes)
-        # Strangers have their own chance: a world without them is the same as if there were none anywhere.
+        # Strangers have their own chance: a simulation without them is the same as if there were none anywhere.
         chance = Random(f"strangers of {seed}")
         self.hostility: Final = hostility.draw(chance, drawn)
         self.swarm: Final = self.hostility.adapted(drawn)
@@ -59,9 +56,9 @@ class NetWorld(Stage[Machine]):
             history=self.swarm.transfer.duplicate_history_size,
             is_quota_limited=self.swarm.quota != UNLIMITED,
         )
-        self.fabric: Final[Fabric[Machine]] = Fabric(self, self.swarm.faults)
+        self.fabric: Final[Fabric[Endpoint]] = Fabric(self, self.swarm.network)
         self.changes: Final[Changes] = Changes(self, chance)
-        self.hosts: Final = [Host(number, self) for number in range(nodes)]
+        self.hosts.extend(NetworkHost(number, self) for number in range(nodes))
         self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks)
         self._by_name: Final = {host.name: host for host in self.hosts}
         self.crowd: Final = Crowd(self, chance)
@@ -69,9 +66,9 @@ class NetWorld(Stage[Machine]):
         self._damage: Final = Damage(self, seed)
         self._looks = 0
 
-    # What everybody in the world knows.
+    # What everybody in the simulation knows.
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> NetworkHost:
         return self._by_name[name]
 
     def plans_of(self, host: str) -> list[QueuePlan]:
@@ -112,7 +109,7 @@ class NetWorld(Stage[Machine]):
             return source, plan.host
         return source, *relays, plan.host
 
-    def routes_of(self, host: Host) -> tuple[Route, ...]:
+    def routes_of(self, host: NetworkHost) -> tuple[Route, ...]:
         via, relays = self.changes.via, self.changes.relays
         middle = self._by_name[via].guid if via else NULL_GUID
         routes = []
@@ -122,7 +119,7 @@ class NetWorld(Stage[Machine]):
                 routes.append(Route(other.guid, other.name) if is_direct else Route(other.guid, via=middle))
         return tuple(routes)
 
-    def ack_addresses_of(self, host: Host) -> frozenset[tuple[bytes, str]]:
+    def ack_addresses_of(self, host: NetworkHost) -> frozenset[tuple[bytes, str]]:
         """The addresses that an administrator admits, because no name leads to them: see `Changes.is_told`."""
         admitted = [] if Fault.INSIDERS not in self.hostility.faults else self.crowd.addresses
         return frozenset((NULL_GUID, address) for address in admitted) | frozenset(
@@ -132,32 +129,26 @@ class NetWorld(Stage[Machine]):
             for address in other.addresses
         )
 
-    def relays_of(self, host: Host) -> Relays:
+    def relays_of(self, host: NetworkHost) -> Relays:
         """Those by way of which acknowledgments may come though messages go another way."""
         names = [name for name in self.changes.relays if name != host.name] if self.changes.has_reroutes else []
         return Relays(frozenset(self._by_name[name].guid for name in names))
 
     # What happens.
 
-    def run(self) -> None:
-        """Raises Violation."""
+    def _set_up(self) -> int:
         self.trace.note(0.0, 0, self.swarm, self.hostility)
         for host in self.hosts:
             self.fabric.add(host, host.name, f"{host.name}.example.org", addresses=host.addresses)
         for stranger in self.crowd.strangers:
             self.fabric.lodge(stranger)
-        self._set_up()
+        self._create_queues()
         for number, (name, script) in enumerate(self.swarm.workloads):
             host = self._by_name[name]
             host.add_client(Client(f"{name}.{script}{number}", host, SCRIPTS[script]))
-        while self.operations < self.swarm.operations and self.time < _MAX_TIME:
-            before = self.operations
-            self.step()
-            if self.operations > before:
-                self._strike()
-        self._heal()
+        return self.swarm.operations
 
-    def _set_up(self) -> None:
+    def _create_queues(self) -> None:
         """Nothing fails before the queues are there on which everybody relies."""
         self.is_healing = True
         for host in self.hosts:
@@ -170,7 +161,7 @@ class NetWorld(Stage[Machine]):
             self.step()
         self.is_healing = False
 
-    def look_at(self, host: Host) -> None:
+    def look_at(self, host: NetworkHost) -> None:
         """After every turn of a host, and closely now and then."""
         self._looks += 1
         if self._looks % _OFTEN == 0:
@@ -179,28 +170,13 @@ class NetWorld(Stage[Machine]):
             if self._looks % _INTERVAL == 0:
                 checks.check_counts(host.node, host.name)
 
-    def _strike(self) -> None:
-        """At most one fault of a machine with an operation, and perhaps one of the network."""
-        drawn = self.swarm
+    def _strike_network(self) -> None:
         self.fabric.strike()
         self.crowd.strike()
         self.changes.strike()
         self._damage.strike()
-        host, fault = self.rng.choice(self.hosts), self.rng.random()
-        if not host.is_up or fault >= drawn.crash + drawn.stop + drawn.full + drawn.jump:
-            return
-        if fault < drawn.crash:
-            host.crash("at any moment")
-        elif fault < drawn.crash + drawn.stop:
-            host.stop()
-        elif fault < drawn.crash + drawn.stop + drawn.full:
-            host.drive.fill()
-        else:
-            host.jump()
 
     def _heal(self) -> None:
-        self.is_healing = True
-        self.trace.note(self.time, 0, "healing begins")
         self.crowd.leave()
         for host in self.hosts:
             host.heal(Client(f"{host.name}.healer", host, healer))

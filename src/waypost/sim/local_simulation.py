@@ -1,4 +1,4 @@
-"""A world of one machine, and what happens to it."""
+"""A simulation of one host, with remote readers and bulk clients in some, and what is checked when it has healed."""
 
 from typing import Final
 
@@ -9,17 +9,14 @@ from waypost.sim.bulk.notebook import Notebook
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.client import Client
 from waypost.sim.healing import healer
-from waypost.sim.machine import Machine
+from waypost.sim.local_host import LocalHost
 from waypost.sim.marks import Marks
 from waypost.sim.network import Network, NoNetwork
 from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.lounge import Lounge
-from waypost.sim.stage import Living, Stage
+from waypost.sim.simulation import Simulation
 from waypost.sim.violation import Violation
 from waypost.sim.workloads import SCRIPTS, setup
-
-# When everybody waits for something that does not come, the healing tells.
-_MAX_TIME: Final = 300.0
 
 # How many events healing may take: far more than all messages and requests together need.
 _MAX_HEALING: Final = 20_000
@@ -27,7 +24,7 @@ _MAX_HEALING: Final = 20_000
 _SCRIPTS: Final = {"setup": setup, **SCRIPTS, **BULK_SCRIPTS}
 
 
-class World(Stage[Living]):
+class LocalSimulation(Simulation[LocalHost]):
     def __init__(self, seed: int, marks: Marks, interval: int = 1) -> None:
         super().__init__(seed, marks)
         self.interval: Final = interval
@@ -37,61 +34,38 @@ class World(Stage[Living]):
         readers = remote_swarm.draw(seed)
         self.bulk: Final = bulk_swarm.draw(seed)
         self.bulk_limits: Final = BulkLimits() if self.bulk is None else self.bulk.limits
-        # What clients of the bulk interface remember, whatever happens to the machine.
+        # What clients of the bulk interface remember, whatever happens to the host.
         self.notebook: Final = Notebook()
         # The remote readers, if there are any.
         self.lounge: Final = None if readers is None else Lounge(self, readers)
         self.network: Final[Network] = NoNetwork() if self.lounge is None else self.lounge
-        self.machines: Final[list[Machine]] = []
 
-    def run(self) -> None:
-        """Raises Violation."""
+    def _set_up(self) -> int:
         self.trace.note(0.0, 0, self.swarm)
-        machine = Machine("host", self, self.swarm)
-        self.machines.append(machine)
+        host = LocalHost("host", self, self.swarm)
+        self.hosts.append(host)
         workloads, operations = self.swarm.workloads, self.swarm.operations
         if self.lounge is not None:
             self.trace.note(0.0, 0, self.lounge.swarm)
-            self.lounge.open(machine)
+            self.lounge.open(host)
             workloads, operations = self.lounge.swarm.workloads, operations + self.lounge.swarm.operations
         if self.bulk is not None:
             self.trace.note(0.0, 0, self.bulk)
             workloads = self.bulk.workloads if self.lounge is None else (*workloads, *self.bulk.workloads)
             operations += self.bulk.operations
         for number, name in enumerate(("setup", *workloads)):
-            machine.add_client(Client(f"{name}{number}", machine, _SCRIPTS[name]))
-        while self.operations < operations and self.time < _MAX_TIME:
-            before = self.operations
-            self.step()
-            if self.operations > before:
-                self._strike(machine)
-        self._heal(machine)
+            host.add_client(Client(f"{name}{number}", host, _SCRIPTS[name]))
+        return operations
 
-    def _strike(self, machine: Machine) -> None:
-        """At most one fault with an operation."""
-        swarm = self.swarm
-        fault = self.rng.random()
-        if not machine.is_up or fault >= swarm.crash + swarm.stop + swarm.full + swarm.jump:
-            return
-        if fault < swarm.crash:
-            machine.crash("at any moment")
-        elif fault < swarm.crash + swarm.stop:
-            machine.stop()
-        elif fault < swarm.crash + swarm.stop + swarm.full:
-            machine.drive.fill()
-        else:
-            machine.jump()
-
-    def _heal(self, machine: Machine) -> None:
-        self.is_healing = True
-        self.trace.note(self.time, 0, "healing begins")
-        machine.heal(Client("healer", machine, healer))
+    def _heal(self) -> None:
+        host = self.hosts[0]
+        host.heal(Client("healer", host, healer))
         for _ in range(_MAX_HEALING):
-            if machine.is_healed:
+            if host.is_healed:
                 break
             if not self._events:
-                raise Violation(f"requests are never answered: {machine.unanswered}")
+                raise Violation(f"requests are never answered: {host.unanswered}")
             self.step()
         else:
-            raise Violation(f"healing does not come to an end; still unanswered: {machine.unanswered}")
-        machine.check_healed()
+            raise Violation(f"healing does not come to an end; still unanswered: {host.unanswered}")
+        host.check_healed()
