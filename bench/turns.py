@@ -141,6 +141,10 @@ def move_back(manager: waypost.Manager) -> None:
     manager.queue("orders;moved").move_all("orders")
 
 
+def backup(folder: Path) -> Work:
+    return lambda manager: manager.backup(folder)
+
+
 def purge(manager: waypost.Manager) -> None:
     manager.queue("orders").purge()
 
@@ -243,7 +247,7 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
         with daemon(folder / "queues") as url:
             for name in found:
                 yield measure(name, url, lists[name] if name in lists else claim(url))
-    many: dict[str, Work] = {"move": move, "move back": move_back, "purge": purge}
+    many: dict[str, Work] = {"backup": backup(folder / "backup"), "move": move, "move back": move_back, "purge": purge}
     if found := is_wanted(*many):
         fill(folder / "many", count)
         with daemon(folder / "many") as url:
@@ -257,7 +261,7 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1_000_000, help="messages to move, purge and delete")
+    parser.add_argument("--count", type=int, default=1_000_000, help="messages to back up, move, purge and delete")
     parser.add_argument("--honest", default="", help=argparse.SUPPRESS)
     parser.add_argument("cases", nargs="*", help="such as list, metrics, expiries, move; default: all")
     given = parser.parse_args()
