@@ -52,12 +52,17 @@ class Peer:
 
 
 @dataclass
+class Disk:
+    unwritten_bytes: int = 0
+
+
+@dataclass
 class Rig:
     recorder: Recorder
     tcp: TcpConnections
     pump: Pump
     port: int
-    unwritten: list[int]
+    disk: Disk
     peers: list[Peer]
 
     async def peer(self) -> Peer:
@@ -70,9 +75,9 @@ class Rig:
 @asynccontextmanager
 async def rig(*, per_peer: int = 9, refusals: int = 60, source: str = "", timeout: float = 5) -> AsyncIterator[Rig]:
     recorder = Recorder()
-    unwritten = [0]
+    disk = Disk()
     told = facts(recorder)
-    pump = Pump(lambda: unwritten[0])
+    pump = Pump(disk)
     tcp = TcpConnections(
         recorder,
         told,
@@ -84,7 +89,7 @@ async def rig(*, per_peer: int = 9, refusals: int = 60, source: str = "", timeou
     (bound,) = stream_sockets("127.0.0.1", 0)
     server = await asyncio.get_running_loop().create_server(partial(tcp.accepting, told), sock=bound)
     try:
-        here = Rig(recorder, tcp, pump, bound.getsockname()[1], unwritten, [])
+        here = Rig(recorder, tcp, pump, bound.getsockname()[1], disk, [])
         yield here
     finally:
         for peer in here.peers:
@@ -341,12 +346,12 @@ def test_while_much_waits_for_the_disk_nothing_more_is_read(loop: Any) -> None:
         async with rig() as here:
             peer = await here.peer()
             await here.recorder.hears(("accept", "127.0.0.1"))
-            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            here.disk.unwritten_bytes = MAX_UNWRITTEN_BYTES + 1
             total = 0x200_0000
             sending = asyncio.create_task(peer.send(b"x" * total))
             await until(lambda: 101 in here.recorder.paused)
             assert 101 not in here.recorder.data
-            here.unwritten[0] = 0
+            here.disk.unwritten_bytes = 0
             here.pump.written()
             await soon(sending)
             await until(lambda: len(here.recorder.data[101]) == total)
@@ -369,7 +374,7 @@ def test_packets_do_not_wait_for_more(loop: Any) -> None:
 def test_connections_take_turns_and_nobody_gets_a_second_one_first(loop: Any) -> None:
     async def work() -> None:
         async with rig() as here:
-            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            here.disk.unwritten_bytes = MAX_UNWRITTEN_BYTES + 1
             flood = [await here.peer() for _ in range(3)]
             for peer in flood:
                 await peer.send(b"x" * 1000)
@@ -377,7 +382,7 @@ def test_connections_take_turns_and_nobody_gets_a_second_one_first(loop: Any) ->
             await honest.send(b"one more")
             await until(lambda: len(here.recorder.paused) == 4)
             assert here.recorder.turns == []
-            here.unwritten[0] = 0
+            here.disk.unwritten_bytes = 0
             here.pump.written()
             await until(lambda: here.recorder.data.get(104) == bytearray(b"one more"))
             before = here.recorder.turns[: here.recorder.turns.index((104, 8))]
@@ -425,13 +430,13 @@ def test_what_came_before_the_end_is_told_before_the_end(loop: Any) -> None:
         async with rig() as here:
             peer = await here.peer()
             await here.recorder.hears(("accept", "127.0.0.1"))
-            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            here.disk.unwritten_bytes = MAX_UNWRITTEN_BYTES + 1
             await peer.send(b"x" * 100)
             await until(lambda: 101 in here.recorder.paused)
             here.tcp._by_number[101]._transport.abort()
             await until(lambda: not here.tcp._all)
             assert ("connection_lost", 101) not in here.recorder.told
-            here.unwritten[0] = 0
+            here.disk.unwritten_bytes = 0
             here.pump.written()
             await here.recorder.hears(("connection_lost", 101))
             assert here.recorder.data[101] == b"x" * 100
@@ -445,7 +450,7 @@ def test_calls_of_a_client_whose_connection_broke_are_not_worked_on(loop: Any) -
             here.recorder.needs_answers = True
             peer = await here.peer()
             await here.recorder.hears(("accept", "127.0.0.1"))
-            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            here.disk.unwritten_bytes = MAX_UNWRITTEN_BYTES + 1
             await peer.send(b"x" * 100)
             await until(lambda: 101 in here.recorder.paused)
             peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -468,11 +473,11 @@ def test_a_packet_that_costs_more_takes_more_of_a_turn(loop: Any) -> None:
             here.recorder.packet_cost = 4
             peers = [await here.peer() for _ in range(2)]
             await until(lambda: here.recorder.last == 102)
-            here.unwritten[0] = MAX_UNWRITTEN_BYTES + 1
+            here.disk.unwritten_bytes = MAX_UNWRITTEN_BYTES + 1
             for peer in peers:
                 await peer.send(b"x" * MAX_TURN_PACKETS)
             await until(lambda: here.recorder.paused == {101, 102})
-            here.unwritten[0] = 0
+            here.disk.unwritten_bytes = 0
             here.pump.written()
             await until(lambda: here.recorder.data == {101: b"x" * MAX_TURN_PACKETS, 102: b"x" * MAX_TURN_PACKETS})
             assert here.recorder.turns[0] == (101, MAX_TURN_PACKETS // 4)

@@ -41,12 +41,12 @@ def test_a_flood_is_taken_window_by_window_and_nothing_of_it_is_lost(net: Net, a
     a.hold_disk()
     peer.send(*messages(peer, a, 23))
     assert len(a.queue("q").positions) == 5
-    assert len(a.network.sessions[0].inlet) == 18
+    assert len(a.network.sessions[0].inlet.packets) == 18
     a.release_disk()
     assert a.bodies("q") == [str(number) for number in range(23)]
     (session,) = a.network.sessions
     assert session.state is SessionState.OPEN
-    assert len(session.inlet) == 0
+    assert len(session.inlet.packets) == 0
 
 
 def test_nothing_more_is_read_before_the_acknowledgment_was_handed_over(net: Net, a: Host, peer: Peer) -> None:

@@ -353,14 +353,14 @@ def test_the_blocks_that_are_left_give_back_every_recoverable_entry(
 def test_it_has_changed_until_blocks_and_what_is_obsolete_are_taken() -> None:
     table = history(1)
     table.add(identifier(1), PEER, 10.0)
-    seen = [table.has_changed]
+    seen = [bool(table.changed or table.obsolete)]
     table.add_recoverable(identifier(2), PEER, 10.0)
-    seen.append(table.has_changed)
+    seen.append(bool(table.changed or table.obsolete))
     table.take_blocks(10.0)
-    seen.append(table.has_changed)
+    seen.append(bool(table.changed or table.obsolete))
     table.add_recoverable(identifier(3), PEER, 10.0)
     table.take_blocks(10.0)
-    seen.append(table.has_changed)
+    seen.append(bool(table.changed or table.obsolete))
     assert table.take_obsolete() == [0]
-    seen.append(table.has_changed)
+    seen.append(bool(table.changed or table.obsolete))
     assert seen == [False, True, False, True, False]

@@ -359,12 +359,12 @@ def test_the_remote_address_is_the_text_that_it_came_as(address: str) -> None:
 def test_not_more_packets_are_looked_at_than_were_allowed() -> None:
     _, side = open_acceptor()
     received = side.session.data_received(EXPRESS * 5, Now(1000.0, 1_700_000_000.0), 2)
-    assert (len(received.messages), received.packets, len(side.session.inlet)) == (2, 2, 3)
+    assert (len(received.messages), received.packets, len(side.session.inlet.packets)) == (2, 2, 3)
     received = side.session.data_received(b"", Now(1000.0, 1_700_000_000.0), 2)
-    assert (len(received.messages), len(side.session.inlet)) == (2, 1)
+    assert (len(received.messages), len(side.session.inlet.packets)) == (2, 1)
     side.take(EXPRESS)
     assert side.session.counts.message_received_count == 6
-    assert len(side.session.inlet) == 0
+    assert len(side.session.inlet.packets) == 0
 
 
 def test_what_came_before_the_stream_broke_is_looked_at_first() -> None:
@@ -373,7 +373,7 @@ def test_what_came_before_the_stream_broke_is_looked_at_first() -> None:
     side.take(b"no packet at all, and long enough to be one")
     assert side.session.counts.message_received_count == 3
     assert side.state is SessionState.CLOSED
-    assert len(side.session.inlet) == 0
+    assert len(side.session.inlet.packets) == 0
 
 
 WINDOW = TransferSettings(window_size=4)
@@ -392,7 +392,7 @@ def test_a_peer_beyond_the_window_is_not_looked_at_until_the_acknowledgment_is_o
     # The window, and the one that was too many.
     assert len(side.messages) == 5
     assert side.session.inlet.is_held
-    assert len(side.session.inlet) == 7
+    assert len(side.session.inlet.packets) == 7
     side.take(RECOVERABLE)
     side.take(b"")
     assert len(side.messages) == 5

@@ -48,12 +48,12 @@ class PositionEvents:
 
     __slots__ = (
         "_expired",
-        "_expiries",
         "_late",
         "_queues",
         "_refused_size",
         "count",
         "events",
+        "expiries",
         "inexact",
         "messages",
         "offer",
@@ -78,7 +78,7 @@ class PositionEvents:
         self.sources: Final = Sources()
         # The queues whose bytes may be too many, because the size of a damaged message is not known.
         self.inexact: Final[set[int]] = set()
-        self._expiries: Final = Expiries(self)
+        self.expiries: Final = Expiries(self)
         self._queues: dict[int, Queue] = {}
         # Queue and LookupIdentifier of what expired while it was locked.
         self._expired: set[tuple[int, int]] = set()
@@ -136,8 +136,8 @@ class PositionEvents:
         message.lookup_identifier = lookup_identifier(message.effective_priority, self.sequential_id)
         return message.lookup_identifier
 
-    def place(self, queue: Queue, message: Message, state: PositionState) -> None:
-        """Put a message that has its LookupIdentifier at its place, and start its timer."""
+    def place(self, queue: Queue, message: Message, state: PositionState) -> int | None:
+        """Put a message that has its LookupIdentifier at its place, and start its timer. When that ends, if it does."""
         size = size_in_bytes(message)
         if state is PositionState.LOCKED:
             self.messages.hold(queue.number, message)
@@ -150,11 +150,12 @@ class PositionEvents:
         deadline = _deadline(queue, message)
         if deadline is not None:
             self._queues[queue.number] = queue
-            self._expiries.start(deadline, queue.number, (message.lookup_identifier,))
+            self.expiries.start(deadline, queue.number, (message.lookup_identifier,))
+        return deadline
 
     def place_all(
         self, queue: Queue, messages: Sequence[Message], like: Message, state: PositionState, *, size: int
-    ) -> None:
+    ) -> int | None:
         """Identify messages and put them at their places, which differ from `like` in identifiers and bodies alone.
 
         The same as `identify` and `place` for each of them, in a third of the time. `size` is that of all together.
@@ -176,7 +177,8 @@ class PositionEvents:
         deadline = _deadline(queue, like)
         if deadline is not None:
             self._queues[number] = queue
-            self._expiries.start(deadline, number, lookup_ids)
+            self.expiries.start(deadline, number, lookup_ids)
+        return deadline
 
     def restore(self, queue: Queue, lookup_ids: Sequence[int], total_bytes: int) -> None:
         """The messages of a queue that outlived the process, all Available, in list order."""
@@ -189,7 +191,7 @@ class PositionEvents:
         """Start the Time To Be Received Timer of a message that outlived the process."""
         if queue.lets_messages_expire:
             self._queues[queue.number] = queue
-            self._expiries.start(deadline, queue.number, (lookup_id,))
+            self.expiries.start(deadline, queue.number, (lookup_id,))
 
     def restore_timers(self, queue: OutgoingQueue, messages: Sequence[Message]) -> None:
         """The same for messages on their way, which have TimeToReachQueue too."""
@@ -200,20 +202,22 @@ class PositionEvents:
 
     def place_for_all(self, queue: Queue, message: Message, wall: float) -> bool:
         """Put a message at its place as Available. False if its time is over: then it is gone already."""
-        self.place(queue, message, PositionState.AVAILABLE)
-        self.end_late(queue, (message,), message, wall)
-        return message.lookup_identifier in queue.positions
+        deadline = self.place(queue, message, PositionState.AVAILABLE)
+        if deadline is None or deadline > wall:
+            return True
+        self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
+        return False
 
-    def end_late(self, queue: Queue, messages: Sequence[Message], like: Message, wall: float) -> None:
-        """A time that is over on arrival takes the messages away at once, however many others wait to expire.
-
-        `like` has the times of all of them.
-        """
-        deadline = _deadline(queue, like)
-        if deadline is not None and deadline <= wall:
-            for message in messages:
-                if message.lookup_identifier in queue.positions:
-                    self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
+    def place_all_for_all(
+        self, queue: Queue, messages: Sequence[Message], like: Message, wall: float, *, size: int
+    ) -> bool:
+        """The same for several messages, which are like this one: then the time of all of them is over, or of none."""
+        deadline = self.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
+        if deadline is None or deadline > wall:
+            return True
+        for message in messages:
+            self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
+        return False
 
     def find(self, queue: Queue, lookup_id: int) -> Message | None:
         """The message at a position; None if there is none, or it is damaged and therefore none any more."""
@@ -280,6 +284,18 @@ class PositionEvents:
         if message.asks_for_attention and not self._is_expired(queue, lookup_id):
             self.events.append(MessageArrived(queue, message))
         self.available(queue, lookup_id)
+
+    def arrived_all(self, queue: Queue, messages: Sequence[Message], like: Message) -> None:
+        """The same for messages that are in the list as Available, and like this one.
+
+        There is no event if they ask for no attention, nobody waits for them and nobody transfers them.
+        """
+        if like.asks_for_attention:
+            for message in messages:
+                self.arrived(queue, message)
+        elif queue.waiting or isinstance(queue, OutgoingQueue):
+            for message in messages:
+                self.available(queue, message.lookup_identifier)
 
     def available_all(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
         """The same as `available` for several positions."""
@@ -400,9 +416,9 @@ class PositionEvents:
 
         Nobody gets one of them from now on. `take_late` does what their end leads to.
         """
-        if self._expiries.first > wall:
+        if self.expiries.first > wall:
             return
-        for number, lookup_ids in self._expiries.due(wall):
+        for number, lookup_ids in self.expiries.due(wall):
             queue = self._queues.get(number)
             if queue is None:
                 continue
@@ -410,11 +426,6 @@ class PositionEvents:
             if late:
                 self._late.append((queue, deque(late)))
             self._expired.update([(number, lookup_id) for lookup_id in held])
-
-    @property
-    def first_expiry(self) -> float:
-        """The time of the wall clock before which `expire` has nothing to do."""
-        return self._expiries.first
 
     @property
     def has_late(self) -> bool:
@@ -437,7 +448,7 @@ class PositionEvents:
     @property
     def next_expiry(self) -> int | None:
         """The time of the wall clock at which `expire` has something to do."""
-        return self._expiries.earliest()
+        return self.expiries.earliest()
 
     def _is_expired(self, queue: Queue, lookup_id: int) -> bool:
         return (queue.number, lookup_id) in self._expired

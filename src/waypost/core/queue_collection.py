@@ -21,9 +21,11 @@ from waypost.wire.format_names import (
     PublicFormatName,
     Suffix,
 )
+from waypost.wire.packet_names import direct_format_name
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.transactional_acks import ORDER_QUEUE_NUMBER
 
+_MAX_NAMES: Final = 1024
 _SUFFIXES: Final = {name: suffix for suffix, name in SYSTEM_QUEUES.items()}
 
 
@@ -31,6 +33,8 @@ class QueueCollection:
     """`by_number` has every queue, journals and subqueues too; `by_path` those of this computer that have a path."""
 
     __slots__ = (
+        "_by_text",
+        "_identity",
         "_new_guid",
         "_own",
         "_positions",
@@ -38,7 +42,6 @@ class QueueCollection:
         "_public",
         "by_number",
         "by_path",
-        "identity",
         "last_number",
         "last_private_number",
         "outgoing",
@@ -46,7 +49,9 @@ class QueueCollection:
     )
 
     def __init__(self, identity: Identity, positions: PositionEvents, new_guid: Callable[[], bytes]) -> None:
-        self.identity = identity
+        self._identity = identity
+        # The queues that packets have named lately, by the text of the name.
+        self._by_text: dict[str, Queue] = {}
         self._positions: Final = positions
         self._new_guid: Final = new_guid
         self.by_number: dict[int, Queue] = {}
@@ -62,13 +67,22 @@ class QueueCollection:
         self.last_private_number = ORDER_QUEUE_NUMBER
 
     @property
+    def identity(self) -> Identity:
+        return self._identity
+
+    @identity.setter
+    def identity(self, identity: Identity) -> None:
+        self._identity = identity
+        self._by_text.clear()
+
+    @property
     def count(self) -> int:
         """How many queues applications have created on this computer, without journals and subqueues."""
         return len(self.by_path) - self._own
 
     def new_queue(self, attributes: QueueAttributes, now: Now) -> Queue:
         """A queue with a number, which is not yet among the others."""
-        qualified = replace(attributes.pathname, computer=self.identity.qualified_computer_name)
+        qualified = replace(attributes.pathname, computer=self._identity.qualified_computer_name)
         queue = Queue(self._new_number(), self._new_guid(), attributes, qualified)
         queue.create_time = queue.modify_time = int(now.wall)
         return queue
@@ -90,7 +104,7 @@ class QueueCollection:
 
     def add_provisional(self, attributes: QueueAttributes, parent: Queue, now: Now) -> Queue:
         """A subqueue for those who look into it, until `changed` keeps it or `remove` takes it away."""
-        qualified = replace(attributes.pathname, computer=self.identity.qualified_computer_name)
+        qualified = replace(attributes.pathname, computer=self._identity.qualified_computer_name)
         queue = Queue(0, self._new_guid(), attributes, qualified, parent=parent, is_provisional=True)
         queue.create_time = queue.modify_time = int(now.wall)
         parent.subqueues[attributes.pathname.subqueue.casefold()] = queue
@@ -112,6 +126,7 @@ class QueueCollection:
 
     def remove(self, queue: Queue) -> None:
         """Take out a queue whose messages are gone."""
+        self._by_text.clear()
         if queue.is_provisional:
             assert queue.parent is not None
             del queue.parent.subqueues[queue.pathname.subqueue.casefold()]
@@ -133,25 +148,37 @@ class QueueCollection:
     def find(self, name: FormatName) -> Queue | None:
         """The queue of this computer that a format name means."""
         match name:
-            case PrivateFormatName(self.identity.identifier, number, suffix):
+            case PrivateFormatName(self._identity.identifier, number, suffix):
                 return _part(self._private.get(number), suffix)
             case PublicFormatName(guid, suffix):
                 return _part(self._public.get(guid), suffix)
-            case MachineFormatName(self.identity.identifier, suffix):
+            case MachineFormatName(self._identity.identifier, suffix):
                 return self.system.get(suffix)
-            case DirectFormatName() if self.identity.is_local(name.host):
+            case DirectFormatName() if self._identity.is_local(name.host):
                 return self._find_direct(name)
         return None
 
+    def find_named(self, text: str) -> Queue | None:
+        """The queue of this computer that the direct name of a packet means. Most packets name few queues."""
+        queue = self._by_text.get(text)
+        if queue is None:
+            queue = self.find(direct_format_name(text))
+            if queue is not None:
+                if len(self._by_text) >= _MAX_NAMES:
+                    self._by_text.clear()
+                self._by_text[text] = queue
+        return queue
+
     def local_path(self, name: DirectFormatName) -> PathName:
         """The path of the queue, without its subqueue, that a direct name on this computer means."""
-        return PathName(self.identity.computer_name, name.kind, name.queue)
+        return PathName(self._identity.computer_name, name.kind, name.queue)
 
     def _new_number(self) -> int:
         self.last_number += 1
         return self.last_number
 
     def _enter(self, queue: Queue) -> None:
+        self._by_text.clear()
         self.by_number[queue.number] = queue
         path = queue.pathname
         if isinstance(queue, OutgoingQueue):

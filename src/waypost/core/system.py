@@ -6,6 +6,7 @@ decide whether it works at all. Attributes that are neither are volatile and sta
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
@@ -56,6 +57,7 @@ class Identity:
         return host.casefold() in self._names or _packed(host) in self._addresses
 
 
+@lru_cache(maxsize=1024)
 def _packed(text: str) -> bytes | None:
     """An IP address as its bytes, the same for all its spellings and for IPv4 within IPv6. The zone does not count."""
     try:

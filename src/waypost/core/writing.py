@@ -141,12 +141,8 @@ class Writing:
         arrival_time = int(now.wall)
         for message in messages:
             message.arrival_time = arrival_time
-        positions.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
-        positions.end_late(queue, messages, like, now.wall)
-        for message in messages:
-            # A time to be received that is over on arrival has taken it away.
-            if message.lookup_identifier in queue.positions:
-                positions.arrived(queue, message)
+        if positions.place_all_for_all(queue, messages, like, now.wall, size=size):
+            positions.arrived_all(queue, messages, like)
 
     def check(
         self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now

@@ -7,7 +7,6 @@ because answers to everybody wait for the same disk.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from waypost.limits import MAX_KEPT_BYTES, MAX_KEPT_PIECE, MAX_TURN_BYTES, MAX_TURN_PACKETS, MAX_UNWRITTEN_BYTES
@@ -29,11 +28,17 @@ class Worker(Protocol):
         """Its turn has not come yet: nothing more is to be read meanwhile."""
 
 
-class Pump:
-    """`unwritten_bytes` says what waits for the disk; `written` is to be called when that has become less."""
+class Disk(Protocol):
+    """`unwritten_bytes` wait for it: a Driver is one."""
 
-    def __init__(self, unwritten_bytes: Callable[[], int] = lambda: 0) -> None:
-        self._unwritten_bytes: Final = unwritten_bytes
+    unwritten_bytes: int
+
+
+class Pump:
+    """`written` is to be called when less waits for the disk."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk: Final = disk
         self._loop: Final = asyncio.get_running_loop()
         self._turns: Final[Turns[Worker]] = Turns()
         # Those that have got something since the last turn of the loop.
@@ -59,7 +64,7 @@ class Pump:
 
     def arrived(self, worker: Worker) -> None:
         """Something was read for it. The first of a turn of the loop is worked on at once, if nobody waits."""
-        if len(self._turns) or self._is_due or self._awaits_disk or self._unwritten_bytes() > MAX_UNWRITTEN_BYTES:
+        if self._turns.waiting or self._is_due or self._awaits_disk or self._disk.unwritten_bytes > MAX_UNWRITTEN_BYTES:
             self.wait(worker)
             return
         # Whoever comes now waits.
@@ -84,22 +89,22 @@ class Pump:
     def _go_on(self) -> None:
         self._is_due = False
         turns = self._turns
-        if self._unwritten_bytes() > MAX_UNWRITTEN_BYTES:
+        if self._disk.unwritten_bytes > MAX_UNWRITTEN_BYTES:
             self._awaits_disk = True
-        else:
+        elif turns.waiting:
             self._take_turns()
         fresh, self._fresh = self._fresh, []
         for worker in fresh:
             if worker in turns:
                 worker.pause()
-        if len(turns):
+        if turns.waiting:
             self._go_on_soon()
 
     def _take_turns(self) -> None:
         """Each at most once, because what came of its turn has not been carried out yet."""
         turns = self._turns
         packets, size = _PACKETS, _BYTES
-        for _ in range(len(turns)):
+        for _ in range(len(turns.waiting)):
             turn = turns.take() if packets > 0 and size > 0 else None
             if turn is None:
                 break

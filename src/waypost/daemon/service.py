@@ -144,7 +144,7 @@ class Daemon:
         for sentence in stepped(config.rpc, sockets.rpc):
             log.warning("port taken", message=sentence)
         watch = shell.watch = loop_watch()
-        pump = Pump(lambda: shell.driver.unwritten_bytes)
+        pump = Pump(shell.driver)
         shell.on_written = pump.written
         tcp = TcpConnections(
             shell,

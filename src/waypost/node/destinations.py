@@ -41,12 +41,13 @@ class KnownDestination:
 class Destinations:
     """See the module."""
 
-    __slots__ = ("_changed", "_known", "_messages", "admitted")
+    __slots__ = ("_known", "_messages", "admitted", "unwritten")
 
     def __init__(self, reader: Reader, messages: StoredMessages) -> None:
         self._messages: Final = messages
         self._known: dict[FormatName, KnownDestination] = {}
-        self._changed: dict[FormatName, KnownDestination] = {}
+        # What `write` has to do.
+        self.unwritten: dict[FormatName, KnownDestination] = {}
         for key, value in scans.range_items(reader, Table.COUNTERS, *keys.destination_range()):
             try:
                 known = _destination_of(DestinationRecord.decode(value))
@@ -89,19 +90,17 @@ class Destinations:
         """Messages up to this one were written to a session."""
         if place > known.written:
             known.written = place
-            self._changed[known.name] = known
+            self.unwritten[known.name] = known
 
     def write(self) -> None:
         """What was written to sessions goes into the batch that is being made, in which there is something anyway."""
-        if not self._changed:
-            return
-        for known in self._changed.values():
+        for known in self.unwritten.values():
             self._write(known)
-        self._changed.clear()
+        self.unwritten.clear()
 
     def forget(self, name: FormatName) -> None:
         """Nothing to this name waits any more."""
-        self._changed.pop(name, None)
+        self.unwritten.pop(name, None)
         if self._known.pop(name, None) is not None:
             self._messages.batch.delete(Table.COUNTERS, _key(name))
 

@@ -29,40 +29,38 @@ _AddressKey = tuple[int, str]
 
 
 class Incoming:
-    """What was taken from each source, for each queue and each name that the source uses for it."""
+    """What was taken from each source, for each queue and each name that the source uses for it: `kept`.
 
-    __slots__ = ("_addresses", "_kept", "_reader", "unguarded")
+    `met` counts the sources of each address.
+    """
+
+    __slots__ = ("_reader", "kept", "met", "unguarded")
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Final = reader
         # Sources with a line that has ended and was forgotten too early, until somebody says so.
         self.unguarded: Final[list[SequenceKey]] = []
-        self._kept: Final[Kept[SequenceKey, IncomingSequences]] = Kept(
+        self.kept: Final[Kept[SequenceKey, IncomingSequences]] = Kept(
             self._read,
             # Looked up when it is used: the simulator plants a mistake in its place.
             lambda batch, key, sequences: transfer_store.write_incoming(batch, key, sequences),  # noqa: PLW0108
             transfer_store.delete_incoming,
             size=MAX_CACHED_SEQUENCES,
         )
-        self._addresses: Final[Kept[_AddressKey, AddressRecord]] = Kept(
+        self.met: Final[Kept[_AddressKey, AddressRecord]] = Kept(
             self._read_address, _write_address, _delete_address, size=MAX_CACHED_SEQUENCES
         )
 
     @property
     def in_memory(self) -> int:
-        return len(self._kept)
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self._kept.unwritten or self._addresses.unwritten)
+        return len(self.kept)
 
     def find(self, key: SequenceKey) -> IncomingSequences | None:
-        return self._kept.get(key)
+        return self.kept.get(key)
 
     def take(self, key: SequenceKey, address: str, header: TransactionHeader, wall: float) -> IncomingSequence:
         """A message that was judged to be taken moves its sequence. Returns that."""
-        found = self._kept.get(key)
+        found = self.kept.get(key)
         sequences = IncomingSequences() if found is None else found
         before = None if address in sequences.places else set(sequences.places)
         went_on = sequences.went_on
@@ -70,57 +68,58 @@ class Incoming:
         if before is not None or went_on is not sequences.went_on:
             met = set(sequences.places) if before is None else before
             self._recount(key[1], sequences, met, was_single=not went_on)
-        self._kept.changed(key, sequences)
+        self.kept.changed(key, sequences)
         if sequences.unguarded:
             self.unguarded.append(key)
         return line
 
     def reject(self, key: SequenceKey, header: TransactionHeader, wall: float) -> None:
         """A message of a known sequence that is not the next one is counted."""
-        sequences = self._kept.get(key)
+        sequences = self.kept.get(key)
         line = None if sequences is None else sequences.line_of(header)
         if sequences is not None and line is not None:
             line.accept(header, wall)
-            self._kept.changed(key, sequences)
+            self.kept.changed(key, sequences)
 
     def expect_any(self, key: SequenceKey) -> None:
         """Forget all about a source. Its next message is taken whatever its PreviousTxSequenceNumber."""
         self._forget(key)
-        self._kept.changed(key, IncomingSequences(takes_any=True))
+        self.kept.changed(key, IncomingSequences(takes_any=True))
 
     def delete(self, key: SequenceKey) -> None:
         """Forget all about a source."""
         self._forget(key)
-        self._kept.delete(key)
+        self.kept.delete(key)
 
     def forget_address(self, key: SequenceKey, address: str) -> bool:
         """What came from this address was of somebody else. Whether there was anything."""
-        sequences = self._kept.get(key)
+        sequences = self.kept.get(key)
         if sequences is None or address not in sequences.places:
             return False
         before = set(sequences.places)
         sequences.forget_address(address)
         self._recount(key[1], sequences, before, was_single=not sequences.went_on)
         if sequences.places:
-            self._kept.changed(key, sequences)
+            self.kept.changed(key, sequences)
         else:
-            self._kept.delete(key)
+            self.kept.delete(key)
         return True
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted, and its records with it."""
-        self._kept.forget(lambda key: key[1] == queue.number)
-        self._addresses.forget(lambda key: key[0] == queue.number)
+        self.kept.forget(lambda key: key[1] == queue.number)
+        self.met.forget(lambda key: key[0] == queue.number)
 
     def write(self, batch: Batch, token: int) -> None:
         """What has changed goes into the batch that is being made."""
-        self._kept.write(batch, token)
-        self._addresses.write(batch, token)
+        self.kept.write(batch, token)
+        self.met.write(batch, token)
 
     def persisted(self, token: int) -> None:
-        for kept in (self._kept, self._addresses):
-            if kept.order:
-                kept.persisted(token)
+        if self.kept.order:
+            self.kept.persisted(token)
+        if self.met.order:
+            self.met.persisted(token)
 
     def page(
         self, start: bytes, stop: bytes | None = None, limit: int = MAX_SEQUENCE_PAGE
@@ -136,7 +135,7 @@ class Incoming:
         for stored in page:
             queue, source = keys.sequence_of(stored)
             assert source is not None
-            sequences = self._kept.get((source, queue))
+            sequences = self.kept.get((source, queue))
             if sequences is not None:
                 found.append(((source, queue), sequences))
         return found, after(page[-1]) if len(page) == limit else None
@@ -149,7 +148,7 @@ class Incoming:
         for stored in self._reader.keys(Table.SEQUENCES, start, stop, MAX_SEQUENCE_PAGE):
             _, name = keys.sequence_of(stored)
             assert name is not None
-            if self._kept.get((name, queue)) is not None:
+            if self.kept.get((name, queue)) is not None:
                 found.append((name, queue))
         return found
 
@@ -173,7 +172,7 @@ class Incoming:
 
     def bytes_of(self, address: str, queues: Iterable[Queue]) -> int:
         """What the sources that were met at an address take in the store: their share of the quota."""
-        records = (self._addresses.get((queue.number, address)) for queue in queues if queue.attributes.transactional)
+        records = (self.met.get((queue.number, address)) for queue in queues if queue.attributes.transactional)
         return sum(record.sources for record in records if record is not None) * SOURCE_BYTES
 
     def source_info(self, queue: Queue) -> list[SourceInfo]:
@@ -198,7 +197,7 @@ class Incoming:
 
     def _forget(self, key: SequenceKey) -> None:
         """The addresses at which a source was met have one source less."""
-        sequences = self._kept.get(key)
+        sequences = self.kept.get(key)
         if sequences is not None:
             before, was_single = set(sequences.places), not sequences.went_on
             self._recount(key[1], IncomingSequences(), before, was_single=was_single)
@@ -218,13 +217,13 @@ class Incoming:
         if address == ANY_ADDRESS:
             return
         key = queue, address
-        record = self._addresses.get(key) or AddressRecord()
+        record = self.met.get(key) or AddressRecord()
         record.sources = max(record.sources + sources, 0)
         record.single = max(record.single + single, 0)
         if record.sources:
-            self._addresses.changed(key, record)
+            self.met.changed(key, record)
         else:
-            self._addresses.delete(key)
+            self.met.delete(key)
 
     def _read(self, key: SequenceKey) -> IncomingSequences | None:
         source, queue = key

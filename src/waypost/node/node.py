@@ -195,7 +195,9 @@ class Node:
     def persisted(self, token: int, now: Now) -> None:
         """A batch is durable, and with it all batches before it."""
         self.kernel.persisted(token)
-        self.sequences.incoming.persisted(token)
+        incoming = self.sequences.incoming
+        if incoming.kept.order or incoming.met.order:
+            incoming.persisted(token)
         self._reserves.persisted(token)
         if self.remote is not None and token in self.remote.waiting:
             self.remote.persisted(token)
@@ -217,14 +219,14 @@ class Node:
         if self.kernel.timers.works and not self.kernel.is_behind:
             return now.monotonic
         deadline = self.kernel.timers.earliest()
-        if self.manager.positions.first_expiry < inf:
+        if self.manager.positions.expiries.first < inf:
             deadline = _earlier(deadline, self.manager.next_expiry(now))
         return _earlier(deadline, self.directory.events.next_deadline) if self._is_integrated else deadline
 
     # One operation.
 
     def _expire(self, now: Now) -> None:
-        if self.manager.positions.first_expiry <= now.wall:
+        if self.manager.positions.expiries.first <= now.wall:
             self.manager.expire(now)
 
     def _settle(self, now: Now) -> None:
@@ -251,7 +253,8 @@ class Node:
         self.sequences.write()
         token = messages.read_token
         if len(messages.batch.operations) > kernel.mark:
-            self.destinations.write()
+            if self.destinations.unwritten:
+                self.destinations.write()
             token = messages.token
         token = max(token, self._reserves.advance(messages.batch, messages.token))
         kernel.release(token)

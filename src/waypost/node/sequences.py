@@ -168,15 +168,18 @@ class Sequences:
 
     def write(self) -> None:
         """What has changed goes into the batch that is being made."""
-        history = self._history
-        if not self.incoming.has_changed and (history is None or not history.has_changed):
+        incoming, history = self.incoming, self._history
+        has_moved = incoming.kept.unwritten or incoming.met.unwritten
+        has_met = history is not None and (history.changed or history.obsolete)
+        if not has_moved and not has_met:
             return
         batch, now = self._messages.batch, self._kernel.now
-        size = len(batch)
-        self.incoming.write(batch, self._messages.token)
-        if history is not None:
+        size = len(batch.operations)
+        if has_moved:
+            incoming.write(batch, self._messages.token)
+        if has_met and history is not None:
             transfer_store.write_history(batch, history, now)
-        if len(batch) > size:
+        if len(batch.operations) > size:
             self._note_time(int(now.wall))
 
     def is_clock_behind(self, now: Now) -> bool:

@@ -38,30 +38,30 @@ WHOLE: Final = Budget(MAX_WHOLE_TURN_PACKETS, MAX_TURN_BYTES)
 class Turns(Generic[K]):
     """The connections that wait for their turn, in its order."""
 
-    __slots__ = ("_share", "_waiting", "_whole")
+    __slots__ = ("_share", "_whole", "waiting")
 
     def __init__(self, share: Budget = SHARE, whole: Budget = WHOLE) -> None:
         self._share: Final = share
         self._whole: Final = whole
-        self._waiting: dict[K, None] = {}
+        self.waiting: dict[K, None] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._waiting
+        return key in self.waiting
 
     def wait(self, key: K) -> None:
         """Something of this connection is to be worked on. One that waits already keeps its place."""
-        self._waiting.setdefault(key)
+        self.waiting.setdefault(key)
 
     def leave(self, key: K) -> None:
         """There is nothing to be worked on any more, or nothing may be."""
-        self._waiting.pop(key, None)
+        self.waiting.pop(key, None)
 
     def take(self) -> tuple[K, Budget] | None:
         """Whose turn it is, and how much it may take. It waits no longer: who has more to do waits again."""
-        for key in self._waiting:
-            del self._waiting[key]
-            return key, self._share if self._waiting else self._whole
+        for key in self.waiting:
+            del self.waiting[key]
+            return key, self._share if self.waiting else self._whole
         return None

@@ -87,6 +87,8 @@ def caller_of(name: str | None) -> Sender:
     return UNNAMED if name is None else AUTHENTICATED
 
 
+# Few senders write to queues with few descriptors, and each message asks.
+@lru_cache(maxsize=256)
 def may_write(descriptor: bytes, sender: Sender) -> bool:
     """Whether a sender has MQSEC_WRITE_MESSAGE on the queue with this security descriptor."""
     return allows(descriptor, sender, QueueAccess.MQSEC_WRITE_MESSAGE)

@@ -70,17 +70,17 @@ class MessageHistory:
 
     __slots__ = (
         "_addresses_of_relays",
-        "_changed",
         "_deadline",
         "_guids_of_relays",
         "_known",
         "_next_block",
         "_next_look",
-        "_obsolete",
         "_part",
         "_relays",
         "_shares",
         "_start_timer",
+        "changed",
+        "obsolete",
         "period",
         "size",
     )
@@ -107,10 +107,10 @@ class MessageHistory:
         self._part = self.size
         self._deadline: float | None = None
         self._next_look = 0.0
-        # Shares with something to write.
-        self._changed: dict[_Share, None] = {}
+        # What is to be written: shares with something new, and the numbers of blocks that became useless.
+        self.changed: dict[_Share, None] = {}
         self._next_block = 0
-        self._obsolete: list[int] = []
+        self.obsolete: list[int] = []
 
     def __len__(self) -> int:
         return len(self._known)
@@ -232,7 +232,7 @@ class MessageHistory:
 
     def _write(self, share: _Share, identifier: bytes) -> None:
         if not share.new:
-            self._changed[share] = None
+            self.changed[share] = None
         share.new.append(identifier)
 
     def _forget_oldest(self, share: _Share) -> None:
@@ -268,25 +268,20 @@ class MessageHistory:
                 del self._shares[share.peer]
         self._share_out()
 
-    @property
-    def has_changed(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self._changed or self._obsolete)
-
     def take_blocks(self, time: float) -> list[Block]:
         """What has to be written: what became known since the last call."""
         blocks = []
-        for share in self._changed:
+        for share in self.changed:
             block = Block(self._next_block, b"".join(share.new), time, share.peer)
             self._append_block(share, block.number, len(share.new), time)
             share.new.clear()
             blocks.append(block)
-        self._changed.clear()
+        self.changed.clear()
         return blocks
 
     def take_obsolete(self) -> list[int]:
         """The numbers of the blocks that became useless since the last call."""
-        obsolete, self._obsolete = self._obsolete, []
+        obsolete, self.obsolete = self.obsolete, []
         return obsolete
 
     def restore(self, block: Block) -> None:
@@ -316,4 +311,4 @@ class MessageHistory:
     def _drop_block(self, share: _Share) -> None:
         number, count, _ = share.blocks.popleft()
         share.in_blocks -= count
-        self._obsolete.append(number)
+        self.obsolete.append(number)

@@ -20,14 +20,17 @@ class Inlet:
     connection. While it is either, the other side is not to blame that nothing comes: the Ack Wait Timer stands still.
     """
 
-    __slots__ = ("_packets", "_splitter", "_timers", "is_held", "is_unread")
+    __slots__ = ("_splitter", "_timers", "is_held", "is_unread", "packets", "unfinished_bytes")
 
     def __init__(self, timers: SessionTimers) -> None:
         self._timers: Final = timers
         self._splitter: Final = Splitter()
-        self._packets: Final[deque[bytes]] = deque()
+        # Those that wait.
+        self.packets: Final[deque[bytes]] = deque()
         self.is_held = False
         self.is_unread = False
+        # Of a packet that has come in part, even after `clear`, so that an owner who adds them up can.
+        self.unfinished_bytes = 0
 
     @property
     def is_shut(self) -> bool:
@@ -55,35 +58,28 @@ class Inlet:
         else:
             self._timers.start_ack_wait_clock(now)
 
-    def __len__(self) -> int:
-        """How many packets wait."""
-        return len(self._packets)
-
-    @property
-    def unfinished_bytes(self) -> int:
-        """Of a packet that has come in part, even after `clear`, so that an owner who adds them up can."""
-        return self._splitter.pending
-
     def feed(self, data: bytes) -> None:
         """Take bytes. Where the stream breaks it ends: see `check`."""
         if data and self._splitter.error is None:
             try:
-                self._packets.extend(self._splitter.feed(data))
+                self.packets.extend(self._splitter.feed(data))
             except DecodeError:
                 # What came before the break is looked at first.
-                if not self._packets:
+                if not self.packets:
                     raise
+            finally:
+                self.unfinished_bytes = self._splitter.pending
 
     def take(self, most: int) -> Iterator[bytes]:
         """The next packets, which wait no longer."""
-        packets = self._packets
+        packets = self.packets
         for _ in range(0 if self.is_held else min(most, len(packets))):
             yield packets.popleft()
 
     def check(self) -> None:
         """Raise DecodeError if the stream is broken and everything before the break was taken."""
-        if not self._packets and self._splitter.error is not None:
+        if not self.packets and self._splitter.error is not None:
             raise self._splitter.error
 
     def clear(self) -> None:
-        self._packets.clear()
+        self.packets.clear()

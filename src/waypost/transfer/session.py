@@ -28,7 +28,13 @@ from waypost.transfer.session_timers import Expired, SessionTimer, SessionTimers
 from waypost.transfer.settings import TransferSettings
 from waypost.transfer.statistics import Statistics
 from waypost.wire import user_header
-from waypost.wire.internal_packets import ESTABLISH_SIZE, ConnectionParameters, EstablishConnection, SessionAck
+from waypost.wire.internal_packets import (
+    ESTABLISH_SIZE,
+    ConnectionParameters,
+    EstablishConnection,
+    SessionAck,
+    encode_session_ack,
+)
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
@@ -88,7 +94,7 @@ class Session:
         self._ping = ping
         self.inlet = Inlet(self._timers)
         self._unacknowledged = InFlight()
-        self._output: list[bytes] = []
+        self.output: list[bytes] = []
         self._received_ack, self.last_received = False, now.monotonic
         statistics.sessions += 1
         self._timers.start_initialization(now)
@@ -122,7 +128,7 @@ class Session:
 
     def take_output(self) -> bytes:
         """What is to be written now."""
-        output = self._output
+        output = self.output
         if not output:
             return b""
         data = output[0] if len(output) == 1 else b"".join(output)
@@ -133,7 +139,7 @@ class Session:
     def connected(self, now: Now) -> None:
         """MS-MQQB 3.1.5.2.3: the connection that the initiator wanted is there."""
         request = self._identity.establish_request(self.remote_qm_guid, self._ping, handshake.uptime_ms(now))
-        self._output.append(request.encode())
+        self.output.append(request.encode())
         self._enter(SessionState.WAITING_ECR_MSG)
         self._timers.start_initialization(now)
 
@@ -150,7 +156,7 @@ class Session:
         else:
             sent.recoverable_sequence_number = 0
         self._unacknowledged.add(sent)
-        self._output.append(data)
+        self.output.append(data)
         if may_piggyback and now.monotonic > self._timers.piggyback_from and counts.is_ack_owed:
             self._piggyback(now)
         self.session_active = True
@@ -160,7 +166,7 @@ class Session:
 
     def _piggyback(self, now: Now) -> None:
         """MS-MQQB 3.1.7.11: an acknowledgment rides on the message that is the last of the output."""
-        self._output[-1] = with_session_header(self._output[-1], self._take_header(self.window_size))
+        self.output[-1] = with_session_header(self.output[-1], self._take_header(self.window_size))
         self._timers.start_ack_send(now)
 
     def _take_header(self, window_size: int) -> SessionHeader:
@@ -168,7 +174,7 @@ class Session:
         return self.counts.take_header(window_size)
 
     def _send_ack(self, window_size: int) -> None:
-        self._output.append(SessionAck(session=self._take_header(window_size)).encode())
+        self.output.append(encode_session_ack(self._take_header(window_size)))
 
     def pause(self, _now: Now) -> None:
         """MS-MQQB 3.1.7.13: the other side is to send one message at a time, until the next acknowledgment."""
@@ -307,10 +313,10 @@ class Session:
         self.remote_qm_guid = request.client_guid
         reason = handshake.why_refuse(request, own_guid) or self.accept_policy(request)
         if reason is None:
-            self._output.append(request.accepted(own_guid).encode())
+            self.output.append(request.accepted(own_guid).encode())
         else:
             self._refused(f"the session is refused: {reason}")
-            self._output.append(request.refused(own_guid).encode())
+            self.output.append(request.refused(own_guid).encode())
 
     def _granted(self, response: EstablishConnection, now: Now) -> None:
         """MS-MQQB 3.1.5.3.2."""
@@ -325,7 +331,7 @@ class Session:
         packet = ConnectionParameters(
             recoverable_ack_timeout=timeout, ack_timeout=self.ack_wait_timeout_ms, window_size=self.window_size
         )
-        self._output.append(packet.encode())
+        self.output.append(packet.encode())
 
     def _refused(self, reason: str) -> None:
         self.was_refused = True
@@ -338,7 +344,7 @@ class Session:
         if self.role is Role.ACCEPTOR:
             self.ack_wait_timeout_ms = handshake.in_ack_range(packet.ack_timeout)
             self.recoverable_ack_send_timeout_ms = handshake.in_recoverable_ack_range(packet.recoverable_ack_timeout)
-            self._output.append(packet.response(self.window_size).encode())
+            self.output.append(packet.response(self.window_size).encode())
         self._timers.stop_initialization()
         self.just_opened = True
         self._statistics.sessions_open += 1
@@ -355,7 +361,7 @@ class Session:
         self._statistics.sessions_open -= self.state is _OPEN
         self._enter(_CLOSED)
         self.error = reason
-        self._output.clear()
+        self.output.clear()
         self.inlet.clear()
         self._timers.stop_all()
 

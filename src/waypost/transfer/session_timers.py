@@ -113,7 +113,8 @@ class SessionTimers:
     def _start_ack_send(self, delay_ms: float, now: Now) -> None:
         self.is_ack_send_running = True
         self.piggyback_from = now.monotonic + _PIGGYBACK_PART * delay_ms / 1000
-        self._start(SessionTimer.ACK_SEND, now.monotonic + delay_ms / 1000)
+        timer = SessionTimer.ACK_SEND
+        self._timers.start(self._keys[timer], now.monotonic + delay_ms / 1000, self._handlers[timer])
 
     def stop_ack_send(self) -> None:
         self.is_ack_send_running = False

@@ -6,7 +6,7 @@ which has IN set, is counted.
 """
 
 from struct import Struct
-from typing import Final
+from typing import Final, NoReturn
 
 from waypost.errors import DecodeError
 from waypost.limits import MAX_PACKET_SIZE
@@ -25,36 +25,35 @@ class Splitter:
     one unfinished packet is held.
     """
 
-    __slots__ = ("_buffer", "_wanted", "error")
+    __slots__ = ("_buffer", "_wanted", "error", "pending")
 
     def __init__(self) -> None:
         self.error: DecodeError | None = None
         self._buffer = bytearray()
         self._wanted = base_header.SIZE
-
-    @property
-    def pending(self) -> int:
-        """How many bytes of an unfinished packet are held."""
-        return len(self._buffer)
+        # How many bytes of an unfinished packet are held.
+        self.pending = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes of the stream; return the packets that they complete, in order."""
-        self._raise_error()
+        if self.error is not None:
+            self._raise_error(self.error)
         if self._buffer:
             self._buffer += data
+            self.pending = len(self._buffer)
             if len(self._buffer) < self._wanted:
                 return []
             data = bytes(self._buffer)
         packets, used = self._cut(data)
         self._buffer = bytearray(data[used:])
-        if not packets:
-            self._raise_error()
+        self.pending = len(self._buffer)
+        if not packets and self.error is not None:
+            self._raise_error(self.error)
         return packets
 
-    def _raise_error(self) -> None:
-        if self.error is not None:
-            # A fresh one, because an exception that is raised again keeps every caller's data with its traceback.
-            raise DecodeError(*self.error.args)
+    def _raise_error(self, error: DecodeError) -> NoReturn:
+        # A fresh one, because an exception that is raised again keeps every caller's data with its traceback.
+        raise DecodeError(*error.args)
 
     def _cut(self, data: bytes) -> tuple[list[bytes], int]:
         """The whole packets that `data` starts with, and how many of its bytes need not be seen again."""

@@ -185,6 +185,14 @@ class SessionAck:
         return self.base.encode() + self.internal.encode() + self.session.encode()
 
 
+_ACK_HEADERS: Final = SessionAck().encode()[:BODY_AT]
+
+
+def encode_session_ack(header: SessionHeader) -> bytes:
+    """The bytes of a SessionAck with this header: what is before it is always the same."""
+    return _ACK_HEADERS + header.encode()
+
+
 InternalPacket = EstablishConnection | ConnectionParameters | SessionAck
 
 _KINDS: Final[dict[int, type[InternalPacket]]] = {

@@ -7,6 +7,8 @@ MS-MQMQ 2.2.19.2 gives names a layout and leaves their text to applications. So 
 error of the packet: it is an UnknownFormatName, and so is a number whose queue manager nothing tells (RQ 4).
 """
 
+from functools import lru_cache
+
 from waypost.errors import IllegalFormatName
 from waypost.guid import NULL_GUID
 from waypost.wire import user_header
@@ -71,6 +73,8 @@ def _format_name(name: QueueName | None, host: bytes) -> FormatName | None:
             return direct_format_name(text)
 
 
+# Most messages name few queues, and to parse a name takes longer than all else that is done with it.
+@lru_cache(maxsize=1024)
 def direct_format_name(text: str) -> DirectFormatName | UnknownFormatName:
     """What a packet says of a queue by the address of its computer."""
     try:

@@ -142,7 +142,7 @@ def _all_of_it(take: Any) -> Callable[[Inlet, int], Any]:
 
 def _newest_first(take: Any) -> Callable[[Turns[int]], Any]:
     def unfair(turns: Turns[int]) -> Any:
-        turns._waiting = dict(reversed(turns._waiting.items()))
+        turns.waiting = dict(reversed(turns.waiting.items()))
         return take(turns)
 
     return unfair
@@ -245,7 +245,7 @@ def _whole_turns(take: Any) -> Callable[[Turns[Any]], Any]:
 
 def _at_the_front(_wait: Any) -> Callable[[Turns[Any], Any], None]:
     def pushy(turns: Turns[Any], key: Any) -> None:
-        turns._waiting = {key: None, **turns._waiting}
+        turns.waiting = {key: None, **turns.waiting}
 
     return pushy
 

@@ -6,6 +6,7 @@ that acknowledges them, when the batch is durable; so do those that were not tak
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from waypost.clock import Now
@@ -28,17 +29,17 @@ from waypost.node.network.admission import Admission
 from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.judging import Judging
-from waypost.node.network.known_messages import KnownMessages, destination, identifier
+from waypost.node.network.known_messages import KnownMessages, destination, digest, identifier
 from waypost.node.network.loops import Loops
-from waypost.node.network.order_acking import OrderAcking, session_origin
+from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.refusals import Arrival, Reason, Refusals, reason_of
 from waypost.node.network.refused_sources import RefusedSources
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing
-from waypost.node.transactional_acks import TransactionalAcks
+from waypost.node.transactional_acks import TransactionalAcks, origin_of
 from waypost.peers import peer_of
-from waypost.security.access import may_write, sender_of
+from waypost.security.access import UNNAMED, may_write, sender_of
 from waypost.security.unverified import unverified
 from waypost.transfer.incoming import Verdict
 from waypost.transfer.order_acks import SequenceKey
@@ -46,11 +47,13 @@ from waypost.transfer.session import Incoming, Session
 from waypost.wire import user_header
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
-from waypost.wire.packet_names import destination_format_name
+from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
 
 _Class = MessageClass
+
+_RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 
 # What an acknowledgment says that a program has asked for.
 _OUTCOMES: Final = frozenset(each for each in _Class if is_negative_ack(each) or is_positive_ack(each))
@@ -170,15 +173,17 @@ class Arrivals:
                 if packet.properties.message_class in _OUTCOMES:
                     self._note_outcome(session, packet, now)
                 key = run_key(packet, now.wall)
-                if run is not None and key == run.key and self._joins(run, packet, data, now):
-                    continue
-                self._end(run, now)
+                if run is not None:
+                    if key == run.key and self._joins(run, packet, data, now):
+                        continue
+                    self._end(run, now)
                 run = None if key is None else self._begin(key, session, packet, data, now)
                 if run is not None:
                     continue
             else:
-                self._end(run, now)
-                run = None
+                if run is not None:
+                    self._end(run, now)
+                    run = None
                 if self._is_for_us(packet.message):
                     if not self._judging.take(session, packet, now):
                         return
@@ -187,10 +192,11 @@ class Arrivals:
                 packet = packet.message
             if not self._receive(session, packet, data, now):
                 return
-        self._end(run, now)
+        if run is not None:
+            self._end(run, now)
         self._statistics.messages_received += len(messages)
         if numbers:
-            self._kernel.when_durable(lambda now: self._stored(session, numbers, now))
+            self._kernel.when_durable(partial(self._stored, session, numbers))
 
     def _is_to_be_stored(self, incoming: Incoming) -> bool:
         packet = incoming.packet
@@ -210,21 +216,22 @@ class Arrivals:
     def _begin(self, key: Key, session: Session, packet: UserMessage, data: bytes, now: Now) -> Run | None:
         """Start a run with a message that its queue accepts, and which is the next one. None: it goes alone."""
         user = packet.user
-        if not self._is_for_us(packet) or user.source_queue_manager == self._local[0]:
+        if user.queue_manager_address not in self._local or user.source_queue_manager == self._local[0]:
             return None
-        name = destination_format_name(user)
-        queue = None if name is None else self._manager.find_queue(name)
-        if queue is None or self._refusal(queue, packet, stored_message(data)) is not None:
+        assert isinstance(user.destination_queue, DirectQueueFormatName)
+        name = user.destination_queue.direct_format_name
+        queue = self._manager.collection.find_named(name)
+        if queue is None or self._refusal(queue, packet, data) is not None:
             return None
         if packet.transaction is None and not self._known.has_place_for(session, now):
             return None
         run = Run(
             key,
             queue,
-            destination(packet),
-            session_origin(session),
+            digest(name),
+            origin_of(session.remote_qm_guid, session.remote_qm_address),
             peer=peer_of(session.remote_qm_address),
-            is_recoverable=user.delivery == user_header.RECOVERABLE,
+            is_recoverable=user.flags & user_header.DM == _RECOVERABLE,
         )
         run.room = self._manager.writing.sure_room(queue)
         if packet.transaction is None:
@@ -269,20 +276,17 @@ class Arrivals:
         manager = self._manager
         return manager.writing.has_room(size) and manager.positions.fits(run.queue, size)
 
-    def _end(self, run: Run | None, now: Now) -> None:
+    def _end(self, run: Run, now: Now) -> None:
         """Put what is in a run into its queue, which has room: every message was asked for when it joined."""
-        if run is None:
-            return
         origin = run.origin
         messages = [quiet_message(data, origin) for data in run.packets]
         self._manager.writing.put_messages(run.queue, messages, messages[0], now, size=run.size)
-        if len(self._refusals):
-            for data in run.packets:
-                self._refusals.taken(data)
+        if self._refusals.records:
+            self._refusals.taken(run.packets)
 
     def _stored(self, session: Session, numbers: Sequence[int], now: Now) -> None:
         session.stored(numbers, now)
-        self._sessions.touch(session)
+        self._sessions.touched[session] = None
 
     def forget(self, queue: Queue) -> None:
         """The queue is deleted."""
@@ -321,7 +325,7 @@ class Arrivals:
             session.close(f"the other side sent a malformed packet: {error}")
             return False
         # Remote readers are told, and so are its acknowledgments: they may make us connect to others on its account.
-        message.origin = session_origin(session)
+        message.origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
         if is_ours and message.destination_queue_format_name is not None:
             self._loops.came_back(session, packet, message, now)
             self._remember(session, packet, message, now)
@@ -363,7 +367,7 @@ class Arrivals:
         queue = self._manager.find_queue(name)
         if queue is not None and self._came_before(session, packet, queue, now):
             return True
-        refusal = _Class.MQMSG_CLASS_NACK_BAD_DST_Q if queue is None else self._refusal(queue, packet, message)
+        refusal = _Class.MQMSG_CLASS_NACK_BAD_DST_Q if queue is None else self._refusal(queue, packet, data)
         if queue is None or refusal is not None:
             self._reject(session, packet, message, refusal or _Class.MQMSG_CLASS_NACK_BAD_DST_Q, now)
             return True
@@ -423,30 +427,31 @@ class Arrivals:
             self._reject(session, packet, message, STATUS_CLASSES[status], now, is_owed=is_owed)
             return True
         self._remember(session, packet, message, now)
-        if len(self._refusals):
-            self._refusals.taken(message.packet)
+        if self._refusals.records:
+            self._refusals.taken((message.packet,))
         if packet.base.is_traced:
             self._tracing.received(message, now)
         return True
 
-    def _refusal(self, queue: Queue, packet: UserMessage, message: Message) -> MessageClass | None:
+    def _refusal(self, queue: Queue, packet: UserMessage, data: bytes) -> MessageClass | None:
         """MS-MQQB 3.1.5.8.2 and 3.1.5.8.3."""
-        attributes = queue.attributes
-        is_plain = not attributes.authentication and packet.security is None and not queue.is_internal
+        attributes, security = queue.attributes, packet.security
+        is_plain = not attributes.authentication and security is None and not queue.is_internal
         if not is_plain or attributes.transactional != (packet.transaction is not None) or queue.parent is not None:
-            refusal = self._delivery.refusal(queue, message)
+            refusal = self._delivery.refusal(queue, stored_message(data))
             if refusal is not None:
                 return refusal
-        is_encrypted = packet.security is not None and packet.security.is_body_encrypted
         level = attributes.privacy_level
-        if not level.accepts(encrypted=False) or not level.accepts(encrypted=is_encrypted):
+        is_encrypted = security is not None and security.is_body_encrypted
+        if not level.accepts(encrypted=False) or (is_encrypted and not level.accepts(encrypted=True)):
             # Nothing is decrypted here: nothing that comes is what a queue for encrypted messages demands.
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
-        if not self._delivers_unverified:
+        if not self._delivers_unverified and (security is not None or packet.multi_queue is not None):
             refusal = unverified(packet)
             if refusal is not None:
                 return refusal
-        if not may_write(self._directory.security_of(queue), sender_of(packet.security, None)):
+        sender = UNNAMED if security is None else sender_of(security, None)
+        if not may_write(self._directory.security_of(queue), sender):
             return _Class.MQMSG_CLASS_NACK_ACCESS_DENIED
         return None
 
@@ -493,7 +498,8 @@ class Arrivals:
         if packet.transaction is not None:
             acks = self._transactional_acks
             send = acks.send_final_ack if is_owed else acks.try_final_ack
-            self._statistics.final_acks_sent += send(packet, session_origin(session), message_class, now)
+            origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
+            self._statistics.final_acks_sent += send(packet, origin, message_class, now)
 
     def _discard(self, arrival: Arrival, reason: Reason, sentence: str) -> None:
         """The message is not taken, and nobody is told but the operator."""

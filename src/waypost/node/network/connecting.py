@@ -156,7 +156,7 @@ class Connecting:
         if link.session is not None and link.is_open:
             link.session.resume(now)
             self._manager.outgoing.connected(link.queue, hop_text(link.session.remote_qm_address))
-            self._sessions.touch(link.session)
+            self._sessions.touched[link.session] = None
         elif link.state is not LinkState.IDLE:
             self._manager.outgoing.connection_attempt_begun(link.queue)
         else:
@@ -168,7 +168,7 @@ class Connecting:
         link.next_retry = None
         if link.session is not None and link.is_open:
             link.session.pause(now)
-            self._sessions.touch(link.session)
+            self._sessions.touched[link.session] = None
         elif link.state is LinkState.WAITING_RECONNECT:
             link.go(LinkEvent.GIVEN_UP)
 

@@ -70,7 +70,7 @@ class Departures:
         "_sessions",
         "_timers",
         "_tracing",
-        "_wanted",
+        "wanted",
     )
 
     def __init__(
@@ -100,7 +100,7 @@ class Departures:
         self._own_guid: Final = manager.identity.identifier
         self._timers: Final = kernel.timers
         # Links that have something to send when what was done so far is durable.
-        self._wanted: dict[Link, None] = {}
+        self.wanted: dict[Link, None] = {}
         # Those of each session that have more to send than there was room for.
         self._ready: dict[Session, ReadyLinks] = {}
         # The sessions that go on when what they wrote so far is with the transport.
@@ -116,12 +116,12 @@ class Departures:
         if queue.opened_for:
             self._admin_acks.sent(queue, lookup_id)
         link.outbox.became_available(lookup_id)
-        self._wanted[link] = None
+        self.wanted[link] = None
 
     def want(self, queue: OutgoingQueue) -> None:
         """The queue has messages from before."""
         if is_sent_here(queue):
-            self._wanted[self._links.link_of(queue)] = None
+            self.wanted[self._links.link_of(queue)] = None
 
     def removed(self, queue: OutgoingQueue, message: Message) -> None:
         """A message has left its queue, for whatever reason."""
@@ -148,12 +148,12 @@ class Departures:
     def attached(self, link: Link) -> None:
         """The link has a session, over which all of its messages are to be sent (readings MQQB 3.9)."""
         self._timers.stop((Departures, link))
-        self._wanted[link] = None
+        self.wanted[link] = None
 
     def detached(self, link: Link, session: Session, now: Now) -> None:
         """The session is over. What the destination has acknowledged, and only the session has not, is gone."""
         self._timers.stop((Departures, link))
-        self._wanted.pop(link, None)
+        self.wanted.pop(link, None)
         self._unready(link, session)
         self._leave(link, [entry.lookup_id for entry in link.sequence.reset(now)], now)
 
@@ -171,22 +171,19 @@ class Departures:
         )
         link.outbox.start_again()
         self._mind(link)
-        self._wanted[link] = None
+        self.wanted[link] = None
 
     def forget(self, link: Link) -> None:
         """The queue is deleted."""
         self._timers.stop((Departures, link))
-        self._wanted.pop(link, None)
+        self.wanted.pop(link, None)
         if link.session is not None:
             self._unready(link, link.session)
 
-    def settle(self) -> bool:
+    def settle(self) -> None:
         """Send what can be sent. What is not durable yet comes when it is."""
-        if not self._wanted:
-            return False
-        wanted, self._wanted = self._wanted, {}
+        wanted, self.wanted = self.wanted, {}
         self._kernel.when_durable(lambda now: self._go_on(wanted, now))
-        return True
 
     def _go_on(self, links: Iterable[Link], now: Now) -> None:
         sessions: dict[Session, None] = {}
@@ -227,7 +224,7 @@ class Departures:
             room -= size
             if has_more and link.is_open:
                 ready.add(link)
-        self._sessions.touch(session)
+        self._sessions.touched[session] = None
 
     def _pump_link(self, link: Link, session: Session, turn: int, now: Now) -> tuple[int, bool]:
         """Send up to so many messages. How many bytes they are, and whether there may be more to send."""
@@ -361,7 +358,7 @@ class Departures:
         again = link.sequence.timed_out()
         self._sessions.statistics.messages_resent += len(again)
         link.outbox.send_again(entry.lookup_id for entry in again)
-        self._wanted[link] = None
+        self.wanted[link] = None
 
     def _leave(self, link: Link, lookup_ids: Iterable[int], now: Now) -> None:
         """Messages of our transactions that are acknowledged leave the queue: MS-MQQB 3.1.5.6."""

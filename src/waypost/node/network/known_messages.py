@@ -63,10 +63,11 @@ def destination(packet: UserMessage) -> bytes:
     """What tells copies of one message to several queues apart, which have the same identifier."""
     name = packet.user.destination_queue
     if isinstance(name, DirectQueueFormatName):
-        return _digest(name.direct_format_name)
-    return _digest(repr(name))
+        return digest(name.direct_format_name)
+    return digest(repr(name))
 
 
 @lru_cache(maxsize=1024)
-def _digest(name: str) -> bytes:
+def digest(name: str) -> bytes:
+    """The same of a direct name."""
     return blake2b(name.lower().encode("utf-16-le", "surrogatepass"), digest_size=8).digest()

@@ -247,16 +247,16 @@ class Network:
 
     def connected(self, connection: int, now: Now) -> None:
         """A Connect came to its end."""
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is None:
             return
         with self._kernel.operation(now):
             session.connected(now)
             self.connecting.establishing(session, now)
-            self._sessions.touch(session)
+            self._sessions.touched[session] = None
 
     def connect_failed(self, connection: int, reason: str, now: Now) -> None:
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is None:
             return
         with self._kernel.operation(now):
@@ -266,7 +266,7 @@ class Network:
 
     def data_received(self, connection: int, data: bytes, now: Now, most: int = ALL) -> Work:
         """Bytes have come. At most so many packets are looked at; those that are left wait for a call without data."""
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is None:
             return Work(0, 0)
         with self._kernel.operation(now):
@@ -276,7 +276,7 @@ class Network:
             if self._sessions.unfinished > MAX_UNFINISHED_BYTES:
                 self._make_room(session, now)
             self._take(session, received, now)
-        return Work(received.packets, len(session.inlet))
+        return Work(received.packets, len(session.inlet.packets))
 
     def _make_room(self, receiving: Session, now: Now) -> None:
         """Close the session with the most unfinished bytes, of the address with the most: it has used up the room."""
@@ -290,7 +290,7 @@ class Network:
 
     def connection_lost(self, connection: int, now: Now) -> None:
         """MS-MQQB 3.1.7.3."""
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is None:
             return
         with self._kernel.operation(now):
@@ -299,12 +299,12 @@ class Network:
 
     def writing_paused(self, connection: int, _now: Now) -> None:
         """The other side does not read as fast as we write."""
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is not None:
             session.transport_paused = True
 
     def writing_resumed(self, connection: int, now: Now) -> None:
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is None:
             return
         with self._kernel.operation(now):
@@ -313,12 +313,12 @@ class Network:
 
     def reading_paused(self, connection: int, now: Now) -> None:
         """The shell reads nothing more from the connection for now."""
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is not None:
             session.inlet.set_unread(now, is_unread=True)
 
     def reading_resumed(self, connection: int, now: Now) -> None:
-        session = self._sessions.find(connection)
+        session = self._sessions.by_connection.get(connection)
         if session is not None:
             session.inlet.set_unread(now, is_unread=False)
 
@@ -361,7 +361,8 @@ class Network:
         if self._order_acking.due:
             self._order_acking.settle()
             return True
-        if self.departures.settle():
+        if self.departures.wanted:
+            self.departures.settle()
             return True
         if self._sessions.touched:
             self._flush(now)
@@ -464,7 +465,7 @@ class Network:
             self.departures.acknowledged(received.acknowledged, now)
         if received.messages:
             self.arrivals.take(session, received.messages, now)
-        self._sessions.touch(session)
+        self._sessions.touched[session] = None
         if session.state is SessionState.CLOSED:
             self._sessions.forget(session, now)
             return
@@ -476,7 +477,8 @@ class Network:
     def _flush(self, now: Now) -> None:
         touched, self._sessions.touched = self._sessions.touched, {}
         for session in touched:
-            self._sessions.write(session)
+            if session.output:
+                self._sessions.write(session)
             if session in self._held and session.go_on(now):
                 # The acknowledgment is with the transport before anything more is read, or sent from here.
                 self._held.discard(session)

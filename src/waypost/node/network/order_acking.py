@@ -57,7 +57,7 @@ class OrderAcking:
         """A message of a known sequence has come, taken or not. Returns where its acknowledgments go."""
         assert packet.transaction is not None
         line: LineKey = *key, packet.transaction.tx_sequence_id >> _TIME_STAMP_SHIFT
-        origin = session_origin(session)
+        origin = origin_of(session.remote_qm_guid, session.remote_qm_address)
         is_direct = isinstance(packet.user.destination_queue, DirectQueueFormatName)
         self._origins[line] = origin, is_direct
         self._order_acks.received(line, now.monotonic)
@@ -95,8 +95,3 @@ class OrderAcking:
             source = key[0][: len(NULL_GUID)]
             sent = self._transactional_acks.order_ack(source, origin, body, now, is_direct=is_direct)
             self._statistics.order_acks_sent += sent
-
-
-def session_origin(session: Session) -> Origin:
-    """Where everything comes from that a session brings, as it is kept with a message."""
-    return origin_of(session.remote_qm_guid, session.remote_qm_address)

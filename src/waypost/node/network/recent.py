@@ -19,19 +19,19 @@ class Recent(Generic[R]):
     A peer that has its share loses its own oldest record, so that it takes nothing from the others.
     """
 
-    __slots__ = ("_by_peer", "_of_peer", "_records", "_total")
+    __slots__ = ("_by_peer", "_of_peer", "_total", "records")
 
     def __init__(self, total: int, of_peer: int) -> None:
         self._total: Final = total
         self._of_peer: Final = of_peer
-        self._records: dict[bytes, R] = {}
+        self.records: dict[bytes, R] = {}
         self._by_peer: dict[str, dict[bytes, None]] = {}
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self.records)
 
     def get(self, identifier: bytes) -> R | None:
-        return self._records.get(identifier)
+        return self.records.get(identifier)
 
     def put(self, identifier: bytes, record: R) -> None:
         """It takes the place of an earlier record of the same message."""
@@ -40,15 +40,15 @@ class Recent(Generic[R]):
         if len(own) >= self._of_peer:
             self.discard(next(iter(own)))
             own = self._by_peer.setdefault(record.peer, {})
-        elif len(self._records) >= self._total:
-            self.discard(next(iter(self._records)))
+        elif len(self.records) >= self._total:
+            self.discard(next(iter(self.records)))
             own = self._by_peer.setdefault(record.peer, {})
-        self._records[identifier] = record
+        self.records[identifier] = record
         own[identifier] = None
-        assert len(self._records) <= self._total, "what is remembered is bounded"
+        assert len(self.records) <= self._total, "what is remembered is bounded"
 
     def discard(self, identifier: bytes) -> None:
-        record = self._records.pop(identifier, None)
+        record = self.records.pop(identifier, None)
         if record is None:
             return
         own = self._by_peer[record.peer]

@@ -5,7 +5,7 @@ counted elsewhere and nobody misses.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -100,12 +100,13 @@ class Arrival(NamedTuple):
 class Refusals:
     """Those since the start. `notice` tells the operator."""
 
-    __slots__ = ("_notice", "_recent", "counts")
+    __slots__ = ("_notice", "_recent", "counts", "records")
 
     def __init__(self, notice: Callable[..., None]) -> None:
         self._notice: Final = notice
         self.counts: Final[Counter[Reason]] = Counter()
         self._recent: Final[Recent[Refusal]] = Recent(MAX_REFUSALS, MAX_REFUSALS_OF_PEER)
+        self.records: Final = self._recent.records
 
     def __len__(self) -> int:
         return len(self._recent)
@@ -136,9 +137,10 @@ class Refusals:
     def of(self, identifier: MessageIdentifier) -> Refusal | None:
         return self._recent.get(identifier.encode())
 
-    def taken(self, data: bytes) -> None:
-        """A message was taken: whatever was before does not matter any more."""
-        self._recent.discard(data[_GUID] + data[_ORDINAL])
+    def taken(self, packets: Iterable[bytes]) -> None:
+        """Messages were taken: whatever was before does not matter any more."""
+        for data in packets:
+            self._recent.discard(data[_GUID] + data[_ORDINAL])
 
 
 def identifier_of(packet: UserMessage) -> MessageIdentifier:

@@ -41,7 +41,7 @@ class Sessions:
         "_last_connection",
         "_manager",
         "_open",
-        "_sessions",
+        "by_connection",
         "initiator",
         "settings",
         "statistics",
@@ -57,7 +57,7 @@ class Sessions:
         self.settings: Final = settings
         self.statistics: Final = Statistics()
         self.initiator: Final = Initiator(manager.identity.identifier, OperatingSystem.MSMQ_OS_NTS)
-        self._sessions: dict[int, Session] = {}
+        self.by_connection: dict[int, Session] = {}
         self._open: dict[Session, None] = {}
         self._last_connection = 0
         # Those that may have something to write, in the order in which they were touched.
@@ -67,12 +67,9 @@ class Sessions:
         # The addresses at which a queue manager with our identifier was seen, and when.
         self.twins: dict[str, int] = {}
 
-    def find(self, connection: int) -> Session | None:
-        return self._sessions.get(connection)
-
     @property
     def all(self) -> list[Session]:
-        return list(self._sessions.values())
+        return list(self.by_connection.values())
 
     @property
     def open(self) -> list[Session]:
@@ -95,9 +92,6 @@ class Sessions:
     def opened(self, session: Session) -> None:
         self._open[session] = None
 
-    def touch(self, session: Session) -> None:
-        self.touched[session] = None
-
     def write(self, session: Session) -> None:
         data = session.take_output()
         if data:
@@ -110,7 +104,7 @@ class Sessions:
 
     def forget(self, session: Session, now: Now) -> None:
         """A session is closed: its connection goes, and its links look for another."""
-        if self._sessions.pop(session.connection, None) is None:
+        if self.by_connection.pop(session.connection, None) is None:
             return
         self.unfinished -= session.inlet.unfinished_bytes
         self.write(session)
@@ -134,11 +128,11 @@ class Sessions:
     def largest_unfinished(self) -> Session:
         """The session with the most unfinished bytes, of the address with the most."""
         held: Counter[str] = Counter()
-        for session in self._sessions.values():
+        for session in self.by_connection.values():
             held[peer_of(session.remote_qm_address)] += session.inlet.unfinished_bytes
         most = max(held, key=lambda peer: held[peer])
         return max(
-            (session for session in self._sessions.values() if peer_of(session.remote_qm_address) == most),
+            (session for session in self.by_connection.values() if peer_of(session.remote_qm_address) == most),
             key=lambda session: session.inlet.unfinished_bytes,
         )
 
@@ -165,18 +159,18 @@ class Sessions:
             ping=ping,
             accept_policy=self._refusal,
         )
-        self._sessions[session.connection] = session
+        self.by_connection[session.connection] = session
         return session
 
     def _timer_expired(self, session: Session, timer: SessionTimer, now: Now) -> None:
         session.expired(timer, now)
-        self.touch(session)
+        self.touched[session] = None
         if session.state is SessionState.CLOSED:
             self.forget(session, now)
 
     def _refusal(self, _request: EstablishConnection) -> str | None:
         """Why a session is not granted, or None (MS-MQQB 2.2.1, 3.1.5.3.1)."""
-        if len(self._sessions) > self.settings.max_sessions and self._inbound() >= self.settings.max_sessions:
+        if len(self.by_connection) > self.settings.max_sessions and self._inbound() >= self.settings.max_sessions:
             return "there are as many sessions as there may be"
         return None if self.accepts else "no messages are accepted now"
 
@@ -184,5 +178,5 @@ class Sessions:
         """How many sessions others were granted."""
         return sum(
             session.role is Role.ACCEPTOR and session.state is not SessionState.WAITING_EC_MSG
-            for session in self._sessions.values()
+            for session in self.by_connection.values()
         )
