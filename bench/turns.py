@@ -37,6 +37,8 @@ BODY: Final = bytes(200)
 BATCH: Final = 2000
 QUEUES: Final = 2000
 EXPIRING: Final = 100_000
+RENUMBERED: Final = 100_000
+FAR: Final = r"DIRECT=TCP:127.0.0.99\private$\far"
 SECONDS_OF_QUIET: Final = 3.0
 SECONDS_TO_EXPIRE: Final = 25
 SECONDS_AT_MOST: Final = 900.0
@@ -193,6 +195,13 @@ def claim(url: str) -> Work:
     return work
 
 
+def reset(manager: waypost.Manager) -> None:
+    """New numbers for what waits in an outgoing queue; nobody answers at its destination."""
+    for _ in range(RENUMBERED // 1000):
+        _send(manager, manager.queue(FAR), 1000)
+    assert manager.reset_sequences(queue=FAR).renumbered == RENUMBERED
+
+
 def _send(manager: waypost.Manager, queue: waypost.Queue, count: int) -> None:
     with manager.transaction() as transaction:
         for _ in range(count // 1000):
@@ -241,6 +250,7 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
         "commit 10000": commit(10_000),
         "commit 100000": commit(MAX_TRANSACTION_OPERATIONS),
         "abort 100000": abort,
+        "reset 100000": reset,
     }
     if found := is_wanted(*lists, "claim 100000"):
         fill_queues(folder / "queues")

@@ -117,9 +117,20 @@ def copied(message: Message) -> Message:
     """Another message with the same attributes. One that was not decoded stays so."""
     if not isinstance(message, _StoredMessage):
         return replace(message)
-    copy = stored_message(message.packet)
-    for name in LOCAL_ATTRIBUTES:
-        setattr(copy, name, getattr(message, name))
+    copy = object.__new__(Message)
+    copy.lookup_identifier = message.lookup_identifier
+    copy.allow_peek_when_locked = message.allow_peek_when_locked
+    copy.application_deadletter_queue = message.application_deadletter_queue
+    copy.arrival_time = message.arrival_time
+    copy.authentication_level = message.authentication_level
+    copy.transaction_status_queue_format_name = message.transaction_status_queue_format_name
+    copy.unit_of_work = message.unit_of_work
+    copy.abort_count = message.abort_count
+    copy.move_count = message.move_count
+    copy.last_move_time = message.last_move_time
+    copy.target_subqueue_name = message.target_subqueue_name
+    copy.origin = message.origin
+    copy.packet = message.packet
     copy.__class__ = message.__class__
     return copy
 

@@ -14,7 +14,7 @@ from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import is_numbered, set_sequence
-from waypost.errors import ResetUnderWay
+from waypost.errors import ResetUnderWay, StoreDamaged
 from waypost.limits import MAX_SCAN_BYTES, RENUMBERED_PART
 from waypost.node import transfer_store
 from waypost.node.kernel import Kernel
@@ -90,8 +90,9 @@ class Renumberings:
         self._network: Final = network
         self._works: Final[dict[int, Renumbering]] = {}
         for number, (sequence, lookup_id, end) in transfer_store.read_renumberings(reader).items():
-            queue = manager.collection.by_number[number]
-            assert isinstance(queue, OutgoingQueue)
+            queue = manager.collection.by_number.get(number)
+            if not isinstance(queue, OutgoingQueue):
+                raise StoreDamaged(f"the sequence of queue {number} is being reset, and it is not an outgoing queue")
             self._add(Renumbering(queue, sequence, lookup_id, end))
 
     def __bool__(self) -> bool:

@@ -77,6 +77,8 @@ def begin_again(store: Store, now: Now) -> Restored | None:
     if mark.begun:
         write_last_time_stamp(batch, mark.time_stamp + mark.begun - 1)
     _raise_counters(store, batch, now)
+    # Every sequence has begun again: a reset that was under way when the backup was made is over.
+    batch.delete_range(Table.COUNTERS, *keys.renumbering_range())
     remove_mark(batch)
     store.commit(batch, 1)
     return Restored(mark.begun, renumbered)
