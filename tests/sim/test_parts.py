@@ -10,7 +10,7 @@ from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
 from waypost.sim.local_simulation import LocalSimulation
 from waypost.sim.marks import SOMETIMES, Marks
-from waypost.sim.model.disk import Disk, SavedBox
+from waypost.sim.model.disk import ModelDisk, SavedQueue
 from waypost.sim.network import NoNetwork
 from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
@@ -19,7 +19,7 @@ from waypost.sim.violation import Violation
 from waypost.sim.words import Plan
 from waypost.sim.workloads import SCRIPTS
 
-BOX = SavedBox("q1", Plan("q1"), 0)
+QUEUE = SavedQueue("q1", Plan("q1"), 0)
 
 
 def test_clocks_run_apart() -> None:
@@ -53,15 +53,15 @@ def test_a_trace_is_written_when_it_is_read() -> None:
 
 
 def test_what_was_not_durable_is_gone_in_a_crash() -> None:
-    disk = Disk()
-    disk.write(1, BOX)
+    disk = ModelDisk()
+    disk.write(1, QUEUE)
     disk.seal()
-    disk.write(2, BOX)
+    disk.write(2, QUEUE)
     disk.seal()
     disk.complete(1)
     disk.crash()
-    assert list(disk.boxes) == [1]
-    assert (disk.token, disk.durable, disk.highest_box) == (1, 0, 1)
+    assert list(disk.queues) == [1]
+    assert (disk.token, disk.durable, disk.highest_queue) == (1, 0, 1)
 
 
 def test_without_remote_readers_there_is_no_network() -> None:

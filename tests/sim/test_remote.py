@@ -11,7 +11,7 @@ from waypost.remote.interfaces.remote_read import REMOTE_READ, EndReceiveRequest
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.interface import Empty
 from waypost.sim.marks import Marks
-from waypost.sim.model.letters import Answer, Letter
+from waypost.sim.model.records import Answer, ModelMessage
 from waypost.sim.model.remote import Line, RemoteCall, key_of
 from waypost.sim.remote.pdus import Kind, Pdu, take_pdus
 from waypost.sim.remote.replies import check_reply, packet_of
@@ -25,7 +25,9 @@ from waypost.wire.receive_reply import BodyLimits, ReceiveReply
 from waypost.wire.remote_packet import Origin, RemotePacket
 
 SEED = next(seed for seed in range(100) if draw(seed) is not None)
-LETTER = Letter(Draft(7, recoverable=True), 100, recoverable=True, transactional=False, lookup_id=0x0400_0000_0000_0003)
+DUE = ModelMessage(
+    Draft(7, recoverable=True), 100, recoverable=True, transactional=False, lookup_id=0x0400_0000_0000_0003
+)
 HANDLE = ContextHandle(0, b"h" * 16)
 
 
@@ -34,7 +36,7 @@ def call() -> RemoteCall:
     return RemoteCall(1, Line(-1, "10.0.0.1"), 2, REMOTE_READ, 7, start)
 
 
-def reply(uid: int, lookup_id: int = LETTER.lookup_id, aborts: int = 0) -> ReceiveReply:
+def reply(uid: int, lookup_id: int = DUE.lookup_id, aborts: int = 0) -> ReceiveReply:
     packet = RemotePacket.of(user_message(uid), Origin(b"q" * 16))
     assert packet.subqueue is not None
     packet.subqueue.abort_counter = aborts
@@ -92,12 +94,12 @@ def test_a_queue_is_known_by_what_a_reader_calls_it(key: str) -> None:
 
 
 def test_the_message_of_a_reply_is_the_one_that_was_due() -> None:
-    due = Answer(letters=(LETTER,), counts=((2, 0),))
+    due = Answer(messages=(DUE,), counts=((2, 0),))
     check_reply(call(), due, reply(7, aborts=2))
     with pytest.raises(Violation, match="another message"):
         check_reply(call(), due, reply(8, aborts=2))
     with pytest.raises(Violation, match="as number 0x4"):
-        check_reply(call(), due, reply(7, LETTER.lookup_id + 1, aborts=2))
+        check_reply(call(), due, reply(7, DUE.lookup_id + 1, aborts=2))
     with pytest.raises(Violation, match="aborted and moved"):
         check_reply(call(), due, reply(7, aborts=1))
     with pytest.raises(Violation, match="brought nothing"):

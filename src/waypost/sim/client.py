@@ -13,7 +13,7 @@ from waypost.sim.violation import Violation
 
 @dataclass(slots=True)
 class Ask:
-    """An operation of waypost.sim.desk by its name. Whoever does not wait is told the number of the request."""
+    """An operation of waypost.sim.operations by its name. Whoever does not wait is told the number of the request."""
 
     name: str
     arguments: tuple[object, ...] = ()

@@ -11,8 +11,8 @@ from typing import Final
 
 from waypost.core.message import Message
 from waypost.node.application import ReadOptions
-from waypost.sim.bulk.desk import OPERATIONS
 from waypost.sim.bulk.history import BulkHistory
+from waypost.sim.bulk.operations import OPERATIONS
 from waypost.sim.client import Ask, Result
 from waypost.sim.violation import Violation
 from waypost.sim.words import Draft, Drafts, Existing, Name

@@ -72,6 +72,6 @@ def _limits(simulation: LocalSimulation | NetworkSimulation) -> tuple[Patch, ...
     limits = *limits, Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part)
     if simulation.bulk is not None:
         limits = *limits, *simulation.bulk_limits.patches()
-    if simulation.lounge is not None:
-        return *limits, Patch(remote, "BIND_SECONDS", simulation.lounge.swarm.patience.bind)
+    if simulation.remote is not None:
+        return *limits, Patch(remote, "BIND_SECONDS", simulation.remote.swarm.patience.bind)
     return limits

@@ -24,7 +24,7 @@ Opened = Generator[Ask | Pause, Result, int | None]
 def setup(client: Client[LocalHost]) -> Script:
     """Make the queues, in every life: some may have been deleted."""
     for plan in client.host.swarm.plans:
-        if plan.key not in client.host.oracle.books.boxes:
+        if plan.key not in client.host.model.state.queues:
             yield Ask("create_queue", (plan,))
     while True:
         yield Pause(60.0)

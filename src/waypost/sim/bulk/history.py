@@ -13,7 +13,7 @@ from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
 from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.client import Ask, Result
-from waypost.sim.model.letters import SEQUENCE
+from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
 from waypost.sim.words import Draft

@@ -24,12 +24,10 @@ class Damage:
         if rng.random() >= self._rate:
             return
         host = rng.choice(simulation.hosts)
-        places = [
-            (place, letter) for place, letter in simulation.ledger.places_of(host.name).items() if letter is not None
-        ]
+        places = [(place, sent) for place, sent in simulation.ledger.places_of(host.name).items() if sent is not None]
         if not places:
             return
-        place, letter = rng.choice(places)
+        place, sent = rng.choice(places)
         if host.disk.store.damage(Table.MESSAGES, keys.message_key(*place)):
-            host.note(letter.uid, "the record of", letter, "is damaged on", host.name)
-            letter.is_damaged = True
+            host.note(sent.uid, "the record of", sent, "is damaged on", host.name)
+            sent.is_damaged = True

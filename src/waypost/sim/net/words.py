@@ -105,7 +105,7 @@ class Kind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Letter(Word):
+class SentMessage(Word):
     """A message of an application, and all that is known of it. `uid` is its own for ever.
 
     It goes from the first host of `path` to the last, under the format name `name`. The times are None for long ones.

@@ -9,7 +9,7 @@ from waypost.guid import guid_text
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.net.words import ADMIN, Existing, Kind, Letter, Name, Outgoing, QueuePlan
+from waypost.sim.net.words import ADMIN, Existing, Kind, Name, Outgoing, QueuePlan, SentMessage
 
 Opened = Generator[Ask | Pause, Result, int | None]
 
@@ -35,7 +35,7 @@ def sender(client: Client[NetworkHost]) -> Script:
     if handle is not None:
         for _ in range(rng.randint(2, 20)):
             kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
-            yield Ask("send", (handle, _letter(client, plan, name, kind), None))
+            yield Ask("send", (handle, _message(client, plan, name, kind), None))
         yield Ask("close_queue", (handle,))
 
 
@@ -56,7 +56,7 @@ def committer(client: Client[NetworkHost]) -> Script:
         yield Ask("begin_transaction", (identifier,))
         for _ in range(rng.randint(1, 4)):
             handle, plan, name = rng.choice(targets)
-            yield Ask("send", (handle, _letter(client, plan, name, Kind.TRANSACTIONAL), identifier))
+            yield Ask("send", (handle, _message(client, plan, name, Kind.TRANSACTIONAL), identifier))
         yield Ask("commit" if rng.random() < 0.8 else "abort", (identifier,))
     for handle, _, _ in targets:
         yield Ask("close_queue", (handle,))
@@ -76,7 +76,7 @@ def forwarder(client: Client[NetworkHost]) -> Script:
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         yield Ask("receive", (source, ReadOptions(rng.choice((0, 100)), None, identifier)))
-        yield Ask("send", (target, _letter(client, plan, name, Kind.TRANSACTIONAL), identifier))
+        yield Ask("send", (target, _message(client, plan, name, Kind.TRANSACTIONAL), identifier))
         yield Ask("commit" if rng.random() < 0.7 else "abort", (identifier,))
     yield Ask("close_queue", (source,))
     yield Ask("close_queue", (target,))
@@ -181,10 +181,10 @@ def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan
     return rng.choice([plan for plan in plans if plan.host != host.name] if rng.random() < 0.9 else plans)
 
 
-def _letter(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> Letter:
+def _message(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> SentMessage:
     host, rng, simulation = client.host, client.host.rng, client.host.simulation
     swarm = host.swarm
-    letter = Letter(
+    message = SentMessage(
         simulation.new_uid(),
         simulation.path(host.name, plan, name),
         plan,
@@ -195,13 +195,13 @@ def _letter(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind)
         padding=rng.choice((0, 10, 200)),
     )
     if rng.random() < swarm.expiring:
-        letter.time_to_reach_queue = rng.choice((0, 1, 3))
+        message.time_to_reach_queue = rng.choice((0, 1, 3))
     if rng.random() < swarm.expiring:
-        letter.time_to_be_received = rng.choice((0, 2, 5))
+        message.time_to_be_received = rng.choice((0, 2, 5))
     if rng.random() < swarm.asking:
-        letter.acknowledgements = rng.choice(_ACKS)
-        letter.administration = simulation.own_name(rng.choice(simulation.admins))
+        message.acknowledgements = rng.choice(_ACKS)
+        message.administration = simulation.own_name(rng.choice(simulation.admins))
     if rng.random() < swarm.asking:
-        letter.positive_journaling = rng.random() < 0.6
-        letter.negative_journaling = rng.random() < 0.6
-    return letter
+        message.positive_journaling = rng.random() < 0.6
+        message.negative_journaling = rng.random() < 0.6
+    return message

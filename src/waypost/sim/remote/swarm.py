@@ -6,7 +6,7 @@ from typing import Final
 
 from waypost.sim import swarm as applications
 from waypost.sim.faults import Faults
-from waypost.sim.model.oracle import Patience
+from waypost.sim.model.model import Patience
 
 # How many of the simulations have some.
 _SHARE: Final = 0.3

@@ -2,10 +2,10 @@
 
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.node.application import Call
-from waypost.sim.desk import Desk
+from waypost.sim.operations import Operations
 
 
-class NetDesk(Desk):
+class NetworkOperations(Operations):
     """With the operations of whoever looks after outgoing queues."""
 
     def pause(self, call: Call, queue: OutgoingQueue) -> None:
@@ -33,7 +33,7 @@ class NetDesk(Desk):
             self._node.reply(call.request)
 
     def clear_copies(self, call: Call) -> None:
-        """Make room: nobody looks at journals and dead letters here."""
+        """Make room: nobody looks at journals and dead-letter messages here."""
         manager = self._node.manager
         with self._node.operation(call.now):
             journals = [queue.journal for queue in manager.queues.values() if queue.journal is not None]

@@ -52,7 +52,7 @@ class Query:
 
 
 @dataclass(slots=True)
-class Notebook:
+class Checkpoints:
     """By the names of clients."""
 
     streams: dict[str, Stream] = field(default_factory=dict)

@@ -18,8 +18,8 @@ OPERATIONS: Final = frozenset(
 )
 
 
-class BulkDesk:
-    """See waypost.sim.desk."""
+class BulkOperations:
+    """See waypost.sim.operations."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
