@@ -32,7 +32,7 @@ def sim(
     replay: Annotated[
         int | None, typer.Option(metavar="SEED", min=0, help="Run this seed alone and show every event.")
     ] = None,
-    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Hosts on one network (default: 1).")] = 1,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of hosts on one network.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
 ) -> None:
     """Simulate queue managers with crashes, full disks and jumping clocks, and check that their promises hold.

@@ -6,6 +6,7 @@ from enum import Enum
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
 from waypost.sim.violation import Violation
@@ -24,6 +25,11 @@ class Ask:
         words = [_text(each) for each in self.arguments]
         words += [f"{name}={_text(value)}" for name, value in self.options.items()]
         return f"{self.name}({', '.join(words)})"
+
+
+def do(operation: Operation[Any]) -> Ask:
+    """An operation as a record, as every surface hands it to the engine."""
+    return Ask("do", (operation,))
 
 
 @dataclass(slots=True)

@@ -1,29 +1,11 @@
 """What can be asked of a node on the network, beside what applications ask."""
 
-from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.node.application import Call
 from waypost.sim.operations import Operations
 
 
 class NetworkOperations(Operations):
-    """With the operations of whoever looks after outgoing queues."""
-
-    def pause(self, call: Call, queue: OutgoingQueue) -> None:
-        with self._node.operation(call.now):
-            self._node.manager.outgoing.pause_queue(queue)
-            self._node.reply(call.request)
-
-    def resume(self, call: Call, queue: OutgoingQueue) -> None:
-        with self._node.operation(call.now):
-            self._node.manager.outgoing.resume_queue(queue)
-            self._node.reply(call.request)
-
-    def resume_all(self, call: Call) -> None:
-        with self._node.operation(call.now):
-            for queue in self._node.manager.collection.outgoing.values():
-                if queue.state is OutgoingQueueState.ON_HOLD:
-                    self._node.manager.outgoing.resume_queue(queue)
-            self._node.reply(call.request)
+    """With what clears up when everything heals."""
 
     def abort_all(self, call: Call) -> None:
         """Whoever began these transactions is gone."""

@@ -10,9 +10,8 @@ from waypost.sim.client import Client
 from waypost.sim.fabric import Fabric
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks, hostility, swarm
-from waypost.sim.net.changes import Changes
+from waypost.sim.net.changes import Changes, Damage
 from waypost.sim.net.crowd import Crowd
-from waypost.sim.net.damage import Damage
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger

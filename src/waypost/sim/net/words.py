@@ -7,8 +7,7 @@ from typing import Final
 
 from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes
-from waypost.errors import QueueNotFound
+from waypost.core.queues import UNLIMITED, QueueAttributes
 from waypost.node.node import Node
 from waypost.sim.words import Word
 from waypost.wire.codec import INFINITE
@@ -49,22 +48,6 @@ class QueuePlan(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Existing(Word):
-    """The queue itself, for those operations that take one."""
-
-    plan: QueuePlan
-
-    def to_engine(self, node: Node) -> Queue:
-        queue = node.manager.queues.get(self.plan.path)
-        if queue is None:
-            raise QueueNotFound("somebody was faster")
-        return queue
-
-    def __str__(self) -> str:
-        return str(self.plan)
-
-
-@dataclass(frozen=True, slots=True)
 class Name(Word):
     """A format name."""
 
@@ -80,22 +63,6 @@ class Name(Word):
 @lru_cache
 def format_name(text: str) -> FormatName:
     return FormatName.parse(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing(Word):
-    """The outgoing queue for a format name."""
-
-    text: str
-
-    def to_engine(self, node: Node) -> OutgoingQueue:
-        queue = node.manager.collection.outgoing.get(format_name(self.text))
-        if queue is None:
-            raise QueueNotFound("nothing was ever sent there")
-        return queue
-
-    def __str__(self) -> str:
-        return f"outgoing {self.text}"
 
 
 class Kind(Enum):

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Generator
 from typing import Final
 
-from waypost.api.operations import AdmitAddress
-from waypost.core.queues import AccessType, ShareMode
+from waypost.api.operations import AdmitAddress, DeleteQueue, PauseQueue, ResumeQueue
+from waypost.core.queues import AccessType, OutgoingQueueState, ShareMode
 from waypost.guid import guid_text
 from waypost.node.application import ReadOptions
-from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.client import Ask, Client, Pause, Result, Script, do
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.net.words import ADMIN, Existing, Kind, Name, Outgoing, QueuePlan, SentMessage
+from waypost.sim.net.words import ADMIN, Kind, Name, QueuePlan, SentMessage
 
 Opened = Generator[Ask | Pause, Result, int | None]
 
@@ -104,11 +104,11 @@ def pauser(client: Client[NetworkHost]) -> Script:
     names = [str(name) for name in host.node.manager.collection.outgoing]
     if names:
         name = rng.choice(names)
-        paused = yield Ask("pause", (Outgoing(name),))
+        paused = yield do(PauseQueue(name=name))
         if paused.is_ok:
             host.simulation.marks.sometimes("a queue that was paused")
         yield Pause(rng.uniform(0.01, 2.0))
-        yield Ask("resume", (Outgoing(name),))
+        yield do(ResumeQueue(name=name))
     yield Pause(rng.uniform(0.5, 5.0))
 
 
@@ -122,7 +122,7 @@ def purger(client: Client[NetworkHost]) -> Script:
                 yield Ask("purge", (handle,))
                 yield Ask("close_queue", (handle,))
         elif plan.is_doomed:
-            yield Ask("delete_queue", (Existing(plan),))
+            yield do(DeleteQueue(name=host.simulation.own_name(plan)))
             yield Pause(rng.uniform(0.0, 1.0))
             yield Ask("create_queue", (plan,))
     yield Pause(rng.uniform(0.5, 5.0))
@@ -132,12 +132,14 @@ def healer(client: Client[NetworkHost]) -> Script:
     """Nothing fails any more: take everything that comes, for as long as something comes."""
     host = client.host
     yield Ask("abort_all")
-    yield Ask("resume_all")
+    for name, queue in list(host.node.manager.collection.outgoing.items()):
+        if queue.state is OutgoingQueueState.ON_HOLD:
+            yield do(ResumeQueue(name=str(name)))
     for other in host.simulation.hosts:
         if other is not host and host.simulation.changes.has_moves:
             # The addresses that it had, too: what is owed to it there goes where it is now.
             for address in (*other.former, other.address):
-                yield Ask("do", (AdmitAddress(guid=guid_text(other.guid), address=address),))
+                yield do(AdmitAddress(guid=guid_text(other.guid), address=address))
     plans = [plan for plan in host.simulation.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:
