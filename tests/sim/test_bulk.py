@@ -9,10 +9,11 @@ from waypost.hresult import HResult
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
+from waypost.sim.arguments import Draft, Drafts
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.swarm import draw
-from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.client import Ask, Result
 from waypost.sim.history import History
 from waypost.sim.marks import Marks
@@ -21,7 +22,6 @@ from waypost.sim.model.disk import BulkKey, Done, SavedBulk
 from waypost.sim.model.rows import Row, check_rows
 from waypost.sim.run import run_seed
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, Drafts
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, CommitsRecord
 from waypost.store.memory import MemoryStore

@@ -4,9 +4,9 @@ import pytest
 
 from waypost.core.message import Message
 from waypost.sim.client import Ask, Result
+from waypost.sim.net.arguments import Kind, QueuePlan, SentMessage
 from waypost.sim.net.facts import OUTGOING, Facts, Put
 from waypost.sim.net.ledger import Ledger
-from waypost.sim.net.words import Kind, QueuePlan, SentMessage
 from waypost.sim.run import new_marks
 from waypost.sim.violation import Violation
 from waypost.store import keys

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from waypost.sim import swarm
+from waypost.sim.arguments import Plan
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
@@ -16,7 +17,6 @@ from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
-from waypost.sim.words import Plan
 from waypost.sim.workloads import SCRIPTS
 
 QUEUE = SavedQueue("q1", Plan("q1"), 0)

@@ -10,6 +10,7 @@ from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import REMOTE_READ, EndReceiveRequest, StartReceiveRequest
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.interface import Empty
+from waypost.sim.arguments import Draft, format_name
 from waypost.sim.marks import Marks
 from waypost.sim.model.records import Answer, ModelMessage
 from waypost.sim.model.remote import Line, RemoteCall, key_of
@@ -18,7 +19,6 @@ from waypost.sim.remote.replies import check_reply, packet_of
 from waypost.sim.remote.swarm import draw
 from waypost.sim.run import run_seed
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, format_name
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import QueueFormat
 from waypost.wire.receive_reply import BodyLimits, ReceiveReply

@@ -12,6 +12,7 @@ from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
 from waypost.sim import checks
+from waypost.sim.arguments import Argument
 from waypost.sim.bulk.checks import check_bulk
 from waypost.sim.bulk.operations import OPERATIONS, BulkOperations
 from waypost.sim.client import Ask
@@ -21,13 +22,10 @@ from waypost.sim.model.remote import Remote, RemoteCall
 from waypost.sim.operations import Operations
 from waypost.sim.remote.replies import check_reply
 from waypost.sim.violation import Violation
-from waypost.sim.words import Word
 from waypost.store.memory import MemoryStore
 
 # The operations that have arguments with another form for the engine.
-_WORDY: Final = frozenset(
-    {"create_queue", "modify_queue", "delete_queue", "open_queue", "send", "send_several", *OPERATIONS}
-)
+_WITH_ARGUMENTS: Final = frozenset({"create_queue", "modify_queue", "open_queue", "send", "send_several", *OPERATIONS})
 
 
 class ComparedNode:
@@ -154,8 +152,8 @@ class ComparedNode:
 
     def _ask_node(self, call: Call, ask: Ask) -> HResult:
         node, arguments = self.node, ask.arguments
-        if ask.name in _WORDY:
-            arguments = tuple(each.to_engine(node) if isinstance(each, Word) else each for each in arguments)
+        if ask.name in _WITH_ARGUMENTS:
+            arguments = tuple(each.to_engine(node) if isinstance(each, Argument) else each for each in arguments)
         try:
             getattr(self._bulk_operations if ask.name in OPERATIONS else self._operations, ask.name)(
                 call, *arguments, **ask.options

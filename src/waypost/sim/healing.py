@@ -2,11 +2,11 @@
 
 from waypost.core.queues import AccessType, ShareMode
 from waypost.node.application import ReadOptions
+from waypost.sim.arguments import Name
 from waypost.sim.bulk.scripts import end_bulk
 from waypost.sim.client import Ask, Client, Pause, Result, Script
 from waypost.sim.local_host import LocalHost
 from waypost.sim.model.records import ModelQueue
-from waypost.sim.words import Name
 
 
 def healer(client: Client[LocalHost]) -> Script:

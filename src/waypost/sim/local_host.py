@@ -6,6 +6,7 @@ Node and model are asked the same; see waypost.sim.compared_node.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from waypost.api.operations import DeleteQueue
 from waypost.clock import Now
 from waypost.core.external_transactions import EnlistResourceManager, ReenlistTransaction
 from waypost.hresult import HResult
@@ -26,6 +27,7 @@ from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
 from waypost.sim import checks
+from waypost.sim.arguments import COMPUTER, Existing
 from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.compared_node import ComparedNode
@@ -36,7 +38,6 @@ from waypost.sim.model.model import Model
 from waypost.sim.model.remote import Remote, RemoteCall
 from waypost.sim.swarm import Swarm
 from waypost.sim.violation import Violation
-from waypost.sim.words import COMPUTER, Existing
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
@@ -101,8 +102,10 @@ class LocalHost(Host["LocalSimulation"]):
     # Operations and timers.
 
     def _can_ask(self, ask: Ask) -> bool:
-        first = ask.arguments[0]
-        return type(first) is not Existing or first.key in self.model.state.queues
+        match ask.arguments[0]:
+            case Existing(key) | DeleteQueue(name=key):
+                return key in self.model.state.queues
+        return True
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:  # noqa: ARG002
         return self._compared_node.ask(call, ask)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from waypost.core import queue_manager
+from waypost.node import deleting, purging, remote
 from waypost.sim import swarm
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.checkpoints import Checkpoints
@@ -12,6 +14,7 @@ from waypost.sim.healing import healer
 from waypost.sim.local_host import LocalHost
 from waypost.sim.marks import Marks
 from waypost.sim.network import Network, NoNetwork
+from waypost.sim.patches import Patch
 from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.readers import RemoteReaders
 from waypost.sim.simulation import Simulation
@@ -39,6 +42,19 @@ class LocalSimulation(Simulation[LocalHost]):
         # The remote readers, if there are any.
         self.remote: Final = None if readers is None else RemoteReaders(self, readers)
         self.network: Final[Network] = NoNetwork() if self.remote is None else self.remote
+
+    def limits(self) -> tuple[Patch, ...]:
+        drawn = self.swarm
+        limits = [
+            *drawn.limits(),
+            *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (purging, deleting)),
+            Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part),
+        ]
+        if self.bulk is not None:
+            limits += self.bulk_limits.patches()
+        if self.remote is not None:
+            limits.append(Patch(remote, "BIND_SECONDS", self.remote.swarm.patience.bind))
+        return tuple(limits)
 
     def _set_up(self) -> int:
         self.trace.note(0.0, 0, self.swarm)

@@ -5,8 +5,8 @@ from random import Random
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
+from waypost.sim.arguments import Plan
 from waypost.sim.faults import HostFaults
-from waypost.sim.words import Plan
 
 WORKLOADS: Final = (
     "sender",
@@ -24,18 +24,9 @@ WORKLOADS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swarm(HostFaults):
-    """`express`, `expiring` and `asking` are the shares of messages that are so."""
-
     plans: tuple[Plan, ...]
     workloads: tuple[str, ...]
-    operations: int
-    quota: int
-    block: int
     purge_part: int
-    page: int
-    express: float
-    expiring: float
-    asking: float
 
     @property
     def expiry_part(self) -> int:

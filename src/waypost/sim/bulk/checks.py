@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
-from waypost.sim.bulk.words import Batch
+from waypost.sim.bulk.arguments import Batch
 from waypost.sim.model.disk import BulkKey, Done, SavedBulk, SavedClaim, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys

@@ -11,12 +11,12 @@ from typing import Final, Protocol
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.words import At, Batch, Staging
+from waypost.sim.arguments import Draft
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.client import Ask, Result
 from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft
 
 
 class Promises(Protocol):

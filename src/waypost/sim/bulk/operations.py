@@ -8,7 +8,7 @@ from waypost.node.bulk_writing import BulkWriting
 from waypost.node.claims import NewClaim
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group
-from waypost.sim.bulk.words import Staging
+from waypost.sim.bulk.arguments import Staging
 
 OPERATIONS: Final = frozenset(
     {

@@ -5,16 +5,17 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from waypost.api.operations import DeleteQueue
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.bulk import Plan, Range, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
+from waypost.sim.arguments import Draft, Drafts
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
-from waypost.sim.bulk.words import At, Batch, Staging
-from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.client import Ask, Client, Pause, Result, Script, do
 from waypost.sim.local_host import LocalHost
-from waypost.sim.words import Draft, Drafts, Existing
 from waypost.sim.workloads import any_key, new_draft
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
@@ -144,7 +145,7 @@ def stager(client: Client[LocalHost]) -> Script:
             yield from _write(client, batch, keys)
         if rng.random() < 0.1:
             plan = rng.choice([plan for plan in host.swarm.plans if plan.transactional])
-            yield Ask("delete_queue", (Existing(plan.key),))
+            yield do(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
                 yield Ask("create_queue", (plan,))
         committed = yield Ask("commit_stages", (batch, tuple(note.stages)))

@@ -14,8 +14,8 @@ from waypost.hresult import HResult
 from waypost.node.application import Call
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import NewClaim
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
-from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.model.claims import Claims
 from waypost.sim.model.disk import SavedClaim, SavedStage
 from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State

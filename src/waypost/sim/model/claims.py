@@ -7,12 +7,12 @@ from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.hresult import HResult
 from waypost.node.claims import Claimed, Held, NewClaim
-from waypost.sim.model.disk import BulkKey, Operation, SavedClaim
+from waypost.sim.arguments import Plan
+from waypost.sim.model.disk import BulkKey, SavedClaim, StepKind
 from waypost.sim.model.records import SEQUENCE, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import Row, row_of
 from waypost.sim.model.state import PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransactions, Step
-from waypost.sim.words import Plan
 
 # The number of the queue, and the name of the claim.
 Key = tuple[int, str]
@@ -54,7 +54,7 @@ class Claims:
             message = queue.messages.get(lookup_id)
             if message is not None:
                 self._state.lock(message)
-                claim.steps.append(Step(Operation.RECEIVE, message, queue))
+                claim.steps.append(Step(StepKind.RECEIVE, message, queue))
         if claim.steps:
             self._state.marks.sometimes("a part of a claim that outlives a restart")
         self.claims[key.queue, str(key.name)] = claim
@@ -170,7 +170,7 @@ class Claims:
             claim.given += 1
             claim.size = sum(message.size for message in messages)
             claim.lookup_ids = tuple(message.lookup_id for message in messages)
-            claim.steps = [Step(Operation.RECEIVE, message, queue) for message in messages]
+            claim.steps = [Step(StepKind.RECEIVE, message, queue) for message in messages]
 
     def _settle(self, claim: Claim) -> None:
         self._state.marks.sometimes("a part that is processed")

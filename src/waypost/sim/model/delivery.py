@@ -6,9 +6,9 @@ from waypost.core.acknowledgments import acknowledgment
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message_values import Acknowledgements
 from waypost.core.serialization import packet_of
+from waypost.sim.arguments import DEAD_LETTERS, DEAD_TRANSACTIONAL, SOURCE_JOURNAL
 from waypost.sim.model.records import ModelMessage, ModelQueue
 from waypost.sim.model.state import EXPIRED, RECEIVED, ModelState
-from waypost.sim.words import DEAD_LETTERS, DEAD_TRANSACTIONAL, SOURCE_JOURNAL
 from waypost.wire.message_class import MessageClass
 
 ARRIVED: Final = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE

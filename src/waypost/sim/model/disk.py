@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from waypost.sim.bulk.words import Batch
+from waypost.sim.arguments import Plan
+from waypost.sim.bulk.arguments import Batch
 from waypost.sim.model.records import ModelMessage
-from waypost.sim.words import Plan
 from waypost.wire.message_class import MessageClass
 
 
-class Operation(Enum):
+class StepKind(Enum):
     SEND = auto()
     RECEIVE = auto()
     MOVE = auto()
@@ -36,7 +36,7 @@ class SavedMessage:
 class SavedStep:
     """One operation of a transaction: on the message at `place`, to the queue `target` if it is a move."""
 
-    operation: Operation
+    kind: StepKind
     place: tuple[int, int]
     target: int = 0
     reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE

@@ -5,19 +5,21 @@ told to it: the numbers of handles and cursors, and how far the counters were at
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from waypost.api.operations import DeleteQueue, Operation
 from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
 from waypost.node.application import Call, ReadOptions
+from waypost.sim.arguments import Draft, Drafts, Existing, Name, Plan
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Bulk, Known, Openings
 from waypost.sim.model.cursor import ModelCursor
 from waypost.sim.model.delivery import ModelDelivery
-from waypost.sim.model.disk import ModelDisk, Operation
+from waypost.sim.model.disk import ModelDisk, StepKind
 from waypost.sim.model.enlistments import ABORTED, ENLISTED, Enlistments
 from waypost.sim.model.qm2qm import FarQueues, Qm2qmServer, QmcommServer
 from waypost.sim.model.readers import Readers
@@ -27,7 +29,6 @@ from waypost.sim.model.remote import Parts, Remote
 from waypost.sim.model.remote_read import RemoteReadServer
 from waypost.sim.model.state import DELETED, PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransactions, Step
-from waypost.sim.words import Draft, Drafts, Existing, Name, Plan
 from waypost.wire.codec import INFINITE
 
 PREPARED: Final = "PrepareRequestDone"
@@ -155,9 +156,17 @@ class Model:
             self.state.save_queue(journal)
         self._done(call)
 
-    def delete_queue(self, call: Call, existing: Existing) -> None:
+    def do(self, call: Call, operation: Operation[Any]) -> None:
+        """An operation that is a record."""
+        match operation:
+            case DeleteQueue(name=name):
+                self._delete_queue(call, name)
+            case _:
+                raise AssertionError(f"no script asks for {operation!r}")
+
+    def _delete_queue(self, call: Call, key: str) -> None:
         self._check_store()
-        queue = self.state.queues[existing.key]
+        queue = self.state.queues[key]
 
         def purge() -> None:
             for part in self.state.parts(queue):
@@ -262,7 +271,7 @@ class Model:
                 message.is_held = message.is_uncertain = True
                 self.state.identify(message)
                 self.state.place(queue, message)
-                self.transactions.record(transaction, Step(Operation.SEND, message, queue))
+                self.transactions.record(transaction, Step(StepKind.SEND, message, queue))
         self._done(call)
 
     def receive(self, call: Call, number: int, options: ReadOptions) -> None:
@@ -327,7 +336,7 @@ class Model:
             self.transactions.move(message, target_queue)
         elif self.transactions.is_open(transaction):
             self.state.lock(message)
-            self.transactions.record(transaction, Step(Operation.MOVE, message, queue, target_queue))
+            self.transactions.record(transaction, Step(StepKind.MOVE, message, queue, target_queue))
         else:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         self._done(call)

@@ -12,7 +12,7 @@ from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
 from waypost.node.application import Call, ReadOptions
 from waypost.sim.model.cursor import ModelCursor
-from waypost.sim.model.disk import Operation
+from waypost.sim.model.disk import StepKind
 from waypost.sim.model.records import (
     BEFORE_ALL,
     BEHIND_ALL,
@@ -278,7 +278,7 @@ class Readers:
         assert queue is not None
         if wait.transaction is not None:
             state.lock(message)
-            self._transactions.record(wait.transaction, Step(Operation.RECEIVE, message, queue))
+            self._transactions.record(wait.transaction, Step(StepKind.RECEIVE, message, queue))
         elif wait.two_phase:
             state.lock(message)
             wait.handle.two_phase[message.lookup_id] = message

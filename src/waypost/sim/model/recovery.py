@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from waypost.sim.model.disk import ModelDisk, Operation
+from waypost.sim.arguments import Plan
+from waypost.sim.model.disk import ModelDisk, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, State
 from waypost.sim.model.state import PURGED, ModelState
 from waypost.sim.model.transactions import ModelTransaction, ModelTransactions, Step
-from waypost.sim.words import Plan
 
 
 def bring_back(
@@ -58,10 +58,10 @@ def _transaction(state: ModelState, disk: ModelDisk, transactions: ModelTransact
         if queue is None or message is None:
             continue
         target = None
-        if saved.operation is Operation.MOVE:
+        if saved.kind is StepKind.MOVE:
             target = by_number.get(saved.target) or ModelQueue(saved.target, "", Plan(""), is_deleted=True)
-        transaction.steps.append(Step(saved.operation, message, queue, target, saved.reason))
+        transaction.steps.append(Step(saved.kind, message, queue, target, saved.reason))
         state.lock(message)
-        if saved.operation is Operation.SEND:
+        if saved.kind is StepKind.SEND:
             message.is_uncertain = True
             message.is_shown = False

@@ -9,7 +9,7 @@ from waypost.core.reading import MessageSeekAction
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
-from waypost.sim.model.disk import Operation
+from waypost.sim.model.disk import StepKind
 from waypost.sim.model.readers import showing
 from waypost.sim.model.records import Answer, Handle, ModelMessage, ModelQueue, Refused, State, Wait
 from waypost.sim.model.remote import Do, Faulted, Parts, RemoteCall, close, known, make
@@ -352,7 +352,7 @@ class RemoteReadServer:
             transactions.move(message, target)
         elif transactions.is_open(transaction):
             self._parts.state.lock(message)
-            transactions.record(transaction, Step(Operation.MOVE, message, queue, target))
+            transactions.record(transaction, Step(StepKind.MOVE, message, queue, target))
         else:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         return Answer()

@@ -10,13 +10,13 @@ from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.commits import digest_of
 from waypost.node.stages import Committed, Staged
+from waypost.sim.arguments import Draft
+from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
-from waypost.sim.bulk.words import Batch, Staging
-from waypost.sim.model.disk import BulkKey, Done, Operation, SavedStage
+from waypost.sim.model.disk import BulkKey, Done, SavedStage, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, Refused
 from waypost.sim.model.state import ModelState
 from waypost.sim.model.transactions import ModelTransaction, ModelTransactions, Step, mark
-from waypost.sim.words import Draft
 from waypost.wire.codec import INFINITE
 
 
@@ -62,7 +62,7 @@ class Stages:
                 self._state.lock(message)
                 message.is_uncertain = True
                 message.is_shown = False
-                transaction.steps.append(Step(Operation.SEND, message, queue))
+                transaction.steps.append(Step(StepKind.SEND, message, queue))
         if transaction.steps:
             self._state.marks.sometimes("a stage that outlives a restart")
         deadline = self._state.now.monotonic + saved.lease_s
@@ -202,7 +202,7 @@ class Stages:
                 message.expiry = int(now.wall) + draft.time_to_be_received
             self._state.identify(message)
             self._state.place(queue, message)
-            transaction.steps.append(Step(Operation.SEND, message, queue))
+            transaction.steps.append(Step(StepKind.SEND, message, queue))
 
     def _forget(self, identifier: bytes) -> None:
         del self.stages[identifier]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from waypost.hresult import HResult
-from waypost.sim.model.disk import Operation, SavedStep
+from waypost.sim.model.disk import SavedStep, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.state import DELETED, PURGED, RECEIVED, ModelState
 from waypost.wire.message_class import MessageClass
@@ -18,7 +18,7 @@ Holds = Callable[[ModelMessage], bool]
 class Step:
     """One operation of a transaction on a message that is locked for it in `queue`. `reason` is that of a receive."""
 
-    operation: Operation
+    kind: StepKind
     message: ModelMessage
     queue: ModelQueue
     target: ModelQueue | None = None
@@ -69,7 +69,7 @@ class ModelTransactions:
         """The receive of this message in the transaction, if the message is still there."""
         transaction = self.transactions.get(identifier)
         for step in () if transaction is None else transaction.steps:
-            if step.message is message and step.operation is Operation.RECEIVE and step.is_alive:
+            if step.message is message and step.kind is StepKind.RECEIVE and step.is_alive:
                 return step
         return None
 
@@ -83,7 +83,7 @@ class ModelTransactions:
     def takes(self, message: ModelMessage) -> bool:
         """Whether some transaction or claim is about to take the message from its queue."""
         return self.is_claimed(message) or any(
-            step.message is message and step.is_alive and step.operation is not Operation.SEND
+            step.message is message and step.is_alive and step.kind is not StepKind.SEND
             for transaction in self.transactions.values()
             for step in transaction.steps
         )
@@ -102,11 +102,11 @@ class ModelTransactions:
         transaction.is_prepared = True
         mark(transaction)
         for step in transaction.steps:
-            if step.operation is Operation.SEND and step.is_alive:
+            if step.kind is StepKind.SEND and step.is_alive:
                 self._state.publish(step.message)
         saved = (
             SavedStep(
-                step.operation,
+                step.kind,
                 (step.queue.number, step.message.lookup_id),
                 0 if step.target is None else step.target.number,
                 step.reason,
@@ -141,14 +141,14 @@ class ModelTransactions:
 
     def commit_step(self, step: Step) -> None:
         state, message = self._state, step.message
-        if step.operation is Operation.SEND:
+        if step.kind is StepKind.SEND:
             if message.is_held:
                 state.publish(message)
             elif message.is_purge_saved:
                 # It was not there yet for the one who purged, and is not to be lost in the next restart.
                 state.save_purge(message, is_purged=False)
             state.arrived(message)
-        elif step.operation is Operation.RECEIVE:
+        elif step.kind is StepKind.RECEIVE:
             if step.reason is RECEIVED:
                 state.received(message)
             else:
@@ -160,7 +160,7 @@ class ModelTransactions:
 
     def _abort(self, step: Step) -> None:
         state, message = self._state, step.message
-        if step.operation is Operation.SEND:
+        if step.kind is StepKind.SEND:
             state.remove(message)
             return
         message.abort_count += 1
@@ -170,7 +170,7 @@ class ModelTransactions:
         if step.queue.waiting and message.state is not State.PURGE_PENDING and not message.is_expired:
             state.marks.sometimes("an abort that serves a waiting reader")
         # Who receives and takes it back after a purge has had it all the same, says the text.
-        self.release(message, step.reason if step.operation is Operation.RECEIVE else PURGED)
+        self.release(message, step.reason if step.kind is StepKind.RECEIVE else PURGED)
 
     def release(self, message: ModelMessage, reason_if_purged: MessageClass) -> None:
         if message.state is State.PURGE_PENDING:
@@ -198,7 +198,7 @@ def mark(transaction: ModelTransaction) -> None:
     """The first and the last message that goes to one queue say so."""
     sends: dict[int, list[ModelMessage]] = {}
     for step in transaction.steps:
-        if step.operation is Operation.SEND and step.is_alive:
+        if step.kind is StepKind.SEND and step.is_alive:
             sends.setdefault(step.queue.number, []).append(step.message)
     for messages in sends.values():
         messages[0].is_first = True

@@ -9,10 +9,10 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import AWAITING_FINAL_ACK
+from waypost.sim.net.arguments import QueuePlan, SentMessage, format_name
 from waypost.sim.net.facts import OUTGOING
 from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, message, recoverable
 from waypost.sim.net.hostility import Fault
-from waypost.sim.net.words import QueuePlan, SentMessage, format_name
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_header import UserHeader
 

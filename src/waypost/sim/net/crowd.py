@@ -3,10 +3,10 @@
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.attacks import MINUTE, YEARS
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.stranger import Stranger
-from waypost.sim.net.words import SentMessage
 from waypost.wire.framing import Splitter
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.transactional_acks import FinalAck, OrderAck

@@ -13,6 +13,7 @@ from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.turns import Work
+from waypost.sim.arguments import Argument
 from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
@@ -21,7 +22,6 @@ from waypost.sim.net.inbox import Inbox
 from waypost.sim.net.marks import ENDS
 from waypost.sim.net.operations import NetworkOperations
 from waypost.sim.violation import Violation
-from waypost.sim.words import Word
 from waypost.store.port import Batch
 from waypost.transfer.settings import PING_PORT
 
@@ -112,7 +112,7 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
         try:
-            arguments = [each.to_engine(self.node) if isinstance(each, Word) else each for each in ask.arguments]
+            arguments = [each.to_engine(self.node) if isinstance(each, Argument) else each for each in ask.arguments]
             getattr(self._operations, ask.name)(call, *arguments)
         except WaypostError as error:
             self.note(error.hresult, client.name, call.request, "is refused:", error)

@@ -21,8 +21,8 @@ from waypost.node.application import ReadOptions
 from waypost.node.node import Node
 from waypost.sim.client import Ask, Result
 from waypost.sim.marks import Marks
+from waypost.sim.net.arguments import ADMIN, SentMessage
 from waypost.sim.net.facts import DEAD, JOURNAL, OUTGOING, Facts, Place, Put, facts_of
-from waypost.sim.net.words import ADMIN, SentMessage
 from waypost.sim.violation import Violation
 from waypost.store import keys
 from waypost.store.port import Batch

@@ -8,10 +8,10 @@ from waypost.core.queues import UNLIMITED
 from waypost.errors import RecordDamaged
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
+from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import MARK, Ledger
-from waypost.sim.net.words import SentMessage
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
 

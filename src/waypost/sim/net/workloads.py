@@ -8,8 +8,8 @@ from waypost.core.queues import AccessType, OutgoingQueueState, ShareMode
 from waypost.guid import guid_text
 from waypost.node.application import ReadOptions
 from waypost.sim.client import Ask, Client, Pause, Result, Script, do
+from waypost.sim.net.arguments import ADMIN, Kind, Name, QueuePlan, SentMessage
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.net.words import ADMIN, Kind, Name, QueuePlan, SentMessage
 
 Opened = Generator[Ask | Pause, Result, int | None]
 

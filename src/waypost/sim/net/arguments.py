@@ -1,4 +1,4 @@
-"""What the applications of a networked simulation say, and what the engine makes of it."""
+"""Arguments of operations where several hosts are: see waypost.sim.arguments."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -9,7 +9,7 @@ from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED, QueueAttributes
 from waypost.node.node import Node
-from waypost.sim.words import Word
+from waypost.sim.arguments import Argument
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
@@ -18,7 +18,7 @@ ADMIN: Final = "admin"
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePlan(Word):
+class QueuePlan(Argument):
     """A queue of an application. One that is doomed is purged, deleted and made again."""
 
     host: str
@@ -48,7 +48,7 @@ class QueuePlan(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Word):
+class Name(Argument):
     """A format name."""
 
     text: str
@@ -72,7 +72,7 @@ class Kind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class SentMessage(Word):
+class SentMessage(Argument):
     """A message of an application, and all that is known of it. `uid` is its own for ever.
 
     It goes from the first host of `path` to the last, under the format name `name`. The times are None for long ones.

@@ -1,4 +1,4 @@
-"""What clients say to a queue manager and to the model of it: one word for both, and what the engine makes of it."""
+"""Arguments of operations as scripts and the model know them, and what the engine takes for them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ DEAD_TRANSACTIONAL: Final = ";deadxact"
 SYSTEM: Final = (SOURCE_JOURNAL, DEAD_LETTERS, DEAD_TRANSACTIONAL)
 
 
-class Word(ABC):
+class Argument(ABC):
     """An argument that the engine knows under another form."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class Word(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Word):
+class Name(Argument):
     """A queue by its key: `q1`, `q1;journal`, `q1;sub`, or one of SYSTEM."""
 
     key: str
@@ -52,7 +52,7 @@ def format_name(key: str) -> FormatName:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Word):
+class Plan(Argument):
     """What a queue is to be. Quotas are in kilobytes."""
 
     key: str
@@ -78,7 +78,7 @@ class Plan(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Existing(Word):
+class Existing(Argument):
     """The queue itself, for those operations that take one."""
 
     key: str
@@ -93,7 +93,7 @@ class Existing(Word):
 
 
 @dataclass(slots=True, eq=False)
-class Draft(Word):
+class Draft(Argument):
     """A message before it is sent, and the message that was made of it. `uid` is its own for ever."""
 
     uid: int
@@ -144,7 +144,7 @@ class Draft(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts(Word):
+class Drafts(Argument):
     """Messages that differ in their bodies alone, which are of one length."""
 
     drafts: tuple[Draft, ...]
