@@ -9,13 +9,13 @@ from waypost.hresult import HResult
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.arguments import Draft, Drafts
 from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.swarm import draw
 from waypost.sim.client import Ask, Result
-from waypost.sim.history import History
+from waypost.sim.local.arguments import Draft, Drafts
+from waypost.sim.local.history import History
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Known
 from waypost.sim.model.disk import BulkKey, Done, SavedBulk

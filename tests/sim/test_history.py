@@ -7,9 +7,9 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
-from waypost.sim.arguments import Draft, Name
 from waypost.sim.client import Ask, Result, do
-from waypost.sim.history import History
+from waypost.sim.local.arguments import Draft, Name
+from waypost.sim.local.history import History
 from waypost.sim.violation import Violation
 
 TX = b"\x71" * 16

@@ -4,12 +4,13 @@ from random import Random
 
 import pytest
 
-from waypost.sim import swarm
-from waypost.sim.arguments import Plan
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
-from waypost.sim.local_simulation import LocalSimulation
+from waypost.sim.local import swarm
+from waypost.sim.local.arguments import Plan
+from waypost.sim.local.simulation import LocalSimulation
+from waypost.sim.local.workloads import SCRIPTS
 from waypost.sim.marks import SOMETIMES, Marks
 from waypost.sim.model.disk import ModelDisk, SavedQueue
 from waypost.sim.network import NoNetwork
@@ -17,7 +18,6 @@ from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
-from waypost.sim.workloads import SCRIPTS
 
 QUEUE = SavedQueue("q1", Plan("q1"), 0)
 

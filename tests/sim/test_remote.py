@@ -10,7 +10,7 @@ from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import REMOTE_READ, EndReceiveRequest, StartReceiveRequest
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.interface import Empty
-from waypost.sim.arguments import Draft, format_name
+from waypost.sim.local.arguments import Draft, format_name
 from waypost.sim.marks import Marks
 from waypost.sim.model.records import Answer, ModelMessage
 from waypost.sim.model.remote import Line, RemoteCall, key_of

@@ -1,5 +1,6 @@
 """A simulated application: a script that asks, and goes on when it was answered."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -9,7 +10,17 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from waypost.api.operations import Operation
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
+from waypost.node.node import Node
 from waypost.sim.violation import Violation
+
+
+class Argument(ABC):
+    """An argument that the engine knows under another form."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_engine(self, node: Node) -> object: ...
 
 
 @dataclass(slots=True)

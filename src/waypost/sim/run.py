@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from waypost.sim.local_simulation import LocalSimulation
+from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.marks import Marks
 from waypost.sim.net.marks import net_sometimes
 from waypost.sim.net.simulation import NetworkSimulation

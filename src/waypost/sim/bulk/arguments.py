@@ -1,4 +1,4 @@
-"""Arguments of the bulk interface: see waypost.sim.arguments."""
+"""Arguments of the bulk interface: see waypost.sim.local.arguments."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ from waypost.node import stages
 from waypost.node.bulk import Target
 from waypost.node.node import Node
 from waypost.node.stages import Group
-from waypost.sim.arguments import Argument, Draft, Drafts, format_name
+from waypost.sim.client import Argument
+from waypost.sim.local.arguments import Draft, Drafts, format_name
 
 
 @dataclass(frozen=True, slots=True)

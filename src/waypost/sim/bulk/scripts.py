@@ -11,12 +11,12 @@ from waypost.hresult import HResult
 from waypost.node.bulk import Plan, Range, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.arguments import Draft, Drafts
 from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
 from waypost.sim.client import Ask, Client, Pause, Result, Script, do
-from waypost.sim.local_host import LocalHost
-from waypost.sim.workloads import any_key, new_draft
+from waypost.sim.local.arguments import Draft, Drafts
+from waypost.sim.local.host import LocalHost
+from waypost.sim.local.workloads import any_key, new_draft
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
 _SIZES: Final = (1, 500, 1000, 1 << 20)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.sim import swarm as applications
 from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local import swarm as applications
 
 # How many of the simulations have some.
 _SHARE: Final = 0.35

@@ -7,7 +7,7 @@ from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.hresult import HResult
 from waypost.node.claims import Claimed, Held, NewClaim
-from waypost.sim.arguments import Plan
+from waypost.sim.local.arguments import Plan
 from waypost.sim.model.disk import BulkKey, SavedClaim, StepKind
 from waypost.sim.model.records import SEQUENCE, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import Row, row_of

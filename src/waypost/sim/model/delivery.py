@@ -6,7 +6,7 @@ from waypost.core.acknowledgments import acknowledgment
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message_values import Acknowledgements
 from waypost.core.serialization import packet_of
-from waypost.sim.arguments import DEAD_LETTERS, DEAD_TRANSACTIONAL, SOURCE_JOURNAL
+from waypost.sim.local.arguments import DEAD_LETTERS, DEAD_TRANSACTIONAL, SOURCE_JOURNAL
 from waypost.sim.model.records import ModelMessage, ModelQueue
 from waypost.sim.model.state import EXPIRED, RECEIVED, ModelState
 from waypost.wire.message_class import MessageClass

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from waypost.sim.arguments import Plan
 from waypost.sim.bulk.arguments import Batch
+from waypost.sim.local.arguments import Plan
 from waypost.sim.model.records import ModelMessage
 from waypost.wire.message_class import MessageClass
 

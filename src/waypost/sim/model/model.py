@@ -13,8 +13,8 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
 from waypost.node.application import Call, ReadOptions
-from waypost.sim.arguments import Draft, Drafts, Existing, Name, Plan
 from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local.arguments import Draft, Drafts, Existing, Name, Plan
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Bulk, Known, Openings
 from waypost.sim.model.cursor import ModelCursor

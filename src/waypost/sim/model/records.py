@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from waypost.core.queues import UNLIMITED, AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.rpc.calls import FaultStatus
-from waypost.sim.arguments import Draft, Plan
+from waypost.sim.local.arguments import Draft, Plan
 from waypost.wire.message_class import MessageClass
 
 if TYPE_CHECKING:

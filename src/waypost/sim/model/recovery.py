@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from waypost.sim.arguments import Plan
+from waypost.sim.local.arguments import Plan
 from waypost.sim.model.disk import ModelDisk, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, State
 from waypost.sim.model.state import PURGED, ModelState

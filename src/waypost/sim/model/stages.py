@@ -10,9 +10,9 @@ from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.commits import digest_of
 from waypost.node.stages import Committed, Staged
-from waypost.sim.arguments import Draft
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local.arguments import Draft
 from waypost.sim.model.disk import BulkKey, Done, SavedStage, StepKind
 from waypost.sim.model.records import ModelMessage, ModelQueue, Refused
 from waypost.sim.model.state import ModelState

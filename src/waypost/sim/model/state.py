@@ -8,7 +8,7 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queues import UNLIMITED
-from waypost.sim.arguments import Plan
+from waypost.sim.local.arguments import Plan
 from waypost.sim.marks import Marks
 from waypost.sim.model.disk import ModelDisk, SavedMessage, SavedQueue
 from waypost.sim.model.records import BEFORE_ALL, KILOBYTE, SEQUENCE, Answer, Key, ModelMessage, ModelQueue, State

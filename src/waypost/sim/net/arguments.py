@@ -1,4 +1,4 @@
-"""Arguments of operations where several hosts are: see waypost.sim.arguments."""
+"""Arguments of operations where several hosts are: see waypost.sim.local.arguments."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -9,7 +9,7 @@ from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED, QueueAttributes
 from waypost.node.node import Node
-from waypost.sim.arguments import Argument
+from waypost.sim.client import Argument
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind

@@ -13,8 +13,7 @@ from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.turns import Work
-from waypost.sim.arguments import Argument
-from waypost.sim.client import Ask, Asker, Result
+from waypost.sim.client import Argument, Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
 from waypost.sim.net import checks

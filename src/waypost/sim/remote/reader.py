@@ -22,9 +22,9 @@ from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.remote_read import RemoteReadAck
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.faults import RpcFault
-from waypost.sim.arguments import format_name
 from waypost.sim.client import Pause, Result
-from waypost.sim.history import uid_in
+from waypost.sim.local.arguments import format_name
+from waypost.sim.local.history import uid_in
 from waypost.sim.remote.links import Link, interfaces_of
 from waypost.sim.remote.replies import packet_of
 from waypost.sim.remote.tasks import Await, Begin, Die, Do, Ending, GiveUp, Local, Script, Task, is_end, is_start

@@ -24,8 +24,8 @@ from waypost.sim.violation import Violation
 from waypost.sim.wires import Wires
 
 if TYPE_CHECKING:
-    from waypost.sim.local_host import LocalHost
-    from waypost.sim.local_simulation import LocalSimulation
+    from waypost.sim.local.host import LocalHost
+    from waypost.sim.local.simulation import LocalSimulation
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from waypost.remote.interfaces import qm2qm, remote_read
 from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction
 from waypost.remote.remote_read.coordinator import local_token
-from waypost.sim.arguments import SYSTEM, format_name
 from waypost.sim.client import Ask, Pause, Result
+from waypost.sim.local.arguments import SYSTEM, format_name
 from waypost.sim.model.remote_read import LAST
 from waypost.sim.remote.reader import Reader
 from waypost.sim.remote.tasks import Await, Begin, Die, Do, Ending, GiveUp, Local, Script, Step, Task

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.sim import swarm as applications
 from waypost.sim.faults import Faults
+from waypost.sim.local import swarm as applications
 from waypost.sim.model.model import Patience
 
 # How many of the simulations have some.

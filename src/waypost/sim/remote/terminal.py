@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from waypost.sim.local_host import LocalHost
+    from waypost.sim.local.host import LocalHost
     from waypost.sim.remote.readers import RemoteReaders
 
 

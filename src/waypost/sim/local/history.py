@@ -12,10 +12,10 @@ from typing import Final
 from waypost.api.operations import DeleteQueue
 from waypost.core.message import Message
 from waypost.node.application import ReadOptions
-from waypost.sim.arguments import Draft, Drafts, Name
 from waypost.sim.bulk.history import BulkHistory
 from waypost.sim.bulk.operations import OPERATIONS
 from waypost.sim.client import Ask, Result
+from waypost.sim.local.arguments import Draft, Drafts, Name
 from waypost.sim.violation import Violation
 from waypost.wire.codec import INFINITE
 

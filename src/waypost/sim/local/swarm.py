@@ -5,8 +5,8 @@ from random import Random
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
-from waypost.sim.arguments import Plan
 from waypost.sim.faults import HostFaults
+from waypost.sim.local.arguments import Plan
 
 WORKLOADS: Final = (
     "sender",

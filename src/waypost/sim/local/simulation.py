@@ -4,14 +4,15 @@ from typing import Final
 
 from waypost.core import queue_manager
 from waypost.node import deleting, purging, remote
-from waypost.sim import swarm
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.checkpoints import Checkpoints
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.client import Client
-from waypost.sim.healing import healer
-from waypost.sim.local_host import LocalHost
+from waypost.sim.local import swarm
+from waypost.sim.local.healing import healer
+from waypost.sim.local.host import LocalHost
+from waypost.sim.local.workloads import SCRIPTS, setup
 from waypost.sim.marks import Marks
 from waypost.sim.network import Network, NoNetwork
 from waypost.sim.patches import Patch
@@ -19,7 +20,6 @@ from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.readers import RemoteReaders
 from waypost.sim.simulation import Simulation
 from waypost.sim.violation import Violation
-from waypost.sim.workloads import SCRIPTS, setup
 
 # How many events healing may take: far more than all messages and requests together need.
 _MAX_HEALING: Final = 20_000

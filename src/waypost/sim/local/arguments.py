@@ -1,6 +1,5 @@
 """Arguments of operations as scripts and the model know them, and what the engine takes for them."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -10,6 +9,7 @@ from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED, Queue, QueueAttributes
 from waypost.core.serialization import packet_of
 from waypost.node.node import Node
+from waypost.sim.client import Argument
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
@@ -21,15 +21,6 @@ SOURCE_JOURNAL: Final = ";journal"
 DEAD_LETTERS: Final = ";deadletter"
 DEAD_TRANSACTIONAL: Final = ";deadxact"
 SYSTEM: Final = (SOURCE_JOURNAL, DEAD_LETTERS, DEAD_TRANSACTIONAL)
-
-
-class Argument(ABC):
-    """An argument that the engine knows under another form."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def to_engine(self, node: Node) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The one host of a local simulation, with the model beside its node, and remote readers.
 
-Node and model are asked the same; see waypost.sim.compared_node.
+Node and model are asked the same; see waypost.sim.local.compared_node.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,22 +26,22 @@ from waypost.node.effects import (
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
-from waypost.sim import checks
-from waypost.sim.arguments import COMPUTER, Existing
 from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
-from waypost.sim.compared_node import ComparedNode
-from waypost.sim.history import History
 from waypost.sim.host import Host
+from waypost.sim.local import checks
+from waypost.sim.local.arguments import COMPUTER, Existing
+from waypost.sim.local.compared_node import ComparedNode
+from waypost.sim.local.history import History
+from waypost.sim.local.swarm import Swarm
 from waypost.sim.model.enlistments import ABORTED, TIMED_OUT
 from waypost.sim.model.model import Model
 from waypost.sim.model.remote import Remote, RemoteCall
-from waypost.sim.swarm import Swarm
 from waypost.sim.violation import Violation
 from waypost.store.port import Batch
 
 if TYPE_CHECKING:
-    from waypost.sim.local_simulation import LocalSimulation
+    from waypost.sim.local.simulation import LocalSimulation
 
 # What is not answered by number, but with a promise about a transaction.
 _OF_A_COORDINATOR: Final = ("enlist", "prepare", "commit_prepared", "abort_prepared")

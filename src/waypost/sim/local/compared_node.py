@@ -11,11 +11,10 @@ from waypost.node.application import Call
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
-from waypost.sim import checks
-from waypost.sim.arguments import Argument
 from waypost.sim.bulk.checks import check_bulk
 from waypost.sim.bulk.operations import OPERATIONS, BulkOperations
-from waypost.sim.client import Ask
+from waypost.sim.client import Argument, Ask
+from waypost.sim.local import checks
 from waypost.sim.model.model import Model
 from waypost.sim.model.records import SEQUENCE, Answer, Key, Refused
 from waypost.sim.model.remote import Remote, RemoteCall

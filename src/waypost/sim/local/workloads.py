@@ -10,9 +10,9 @@ from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.node.application import ReadOptions
-from waypost.sim.arguments import SYSTEM, Draft, Drafts, Existing, Name, Plan
 from waypost.sim.client import Ask, Client, Pause, Result, Script, do
-from waypost.sim.local_host import LocalHost
+from waypost.sim.local.arguments import SYSTEM, Draft, Drafts, Existing, Name, Plan
+from waypost.sim.local.host import LocalHost
 from waypost.wire.codec import INFINITE
 
 _ACTIONS: Final = tuple(MessageSeekAction)

@@ -2,10 +2,10 @@
 
 from waypost.core.queues import AccessType, ShareMode
 from waypost.node.application import ReadOptions
-from waypost.sim.arguments import Name
 from waypost.sim.bulk.scripts import end_bulk
 from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.local_host import LocalHost
+from waypost.sim.local.arguments import Name
+from waypost.sim.local.host import LocalHost
 from waypost.sim.model.records import ModelQueue
 
 
