@@ -1,4 +1,4 @@
-"""The parts that a world is made of."""
+"""The parts that a simulation is made of."""
 
 from random import Random
 
@@ -65,10 +65,10 @@ def test_what_was_not_durable_is_gone_in_a_crash() -> None:
 
 
 def test_without_remote_readers_there_is_no_network() -> None:
-    world = LocalSimulation(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
-    world.run()
+    simulation = LocalSimulation(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
+    simulation.run()
     with pytest.raises(Violation, match="network that is not there"):
-        NoNetwork().carry(world.hosts[0], "a datagram")
+        NoNetwork().carry(simulation.hosts[0], "a datagram")
 
 
 def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:

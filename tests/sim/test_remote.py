@@ -1,4 +1,4 @@
-"""Remote readers in the simulator: their worlds, the ear on the wire, and what of it is compared."""
+"""Remote readers in the simulator: their simulations, the ear on the wire, and what of it is compared."""
 
 from itertools import islice
 
@@ -48,12 +48,12 @@ def user_message(uid: int) -> bytes:
     return serialization.packet_of(Message(body=draft.mark, destination_queue_format_name=format_name("q1")))
 
 
-def test_some_worlds_have_remote_readers_and_the_others_have_none() -> None:
+def test_some_simulations_have_remote_readers_and_the_others_have_none() -> None:
     drawn = [draw(seed) is not None for seed in range(200)]
     assert 20 < sum(drawn) < 100
 
 
-def test_a_world_with_remote_readers_tells_what_they_do() -> None:
+def test_a_simulation_with_remote_readers_tells_what_they_do() -> None:
     outcomes = [run_seed(seed, Marks()) for seed in islice((s for s in range(100) if draw(s) is not None), 5)]
     assert [each.violation for each in outcomes] == [None] * 5
     told = [line for each in outcomes for line in each.trace.lines()]
@@ -62,7 +62,7 @@ def test_a_world_with_remote_readers_tells_what_they_do() -> None:
     assert any("loses a connection" in line for line in told)
 
 
-def test_it_is_the_same_world_each_time() -> None:
+def test_it_is_the_same_simulation_each_time() -> None:
     assert run_seed(SEED, Marks()).digest == run_seed(SEED, Marks(), interval=1).digest
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in the transfer between queue managers, of every layer of acknowledgments, for networked worlds to find.
+"""Mistakes in the transfer between queue managers, of every layer of acknowledgments, for several hosts to find.
 
 As tests.sim.mutants.planting says, each is a small sabotage of the engine for one run.
 """

@@ -46,7 +46,7 @@ class ComparedNode:
         self._told: Final = checks.Counters()
         self._compared = 0
 
-    def start(self, now: Now) -> None:
+    def start(self, now: Now) -> Node:
         """After a crash, what the store has is what the model knows to be durable, and both begin with that."""
         model = self.model
         checks.check_store(self._store, model)
@@ -65,6 +65,7 @@ class ComparedNode:
             model.start_anew(list(checks.own_queues(self.node)), now)
         checks.check_all(self.node, model, now)
         check_bulk(self.node, model)
+        return self.node
 
     def ask(self, call: Call, ask: Ask) -> HResult:
         """How the operation ended, or that it is under way."""

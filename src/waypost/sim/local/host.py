@@ -23,7 +23,6 @@ from waypost.node.effects import (
     ToCoordinator,
     Write,
 )
-from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
 from waypost.sim.client import Ask, Asker, Result
@@ -66,10 +65,6 @@ class LocalHost(Host["LocalSimulation"]):
         self._compared_node.interval = simulation.interval
         self.start()
 
-    @property
-    def node(self) -> Node:  # type: ignore[override]
-        return self._compared_node.node
-
     def think(self) -> float:
         """Applications leave some time to remote readers, for whom every step is a way there and back."""
         pace = 1 if self.simulation.remote is None or self.simulation.is_healing else 8
@@ -77,7 +72,7 @@ class LocalHost(Host["LocalSimulation"]):
 
     def _open_node(self, now: Now) -> None:
         self.reenlisted = []
-        self._compared_node.start(now)
+        self.node = self._compared_node.start(now)
 
     def _crashing(self) -> None:
         if self.model.readers.waits:
