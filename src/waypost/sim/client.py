@@ -161,7 +161,7 @@ def _text(value: object) -> str:
         case tuple():
             return " ".join(map(_text, value))
         case ReadOptions(timeout_ms, cursor, transaction):
-            words = ["for ever" if timeout_ms is None else f"{timeout_ms} ms"]
+            words = ["without end" if timeout_ms is None else f"{timeout_ms} ms"]
             words += [] if cursor is None else [f"cursor {cursor}"]
             words += [] if transaction is None else [f"in {_text(transaction)}"]
             return " ".join(words)

@@ -1,4 +1,4 @@
-"""How bad hosts and their network are. Each seed draws its own rates: some have no faults, some many."""
+"""Faults of hosts and of their network. Each seed draws its own rates: some have no faults, some many."""
 
 from dataclasses import dataclass
 from random import Random

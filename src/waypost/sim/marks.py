@@ -33,7 +33,7 @@ BULK_SOMETIMES: Final = (
     "a reader who is told what holds messages back",
     "a range that is read in several frames",
     "messages removed up to a number",
-    "a bulk reader whose queue was made anew",
+    "a bulk reader whose queue was created again",
     "a part that is processed",
     "a part that is claimed again",
     "a part of a claim that outlives a restart",

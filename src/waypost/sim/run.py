@@ -1,4 +1,4 @@
-"""Running seeds, with the limits of the engine as small as each seed wants them."""
+"""Run seeds, with the limits of the engine as small as each seed wants them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +17,7 @@ QUICK: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one seed. `violation` is None if everything held; `trace` tells what happened."""
+    """What became of one seed. `violation` is None if everything held; `trace` shows what happened."""
 
     seed: int
     operations: int

@@ -1,4 +1,4 @@
-"""What every simulation has: its hosts, its time, its chance, its events, the faults of hosts, and the trace.
+"""The simulation: its hosts, its time, its chance, its events, the faults of hosts, and the trace.
 
 One Random decides everything, and nothing is taken from a set, so the same seed gives the same trace everywhere.
 """

@@ -1,4 +1,4 @@
-"""What clients of the bulk interface keep on disks of their own, so that a crash of the host takes nothing of it."""
+"""Checkpoints of bulk clients, on disks of their own, so that a crash of the host takes nothing of them."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What of the bulk interface is in the store and in memory is what the model has."""
+"""The bulk interface in the store and in memory, compared with the model."""
 # ruff: noqa: SLF001, memory is what is checked
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What clients of the bulk interface can know, without the model: see waypost.sim.local.history.
+"""Promises to bulk clients, without the model: see waypost.sim.local.history.
 
 What was read up to a stable number is complete for good: nothing appears there later, unless it was moved. What is
 staged comes out once if its batch was committed, and never else; what a part had and was processed never comes again.
@@ -139,7 +139,7 @@ class BulkHistory:
                 self._promises.ended(uid, None)
             self._promises.lost(part.count - len(part.read))
         if not wish.after:
-            # Perhaps it was forgotten, and begins anew.
+            # Perhaps it was forgotten, and starts over.
             self._parts.pop((wish.claim, number), None)
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(f"part {number} of the claim {wish.claim} is not the same as before")

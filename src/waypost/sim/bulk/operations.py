@@ -1,4 +1,4 @@
-"""What can be asked of the bulk interface of a node, with one form: the Call, then the rest."""
+"""Operations of the bulk interface of a node, with one form: the Call, then the rest."""
 
 from typing import Final
 

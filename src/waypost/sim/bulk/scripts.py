@@ -1,4 +1,4 @@
-"""What clients of the bulk interface do. They go on in the next life of the host where they were in the last."""
+"""Scripts of bulk clients. They go on in the next life of the host where they were in the last."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What one seed has of the bulk interface, if anything: who uses it, and how little of it there may be."""
+"""Bulk clients that one seed has, if any, and how little of the bulk interface there may be."""
 
 from dataclasses import dataclass
 from random import Random

@@ -85,7 +85,7 @@ class Existing(Argument):
 
 @dataclass(slots=True, eq=False)
 class Draft(Argument):
-    """A message before it is sent, and the message that was made of it. `uid` is its own for ever."""
+    """A message before it is sent, and the message that was made of it. No other has its `uid`."""
 
     uid: int
     recoverable: bool

@@ -90,7 +90,7 @@ class ComparedNode:
         return deadline
 
     def answered(self, key: Key, status: HResult, ask: Ask, value: object) -> Answer:
-        """The node has answered: that was due, it is the right answer, and what it tells is durable."""
+        """The node has answered: that was due, it is the right answer, and what it says is durable."""
         answer = self.model.expected.pop(key)
         if answer.again is not None:
             self.model.expected[key] = answer.again

@@ -1,4 +1,4 @@
-"""What clients can know, without the model: who was promised what, and whether the promise was kept.
+"""Promises to clients, without the model: who was promised what, and whether the promise was kept.
 
 A recoverable message whose send was acknowledged comes out once, unless somebody purged or deleted its queue, its time
 ended, or a receive was under way when the host crashed; what was refused and what an aborted transaction sent never

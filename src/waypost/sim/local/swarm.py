@@ -1,4 +1,4 @@
-"""What one seed is about: some workloads, some faults, some limits, so that rare things meet often somewhere."""
+"""Workloads, faults and limits of one seed: only some of each, so that rare things meet often somewhere."""
 
 from dataclasses import dataclass
 from random import Random

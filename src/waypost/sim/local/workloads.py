@@ -1,4 +1,4 @@
-"""What simulated applications do. A script asks, is answered, and leaves what it opened to whoever comes after it."""
+"""Scripts of simulated applications. A script asks, is answered, and leaves what it opened to those after it."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace

@@ -229,7 +229,7 @@ class Bulk:
         if queue is None or queue.is_provisional:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         if at.epoch and self._known.epochs[at.epoch] != queue.number:
-            self._state.marks.sometimes("a bulk reader whose queue was made anew")
+            self._state.marks.sometimes("a bulk reader whose queue was created again")
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
         return queue
 

@@ -1,4 +1,4 @@
-"""What the model does for senders: acknowledgments, source journal, dead-letter messages."""
+"""The model's acknowledgments, source journal and dead-letter messages."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What has to be durable: the model's own batches beside those of the engine."""
+"""The model's disk: its own batches beside those of the engine, and what has to be durable."""
 
 from collections import deque
 from dataclasses import dataclass

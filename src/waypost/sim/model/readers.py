@@ -83,7 +83,7 @@ class Readers:
             self._transactions.release(message, PURGED)
 
     def new_pointer(self, handle: Handle) -> Callable[[Any], None]:
-        """A cursor for a remote reader, whose answer tells its number."""
+        """A cursor for a remote reader, whose answer has its number."""
         pointer = ModelCursor(self.open_queue(handle))
         return lambda reply: handle.pointers.update({reply.cursor: pointer})
 

@@ -197,7 +197,7 @@ class Answer:
     engine knows it: the number of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
     has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
     the order of their numbers. `check` raises Violation if the value is not the one that is due; one that
-    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it tells.
+    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it says.
     """
 
     status: HResult | FaultStatus = HResult.MQ_OK

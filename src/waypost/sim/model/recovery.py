@@ -1,4 +1,4 @@
-"""What of the model is there again after a start: all that was on the disk."""
+"""The model after a start: all that was on its disk is there again."""
 
 from collections.abc import Callable
 

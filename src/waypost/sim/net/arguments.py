@@ -73,7 +73,7 @@ class Kind(Enum):
 
 @dataclass(slots=True, eq=False)
 class SentMessage(Argument):
-    """A message of an application, and all that is known of it. `uid` is its own for ever.
+    """A message of an application, and all that is known of it. No other has its `uid`.
 
     It goes from the first host of `path` to the last, under the format name `name`. The times are None for long ones.
     """

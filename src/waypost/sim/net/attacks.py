@@ -1,4 +1,4 @@
-"""What strangers do on a session: each attack is what one of them writes at once.
+"""Attacks of strangers on a session: each is what one of them writes at once.
 
 They know what anybody can find out or guess, and guess right more often than not: GUIDs, names of queues, the places
 that messages have in their sequences.

@@ -1,4 +1,4 @@
-"""What is checked on one node of a networked simulation, after a start and now and then."""
+"""Checks of one node among several, after a start and now and then."""
 
 from typing import TYPE_CHECKING
 

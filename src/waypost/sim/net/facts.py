@@ -1,4 +1,4 @@
-"""What a batch that goes to the disk of a host says: messages that come and go, and how far sequences are."""
+"""Facts in a batch that goes to the disk of a host: messages that come and go, and how far sequences are."""
 
 from dataclasses import dataclass, field
 from typing import Final

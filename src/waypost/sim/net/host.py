@@ -129,7 +129,7 @@ class NetworkHost(Host["NetworkSimulation"]):
         if self.is_up:
             self.tell(lambda now: self.network.addresses_changed(frozenset(addresses), now))
 
-    # What the network tells.
+    # Facts of the network.
 
     def accept(self, address: str) -> int | None:
         self._tick_if_due(self.now)

@@ -1,4 +1,4 @@
-"""Where every message of a networked simulation is, was, and may be.
+"""The ledger of all messages: where each is, was, and may be.
 
 That is known from what is durable on each host, and from what applications were told.
 

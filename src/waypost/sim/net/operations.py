@@ -1,4 +1,4 @@
-"""What can be asked of a node on the network, beside what applications ask."""
+"""Operations of a node on the network, beside those of applications."""
 
 from waypost.node.application import Call
 from waypost.sim.operations import Operations

@@ -1,4 +1,4 @@
-"""What one seed of a networked simulation is about: its queues, its applications, its faults, its limits."""
+"""Queues, applications, faults and limits of one seed with several hosts."""
 
 from dataclasses import dataclass
 from random import Random

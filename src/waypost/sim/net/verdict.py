@@ -1,4 +1,4 @@
-"""What must be when a network has healed: all that can be delivered was delivered, and is accounted for."""
+"""The verdict when a network has healed: all that can be delivered was delivered, and is accounted for."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -51,7 +51,7 @@ class Verdict:
                     # Whoever wants it sets it aside; for what was delivered, nobody may ever want it.
                     continue
                 if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
-                    # What nobody can deliver is sent for ever, and acknowledged.
+                    # What nobody can deliver is sent without end, and acknowledged.
                     continue
                 found = MARK.search(message.packet)
                 sent = self._ledger.messages.get(int(found[1])) if found is not None else None

@@ -1,4 +1,4 @@
-"""What is on the wire: nothing that a crash could still take back."""
+"""A watch on the wire: nothing is there that a crash could still take back."""
 
 from collections.abc import Mapping
 from typing import Final

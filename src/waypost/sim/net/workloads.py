@@ -1,4 +1,4 @@
-"""What the applications of a networked simulation do, and how it heals."""
+"""Scripts of the applications of several hosts, and of their healing."""
 
 from collections.abc import Callable, Generator
 from typing import Final

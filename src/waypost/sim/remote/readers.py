@@ -1,4 +1,4 @@
-"""Where remote readers meet the node: its ports, their connections, and an ear on what passes there.
+"""The place where remote readers meet the node: its ports, their connections, and an ear on what passes there.
 
 What arrives at the node is told to the model in the same operation; what the node writes is compared with what the
 model has it say, and with what is durable, before it is on the wire.

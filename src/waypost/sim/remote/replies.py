@@ -1,4 +1,4 @@
-"""What a server says to a remote reader, and whether that is what the model has it say."""
+"""Replies of a server to a remote reader, compared with what the model has it say."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What remote readers do. A script ends when its connection does, and begins anew with the next life of its reader."""
+"""Scripts of remote readers. A script ends when its connection does, and starts over in the next life of its reader."""
 
 from collections.abc import Callable, Generator
 from typing import Any, Final
