@@ -5,7 +5,7 @@ import pytest
 from tests.sim.mutants import MUTANTS, hunting
 from tests.sim.mutants.__main__ import main
 from tests.sim.mutants.hunting import hunt
-from tests.sim.mutants.planting import Mutant
+from tests.sim.mutants.planting import Mutant, instead
 from waypost.node.stored_messages import StoredMessages
 from waypost.sim.marks import Marks
 from waypost.sim.patches import Patch, patched
@@ -65,3 +65,9 @@ def test_a_mutant_that_is_not_found_ends_with_1(
     monkeypatch.setattr(hunting, "run_seed", lambda seed, marks, **_: Outcome(seed, 0, 0, None, Trace()))
     assert main(["--seeds", "1", "acknowledge-before-commit"]) == 1
     assert "NOT FOUND" in capsys.readouterr().out
+
+
+def test_a_mutant_that_does_not_fit_the_engine_is_not_taken_for_found() -> None:
+    misfit = Mutant("misfit", "does not exist", instead(StoredMessages, "seal", lambda _original: lambda: None))
+    with pytest.raises(AssertionError, match="does not fit the engine any more"):
+        hunt(misfit, range(1))

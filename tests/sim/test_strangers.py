@@ -1,4 +1,4 @@
-"""Strangers in networked worlds, and hosts whose addresses and ways change: each kind happens, with the right bytes."""
+"""Strangers on the network, and hosts whose addresses and ways change: each kind happens, with the right bytes."""
 
 from random import Random
 
@@ -49,13 +49,13 @@ def test_ways_change_between_two_relays_too(monkeypatch: pytest.MonkeyPatch) -> 
     assert marks.counts["a way that has changed"]
 
 
-def test_a_world_without_strangers_is_as_if_there_were_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulation_without_strangers_is_as_if_there_were_none(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch)
-    worlds = [NetworkSimulation(seed, new_marks(NODES), NODES) for seed in range(20)]
-    assert not any(world.crowd.strangers or world.hostility.patches() for world in worlds)
+    simulations = [NetworkSimulation(seed, new_marks(NODES), NODES) for seed in range(20)]
+    assert not any(simulation.crowd.strangers or simulation.hostility.patches() for simulation in simulations)
 
 
-def test_strangers_leave_worlds_alone_in_which_they_would_take_all_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_leave_simulations_alone_in_which_they_would_take_all_room(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch, *Fault)
     for seed in range(100):
         swarm = draw(Random(seed), NODES)

@@ -32,16 +32,14 @@ def sim(
     replay: Annotated[
         int | None, typer.Option(metavar="SEED", min=0, help="Run this seed alone and show every event.")
     ] = None,
-    nodes: Annotated[
-        int, typer.Option(metavar="N", min=1, max=16, help="How many machines each world has, on one network.")
-    ] = 1,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of hosts on one network.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
 ) -> None:
     """Simulate queue managers with crashes, full disks and jumping clocks, and check that their promises hold.
 
     With several nodes they send each other messages over a network that fails too.
 
-    Each seed is a world of its own, and the same everywhere. The run ends with the first seed in which something is
+    Each seed is one simulation, and the same everywhere. The run ends with the first seed in which something is
     not as it must be. The exit code is 0 when everything held and 1 when something did not.
     """
     out = Output()
@@ -89,7 +87,7 @@ def _run(out: Output, seeds: range, nodes: int, *, as_json: bool) -> bool:
         _show_violation(out, violation, nodes)
     else:
         out.write(f"seeds {seeds.start} to {seeds.stop - 1}: no violation\n")
-        out.write(f"{operations} operations, {starts} starts of machines, digest {digest:08x}\n")
+        out.write(f"{operations} operations, {starts} starts of hosts, digest {digest:08x}\n")
         for name in marks.missing:
             out.write(f"never reached: {name}\n")
     typer.echo(f"{count / seconds:.0f} seeds/s", err=True)

@@ -1,19 +1,31 @@
 """A simulated application: a script that asks, and goes on when it was answered."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
+from waypost.node.node import Node
 from waypost.sim.violation import Violation
+
+
+class Argument(ABC):
+    """An argument that the engine knows under another form."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_engine(self, node: Node) -> object: ...
 
 
 @dataclass(slots=True)
 class Ask:
-    """An operation of waypost.sim.desk by its name. Whoever does not wait is told the number of the request."""
+    """An operation of waypost.sim.operations by its name. Whoever does not wait is told the number of the request."""
 
     name: str
     arguments: tuple[object, ...] = ()
@@ -24,6 +36,11 @@ class Ask:
         words = [_text(each) for each in self.arguments]
         words += [f"{name}={_text(value)}" for name, value in self.options.items()]
         return f"{self.name}({', '.join(words)})"
+
+
+def do(operation: Operation[Any]) -> Ask:
+    """An operation as a record, as every surface hands it to the engine."""
+    return Ask("do", (operation,))
 
 
 @dataclass(slots=True)
@@ -144,7 +161,7 @@ def _text(value: object) -> str:
         case tuple():
             return " ".join(map(_text, value))
         case ReadOptions(timeout_ms, cursor, transaction):
-            words = ["for ever" if timeout_ms is None else f"{timeout_ms} ms"]
+            words = ["without end" if timeout_ms is None else f"{timeout_ms} ms"]
             words += [] if cursor is None else [f"cursor {cursor}"]
             words += [] if transaction is None else [f"in {_text(transaction)}"]
             return " ".join(words)

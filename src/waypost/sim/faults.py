@@ -1,7 +1,10 @@
-"""How bad hosts and their network are. Each seed draws its own rates: some have no faults, some many."""
+"""Faults of hosts and of their network. Each seed draws its own rates: some have no faults, some many."""
 
 from dataclasses import dataclass
 from random import Random
+
+from waypost.node import reserves, scans
+from waypost.sim.patches import Patch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,18 @@ class HostFaults:
     wall_jump: float
     monotonic_jump: float
     wall_jump_down: float
+    # How many operations there are before everything heals, and the shares of messages that are so.
+    operations: int
+    express: float
+    expiring: float
+    asking: float
+    # Limits: of all messages of a host, of reserved numbers, of a page at a start.
+    quota: int
+    block: int
+    page: int
+
+    def limits(self) -> tuple[Patch, ...]:
+        return Patch(reserves, "BLOCK", self.block), Patch(scans, "_PAGE", self.page)
 
 
 @dataclass(frozen=True, slots=True)

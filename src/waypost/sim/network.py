@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
-    from waypost.sim.local_host import LocalHost
+    from waypost.sim.local.host import LocalHost
 
 
 class Network(Protocol):

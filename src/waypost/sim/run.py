@@ -1,19 +1,15 @@
-"""Running seeds, with the limits of the engine as small as each seed wants them."""
+"""Run seeds, with the limits of the engine as small as each seed wants them."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from waypost.core import queue_manager
-from waypost.node import deleting, purging, remote, reserves, scans
-from waypost.sim.local_simulation import LocalSimulation
+from waypost.sim.local.simulation import LocalSimulation
 from waypost.sim.marks import Marks
-from waypost.sim.net.eager import eager_windows
 from waypost.sim.net.marks import net_sometimes
 from waypost.sim.net.simulation import NetworkSimulation
 from waypost.sim.patches import Patch, patched
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
-from waypost.transfer import session
 
 # After how many events the queues that changed are compared message by message.
 QUICK: Final = 4
@@ -21,7 +17,7 @@ QUICK: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one seed. `violation` is None if everything held; `trace` tells what happened."""
+    """What became of one seed. `violation` is None if everything held; `trace` shows what happened."""
 
     seed: int
     operations: int
@@ -44,7 +40,7 @@ def run_seed(
     """
     simulation = LocalSimulation(seed, marks, interval) if nodes == 1 else NetworkSimulation(seed, marks, nodes)
     violation: str | None = None
-    with patched(*_limits(simulation), *patches):
+    with patched(*simulation.limits(), *patches):
         try:
             simulation.run()
         except Violation as found:
@@ -58,20 +54,3 @@ def run_seed(
 def new_marks(nodes: int) -> Marks:
     """What simulations of so many hosts have to reach."""
     return Marks() if nodes == 1 else Marks(net_sometimes())
-
-
-def _limits(simulation: LocalSimulation | NetworkSimulation) -> tuple[Patch, ...]:
-    drawn = simulation.swarm
-    limits: tuple[Patch, ...] = Patch(reserves, "BLOCK", drawn.block), Patch(scans, "_PAGE", drawn.page)
-    if isinstance(simulation, NetworkSimulation):
-        eager = simulation.swarm.eager
-        limits = *limits, Patch(session, "LAST_NUMBER", simulation.swarm.last_number), *simulation.hostility.patches()
-        return (*limits, *eager_windows(eager)) if eager else limits
-    drawn = simulation.swarm
-    limits = *limits, *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (purging, deleting))
-    limits = *limits, Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part)
-    if simulation.bulk is not None:
-        limits = *limits, *simulation.bulk_limits.patches()
-    if simulation.lounge is not None:
-        return *limits, Patch(remote, "BIND_SECONDS", simulation.lounge.swarm.patience.bind)
-    return limits

@@ -1,4 +1,4 @@
-"""What every simulation has: its hosts, its time, its chance, its events, the faults of hosts, and the trace.
+"""The simulation: its hosts, its time, its chance, its events, the faults of hosts, and the trace.
 
 One Random decides everything, and nothing is taken from a set, so the same seed gives the same trace everywhere.
 """
@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from waypost.sim.host import Host
 from waypost.sim.marks import Marks
+from waypost.sim.patches import Patch
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
 
@@ -95,6 +96,10 @@ class Simulation(ABC, Generic[H]):
             host.disk.fill()
         else:
             host.jump()
+
+    @abstractmethod
+    def limits(self) -> tuple[Patch, ...]:
+        """The limits of the engine, as small as this seed wants them."""
 
     @abstractmethod
     def _set_up(self) -> int:

@@ -36,7 +36,7 @@ class End(Generic[E]):
 
 
 class Wires(Generic[E]):
-    """All connections. `held_until` tells till when nothing passes between two endpoints."""
+    """All connections. `held_until` says until when nothing passes between two endpoints."""
 
     def __init__(
         self,

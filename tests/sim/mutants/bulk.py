@@ -1,4 +1,4 @@
-"""Mistakes in the bulk interface, for worlds in which somebody uses it."""
+"""Mistakes in the bulk interface, for simulations in which somebody uses it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

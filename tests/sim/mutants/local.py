@@ -1,4 +1,4 @@
-"""Planted mistakes in worlds of one machine: something forgotten, done twice, too early, or in the wrong place."""
+"""Planted mistakes in simulations of one host: something forgotten, done twice, too early, or in the wrong place."""
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Mistakes in the transfer between queue managers, of every layer of acknowledgments, for networked worlds to find.
+"""Mistakes in the transfer between queue managers, of every layer of acknowledgments, for several hosts to find.
 
 As tests.sim.mutants.planting says, each is a small sabotage of the engine for one run.
 """
@@ -16,6 +16,7 @@ from waypost.core.source_journal import SourceJournal
 from waypost.node import transfer_store
 from waypost.node.damaged import DamagedMessages
 from waypost.node.incoming import Incoming
+from waypost.node.kept_acks import Acknowledgment
 from waypost.node.kernel import Kernel
 from waypost.node.network import admission, arrivals, known_messages
 from waypost.node.network.admission import Admission
@@ -106,6 +107,17 @@ def _of_any_sequence(order_acknowledged: Any) -> Callable[[TxOutgoingSequence, i
     def careless(sequence: TxOutgoingSequence, _sequence_id: int, number: int, now: Now) -> list[SentEntry]:
         left: list[SentEntry] = order_acknowledged(sequence, sequence.sequence_id.value, number, now)
         return left
+
+    return careless
+
+
+def _about_the_present(subject: Any) -> Callable[[Judging, Acknowledgment], Any]:
+    def careless(judging: Judging, ack: Acknowledgment) -> Any:
+        queue = judging._sequences.queue_of(ack.tx_sequence_id)
+        link: Link | None = None if queue is None else queue.link
+        if ack.is_order_ack and link is not None:
+            ack = replace(ack, tx_sequence_id=link.sequence.sequence_id.value)
+        return subject(judging, ack)
 
     return careless
 
@@ -337,7 +349,10 @@ NETWORK_MUTANTS: Final = (
     _slow(
         "order-ack-of-another",
         "takes the OrderAck of an earlier sequence for that of the present one",
-        instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
+        (
+            *instead(Judging, "_subject", _about_the_present),
+            *instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
+        ),
     ),
     _slow("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", _never)),
     _slow("final-acks-ignored", "never reads a FinalAck", instead(Departures, "final_ack", nothing)),

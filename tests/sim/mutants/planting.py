@@ -12,7 +12,7 @@ from waypost.sim.patches import Patch
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`mistake` completes the sentence "the engine ...". It shows in worlds of so many `nodes`.
+    """`mistake` completes the sentence "the engine ...". It shows in simulations of so many `nodes`.
 
     `is_slow`: it takes many seeds, or long ones, to find it.
     """

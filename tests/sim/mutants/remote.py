@@ -1,4 +1,4 @@
-"""Mistakes in serving remote readers, of both protocols and of what carries them, for worlds that have some to find."""
+"""Mistakes in serving remote readers, of both protocols and of what carries them."""
 
 from collections.abc import Callable
 from typing import Any, Final

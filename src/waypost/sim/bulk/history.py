@@ -1,4 +1,4 @@
-"""What clients of the bulk interface can know, without the model: see waypost.sim.history.
+"""Promises to bulk clients, without the model: see waypost.sim.local.history.
 
 What was read up to a stable number is complete for good: nothing appears there later, unless it was moved. What is
 staged comes out once if its batch was committed, and never else; what a part had and was processed never comes again.
@@ -11,16 +11,16 @@ from typing import Final, Protocol
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.words import At, Batch, Staging
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.client import Ask, Result
-from waypost.sim.model.letters import SEQUENCE
+from waypost.sim.local.arguments import Draft
+from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft
 
 
 class Promises(Protocol):
-    """What waypost.sim.history keeps."""
+    """What waypost.sim.local.history keeps."""
 
     def ending(self, uid: int, /) -> None: ...
 

@@ -1,21 +1,22 @@
-"""What clients of the bulk interface do. They go on in the next life of the host where they were in the last."""
+"""Scripts of bulk clients. They go on in the next life of the host where they were in the last."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from waypost.api.operations import DeleteQueue
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.bulk import Plan, Range, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.notebook import Claiming, Query, Stream
-from waypost.sim.bulk.words import At, Batch, Staging
-from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.local_host import LocalHost
-from waypost.sim.words import Draft, Drafts, Existing
-from waypost.sim.workloads import any_key, new_draft
+from waypost.sim.bulk.arguments import At, Batch, Staging
+from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
+from waypost.sim.client import Ask, Client, Pause, Result, Script, do
+from waypost.sim.local.arguments import Draft, Drafts
+from waypost.sim.local.host import LocalHost
+from waypost.sim.local.workloads import any_key, new_draft
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
 _SIZES: Final = (1, 500, 1000, 1 << 20)
@@ -34,7 +35,7 @@ Asked = Generator[Ask | Pause, Result, None]
 def streamer(client: Client[LocalHost]) -> Script:
     """It reads what is new, up to the stable number, and removes it if it drains the queue."""
     rng = client.host.rng
-    streams = client.host.simulation.notebook.streams
+    streams = client.host.simulation.checkpoints.streams
     note = streams.setdefault(client.name, Stream(_some_key(client), is_draining=rng.random() < 0.4))
     for _ in range(rng.randint(2, 8)):
         skips = rng.random() < 0.2
@@ -78,7 +79,7 @@ def _read(client: Client[LocalHost], at: At, wanted: Range) -> Asked:
 def claimer(client: Client[LocalHost]) -> Script:
     """It takes parts, reads them, and says with the next question that they are processed; or not."""
     rng = client.host.rng
-    note = client.host.simulation.notebook.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
+    note = client.host.simulation.checkpoints.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
     for _ in range(rng.randint(3, 10)):
         at = At(note.key, note.epoch if rng.random() < 0.5 else b"")
         count = rng.choice((0, 1, 2, 3, 3, 10))
@@ -129,7 +130,7 @@ def stager(client: Client[LocalHost]) -> Script:
         yield Pause(60.0)
         return
     to = rng.choice((None, "", *keys))
-    note = host.simulation.notebook.queries.setdefault(client.name, Query(to, rng.randbytes(16)))
+    note = host.simulation.checkpoints.queries.setdefault(client.name, Query(to, rng.randbytes(16)))
     if rng.random() < 0.5:
         note.begin_again(rng.randbytes(16))
     for _ in range(rng.randint(2, 5)):
@@ -144,7 +145,7 @@ def stager(client: Client[LocalHost]) -> Script:
             yield from _write(client, batch, keys)
         if rng.random() < 0.1:
             plan = rng.choice([plan for plan in host.swarm.plans if plan.transactional])
-            yield Ask("delete_queue", (Existing(plan.key),))
+            yield do(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
                 yield Ask("create_queue", (plan,))
         committed = yield Ask("commit_stages", (batch, tuple(note.stages)))
@@ -245,17 +246,17 @@ def end_bulk(client: Client[LocalHost]) -> Asked:
     host, rng = client.host, client.host.rng
     if host.simulation.bulk is None:
         return
-    bulk, books = host.oracle.bulk, host.oracle.books
+    bulk, state = host.model.bulk, host.model.state
     for number, name in list(bulk.claims.claims):
-        at = At(books.by_number[number].key)
+        at = At(state.by_number[number].key)
         claim = bulk.claims.claims[number, name]
         if claim.lookup_ids and rng.random() < 0.3:
             yield Ask("claim", (at, NewClaim(name, claim.given, 0)))
         else:
             yield Ask("return_claim", (at, name))
-    for query, note in host.simulation.notebook.queries.items():
+    for query, note in host.simulation.checkpoints.queries.items():
         yield Ask("commit_stages", (Batch(query, note.batch, note.to, note.run), tuple(note.stages)))
     yield Ask("drop_stages", (tuple(bulk.stages.stages),))
-    for key in [box.key for box in books.boxes.values() if not box.key.endswith("$")]:
+    for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
         yield Ask("plan", (At(key), Range(), 1))
         yield from _read(client, At(key), Range())

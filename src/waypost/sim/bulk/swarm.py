@@ -1,11 +1,11 @@
-"""What one seed has of the bulk interface, if anything: who uses it, and how little of it there may be."""
+"""Bulk clients that one seed has, if any, and how little of the bulk interface there may be."""
 
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.sim import swarm as applications
 from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local import swarm as applications
 
 # How many of the simulations have some.
 _SHARE: Final = 0.35

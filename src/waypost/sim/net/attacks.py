@@ -1,4 +1,4 @@
-"""What strangers do on a session: each attack is what one of them writes at once.
+"""Attacks of strangers on a session: each is what one of them writes at once.
 
 They know what anybody can find out or guess, and guess right more often than not: GUIDs, names of queues, the places
 that messages have in their sequences.
@@ -9,10 +9,10 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import AWAITING_FINAL_ACK
+from waypost.sim.net.arguments import QueuePlan, SentMessage, format_name
+from waypost.sim.net.facts import OUTGOING
 from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, message, recoverable
 from waypost.sim.net.hostility import Fault
-from waypost.sim.net.roles import OUTGOING
-from waypost.sim.net.words import Letter, QueuePlan, format_name
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_header import UserHeader
 
@@ -48,47 +48,45 @@ class Attacker:
     def forge_acks(self) -> bytes:
         """For messages of the host that are on their way or wait for their FinalAck, and now and then for any place."""
         rng = self._rng
-        letters = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
+        messages = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
         written = b""
-        for letter in rng.sample(letters, min(len(letters), rng.randint(1, 4))):
-            written += self._forged(letter)
+        for sent in rng.sample(messages, min(len(messages), rng.randint(1, 4))):
+            written += self._forged(sent)
         return written or (self._guessed() if rng.random() < 0.3 else b"")
 
     def betray(self) -> bytes:
         """One whose address is admitted is believed, but only of messages that were sent."""
-        letters = [
-            letter
-            for letter in self._waiting(OUTGOING)
-            if not letter.on_wire
-            and letter.wants_final_ack
-            and self._simulation.host(letter.plan.host).guid == self._guid
+        messages = [
+            sent
+            for sent in self._waiting(OUTGOING)
+            if not sent.on_wire and sent.wants_final_ack and self._simulation.host(sent.plan.host).guid == self._guid
         ]
         written = b""
-        for letter in self._rng.sample(letters, min(len(letters), 3)):
-            letter.is_betrayed = True
-            assert letter.place is not None
+        for sent in self._rng.sample(messages, min(len(messages), 3)):
+            sent.is_betrayed = True
+            assert sent.place is not None
             liar, reason = self._user(self._guid), self._rng.choice(_CLASSES)
-            written += forged_final_ack(liar, self._host.guid, letter.place, reason)
+            written += forged_final_ack(liar, self._host.guid, sent.place, reason)
         return written
 
-    def _waiting(self, *roles: str) -> list[Letter]:
+    def _waiting(self, *roles: str) -> list[SentMessage]:
         """The messages of transactions of the host that are in queues of these roles there."""
         host = self._host.name
         return [
-            letter
-            for role, letter in self._simulation.ledger.books[host].places.values()
-            if role in roles and letter is not None and letter.place is not None and letter.source == host
+            sent
+            for role, sent in self._simulation.ledger.records[host].places.values()
+            if role in roles and sent is not None and sent.place is not None and sent.source == host
         ]
 
-    def _forged(self, letter: Letter) -> bytes:
+    def _forged(self, sent: SentMessage) -> bytes:
         rng, simulation = self._rng, self._simulation
-        assert letter.place is not None
-        destination = simulation.host(letter.plan.host).guid
+        assert sent.place is not None
+        destination = simulation.host(sent.plan.host).guid
         liar = self._user(destination if rng.random() < 0.8 else self._guid)
-        sequence_id, number, _ = letter.place
+        sequence_id, number, _ = sent.place
         if rng.random() < 0.4:
             return forged_order_ack(liar, sequence_id, number)
-        return forged_final_ack(liar, self._host.guid, letter.place, rng.choice(_CLASSES))
+        return forged_final_ack(liar, self._host.guid, sent.place, rng.choice(_CLASSES))
 
     def _guessed(self) -> bytes:
         rng, host = self._rng, self._host
@@ -108,19 +106,19 @@ class Attacker:
     def _jump(self, seconds: int) -> bytes:
         """A sequence ahead of the one in which a host sends, to a queue where messages of that host have come."""
         known = [
-            letter
-            for letter in self._simulation.ledger.letters.values()
-            if letter.is_transactional
-            and letter.reached
-            and letter.is_sure
-            and letter.plan.host == self._host.name != letter.source
+            sent
+            for sent in self._simulation.ledger.messages.values()
+            if sent.is_transactional
+            and sent.reached
+            and sent.is_sure
+            and sent.plan.host == self._host.name != sent.source
         ]
         if not known:
             return b""
-        letter = self._rng.choice(known)
-        source = self._simulation.host(letter.source).guid
+        sent = self._rng.choice(known)
+        source = self._simulation.host(sent.source).guid
         sequence_id = int(self._host.now.wall) + seconds << 32 | 1
-        name = format_name(letter.name)
+        name = format_name(sent.name)
         return b"".join(
             message(self._user(source), name, "a sequence of a stranger", sequence=(sequence_id, number))
             for number in range(1, self._rng.randint(2, 4))
@@ -150,13 +148,13 @@ class Attacker:
         if source is None:
             return b""
         places = [
-            letter.place
-            for role, letter in self._simulation.ledger.books[source.name].places.values()
+            sent.place
+            for role, sent in self._simulation.ledger.records[source.name].places.values()
             if role == OUTGOING
-            and letter is not None
-            and letter.place is not None
-            and letter.source == source.name
-            and letter.plan.host == self._host.name
+            and sent is not None
+            and sent.place is not None
+            and sent.source == source.name
+            and sent.plan.host == self._host.name
         ]
         if not places:
             return b""

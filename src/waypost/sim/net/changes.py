@@ -1,9 +1,11 @@
-"""Changes that befall honest hosts: other addresses, and other ways between them."""
+"""Changes that befall honest hosts: other addresses, other ways between them, and bits on their disks."""
 
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.sim.net.hostility import CHANGES, Fault
+from waypost.store import keys
+from waypost.store.port import Table
 
 if TYPE_CHECKING:
     from waypost.sim.net.host import NetworkHost
@@ -88,3 +90,29 @@ class Changes:
             if host.is_up and host.name not in self.relays:
                 host.later(self._rng.uniform(0.0, 1.0), host.stop)
         simulation.marks.sometimes("a way that has changed")
+
+
+class Damage:
+    """Records of messages that are damaged at rest.
+
+    Damage has its own chance: a simulation without it is the same as if there were none anywhere.
+    """
+
+    def __init__(self, simulation: "NetworkSimulation", seed: int) -> None:
+        self._simulation: Final = simulation
+        self._rng: Final = Random(f"damage of {seed}")
+        self._rate: Final = self._rng.choice((0.0, 0.0, 0.0, 0.02, 0.1))
+
+    def strike(self) -> None:
+        """With each operation, perhaps, the record of a message is damaged, on a host that is up or down."""
+        simulation, rng = self._simulation, self._rng
+        if rng.random() >= self._rate:
+            return
+        host = rng.choice(simulation.hosts)
+        places = [(place, sent) for place, sent in simulation.ledger.places_of(host.name).items() if sent is not None]
+        if not places:
+            return
+        place, sent = rng.choice(places)
+        if host.disk.store.damage(Table.MESSAGES, keys.message_key(*place)):
+            host.note(sent.uid, "the record of", sent, "is damaged on", host.name)
+            sent.is_damaged = True

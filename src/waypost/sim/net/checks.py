@@ -1,4 +1,4 @@
-"""What is checked on one node of a networked simulation, after a start and now and then."""
+"""Checks of one node among several, after a start and now and then."""
 
 from typing import TYPE_CHECKING
 
@@ -31,8 +31,8 @@ def check_start(node: Node, host: str, ledger: "Ledger") -> None:
         raise Violation(f"{host} starts with the messages {extra}, which are not durable")
     lost = [
         place
-        for place, letter in due.items()
-        if place not in found and not (letter and (letter.may_expire or letter.is_damaged))
+        for place, sent in due.items()
+        if place not in found and not (sent and (sent.may_expire or sent.is_damaged))
     ]
     if lost:
         raise Violation(f"{host} starts without the messages {lost}, which are durable")

@@ -3,10 +3,10 @@
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.attacks import MINUTE, YEARS
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.stranger import Stranger
-from waypost.sim.net.words import Letter
 from waypost.wire.framing import Splitter
 from waypost.wire.packets import Packet, decode_packet
 from waypost.wire.transactional_acks import FinalAck, OrderAck
@@ -81,7 +81,7 @@ class Crowd:
                 assert header is not None
                 is_reflected = Fault.REFLECTED_ACKS in self._simulation.hostility.faults
                 if is_reflected and any(
-                    _is_in(letter, header.tx_sequence_id) for letter in self._simulation.ledger.letters.values()
+                    _is_in(sent, header.tx_sequence_id) for sent in self._simulation.ledger.messages.values()
                 ):
                     return "a message of a stranger in the sequence of a host"
                 ahead = (header.tx_sequence_id >> 32) - int(host.now.wall)
@@ -93,16 +93,16 @@ class Crowd:
         return ""
 
     def _acked(self, kind: str, host: "NetworkHost", sequence_id: int, number: int) -> str:
-        for letter in self._simulation.ledger.letters.values():
-            if letter.source == host.name and letter.place is not None and letter.place[:2] == (sequence_id, number):
-                if letter.is_betrayed and not letter.on_wire:
+        for sent in self._simulation.ledger.messages.values():
+            if sent.source == host.name and sent.place is not None and sent.place[:2] == (sequence_id, number):
+                if sent.is_betrayed and not sent.on_wire:
                     return "a FinalAck of an admitted stranger for a message that was not sent"
-                return f"{kind} of a stranger for a message that was {'sent' if letter.on_wire else 'not sent'}"
+                return f"{kind} of a stranger for a message that was {'sent' if sent.on_wire else 'not sent'}"
         return "an acknowledgment of a stranger for no message"
 
 
-def _is_in(letter: Letter, sequence_id: int) -> bool:
-    return letter.place is not None and letter.place[0] == sequence_id
+def _is_in(sent: SentMessage, sequence_id: int) -> bool:
+    return sent.place is not None and sent.place[0] == sequence_id
 
 
 def _is_plain(packet: UserMessage) -> bool:

@@ -13,15 +13,14 @@ from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.turns import Work
-from waypost.sim.client import Ask, Asker, Result
+from waypost.sim.client import Argument, Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host
 from waypost.sim.net import checks
-from waypost.sim.net.desk import NetDesk
 from waypost.sim.net.inbox import Inbox
 from waypost.sim.net.marks import ENDS
+from waypost.sim.net.operations import NetworkOperations
 from waypost.sim.violation import Violation
-from waypost.sim.words import Word
 from waypost.store.port import Batch
 from waypost.transfer.settings import PING_PORT
 
@@ -32,7 +31,7 @@ _WALL: Final = 1.7e9
 
 
 class NetworkHost(Host["NetworkSimulation"]):
-    _desk: NetDesk
+    _operations: NetworkOperations
     _inbox: Inbox
 
     def __init__(self, number: int, simulation: "NetworkSimulation") -> None:
@@ -82,7 +81,7 @@ class NetworkHost(Host["NetworkSimulation"]):
             self.node = Node(self.disk.store, settings, self._new_guid, now)
         except StoreError as error:
             raise Violation(f"{self.name} does not start on its own store: {error}") from error
-        self._desk = NetDesk(self.node)
+        self._operations = NetworkOperations(self.node)
         self._strange = 0
         self.received_at_commit = self.received_before
         checks.check_start(self.node, self.name, simulation.ledger)
@@ -112,8 +111,8 @@ class NetworkHost(Host["NetworkSimulation"]):
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:
         try:
-            arguments = [each.to_engine(self.node) if isinstance(each, Word) else each for each in ask.arguments]
-            getattr(self._desk, ask.name)(call, *arguments)
+            arguments = [each.to_engine(self.node) if isinstance(each, Argument) else each for each in ask.arguments]
+            getattr(self._operations, ask.name)(call, *arguments)
         except WaypostError as error:
             self.note(error.hresult, client.name, call.request, "is refused:", error)
             return error.hresult
@@ -130,7 +129,7 @@ class NetworkHost(Host["NetworkSimulation"]):
         if self.is_up:
             self.tell(lambda now: self.network.addresses_changed(frozenset(addresses), now))
 
-    # What the network tells.
+    # Facts of the network.
 
     def accept(self, address: str) -> int | None:
         self._tick_if_due(self.now)

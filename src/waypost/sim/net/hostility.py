@@ -1,4 +1,4 @@
-"""How hostile the surroundings of a networked simulation are: what strangers do there, and how its own hosts change."""
+"""Hostility around several hosts: what strangers do there, and how hosts change."""
 
 from dataclasses import dataclass, replace
 from enum import Enum

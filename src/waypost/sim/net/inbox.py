@@ -1,4 +1,4 @@
-"""What came to a simulated host and waits for its turn, as in the daemon's shell, and how fair the turns are."""
+"""Bytes that came to a simulated host and wait for their turn, as in the daemon's shell, and how fair the turns are."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final

@@ -39,7 +39,7 @@ NET_SOMETIMES: Final = (
     "a message that expired on its way",
     "a message that expired at its source and arrived",
     "a message that was rejected",
-    "a dead letter of a transaction",
+    "a dead-letter message of a transaction",
     "a positive acknowledgment over the network",
     "a negative acknowledgment over the network",
     "a queue that was paused",

@@ -10,19 +10,21 @@ from waypost.sim.client import Client
 from waypost.sim.fabric import Fabric
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks, hostility, swarm
-from waypost.sim.net.changes import Changes
+from waypost.sim.net.arguments import ADMIN, QueuePlan
+from waypost.sim.net.changes import Changes, Damage
 from waypost.sim.net.crowd import Crowd
-from waypost.sim.net.damage import Damage
+from waypost.sim.net.eager import eager_windows
 from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import Ledger
 from waypost.sim.net.stranger import Stranger
 from waypost.sim.net.verdict import Verdict
 from waypost.sim.net.watch import Watch
-from waypost.sim.net.words import ADMIN, QueuePlan
 from waypost.sim.net.workloads import SCRIPTS, healer, setup
+from waypost.sim.patches import Patch
 from waypost.sim.simulation import Simulation
 from waypost.sim.violation import Violation
+from waypost.transfer import session
 from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
 
 # How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
@@ -135,6 +137,16 @@ class NetworkSimulation(Simulation[NetworkHost]):
         return Relays(frozenset(self._by_name[name].guid for name in names))
 
     # What happens.
+
+    def limits(self) -> tuple[Patch, ...]:
+        drawn = self.swarm
+        eager = eager_windows(drawn.eager) if drawn.eager else ()
+        return (
+            *drawn.limits(),
+            Patch(session, "LAST_NUMBER", drawn.last_number),
+            *self.hostility.patches(),
+            *eager,
+        )
 
     def _set_up(self) -> int:
         self.trace.note(0.0, 0, self.swarm, self.hostility)

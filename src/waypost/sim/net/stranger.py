@@ -107,7 +107,7 @@ class Stranger:
     def _write(self, number: int, data: bytes) -> None:
         self._simulation.fabric.carry(self, Write(number, data))
 
-    # What the network tells.
+    # Facts of the network.
 
     def accept(self, address: str) -> int | None:
         """Nobody is there, but for a thief."""

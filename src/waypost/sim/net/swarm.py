@@ -1,4 +1,4 @@
-"""What one seed of a networked simulation is about: its queues, its applications, its faults, its limits."""
+"""Queues, applications, faults and limits of one seed with several hosts."""
 
 from dataclasses import dataclass
 from random import Random
@@ -7,7 +7,7 @@ from typing import Final
 from waypost.core.queues import UNLIMITED
 from waypost.sim.faults import Faults, HostFaults
 from waypost.sim.faults import draw as draw_faults
-from waypost.sim.net.words import QueuePlan
+from waypost.sim.net.arguments import QueuePlan
 from waypost.transfer.session import LAST_NUMBER
 from waypost.transfer.settings import ResendTimeouts, TransferSettings
 
@@ -30,13 +30,6 @@ class NetworkSwarm(HostFaults):
     network: Faults
     transfer: TransferSettings
     last_number: int
-    quota: int
-    operations: int
-    block: int
-    page: int
-    express: float
-    expiring: float
-    asking: float
     odd: float
     eager: int
     turn: int

@@ -1,15 +1,15 @@
-"""What the applications of a networked simulation do, and how it heals."""
+"""Scripts of the applications of several hosts, and of their healing."""
 
 from collections.abc import Callable, Generator
 from typing import Final
 
-from waypost.api.operations import AdmitAddress
-from waypost.core.queues import AccessType, ShareMode
+from waypost.api.operations import AdmitAddress, DeleteQueue, PauseQueue, ResumeQueue
+from waypost.core.queues import AccessType, OutgoingQueueState, ShareMode
 from waypost.guid import guid_text
 from waypost.node.application import ReadOptions
-from waypost.sim.client import Ask, Client, Pause, Result, Script
+from waypost.sim.client import Ask, Client, Pause, Result, Script, do
+from waypost.sim.net.arguments import ADMIN, Kind, Name, QueuePlan, SentMessage
 from waypost.sim.net.host import NetworkHost
-from waypost.sim.net.words import ADMIN, Existing, Kind, Letter, Name, Outgoing, QueuePlan
 
 Opened = Generator[Ask | Pause, Result, int | None]
 
@@ -35,7 +35,7 @@ def sender(client: Client[NetworkHost]) -> Script:
     if handle is not None:
         for _ in range(rng.randint(2, 20)):
             kind = Kind.EXPRESS if rng.random() < host.swarm.express else Kind.RECOVERABLE
-            yield Ask("send", (handle, _letter(client, plan, name, kind), None))
+            yield Ask("send", (handle, _message(client, plan, name, kind), None))
         yield Ask("close_queue", (handle,))
 
 
@@ -56,7 +56,7 @@ def committer(client: Client[NetworkHost]) -> Script:
         yield Ask("begin_transaction", (identifier,))
         for _ in range(rng.randint(1, 4)):
             handle, plan, name = rng.choice(targets)
-            yield Ask("send", (handle, _letter(client, plan, name, Kind.TRANSACTIONAL), identifier))
+            yield Ask("send", (handle, _message(client, plan, name, Kind.TRANSACTIONAL), identifier))
         yield Ask("commit" if rng.random() < 0.8 else "abort", (identifier,))
     for handle, _, _ in targets:
         yield Ask("close_queue", (handle,))
@@ -76,7 +76,7 @@ def forwarder(client: Client[NetworkHost]) -> Script:
         identifier = rng.randbytes(16)
         yield Ask("begin_transaction", (identifier,))
         yield Ask("receive", (source, ReadOptions(rng.choice((0, 100)), None, identifier)))
-        yield Ask("send", (target, _letter(client, plan, name, Kind.TRANSACTIONAL), identifier))
+        yield Ask("send", (target, _message(client, plan, name, Kind.TRANSACTIONAL), identifier))
         yield Ask("commit" if rng.random() < 0.7 else "abort", (identifier,))
     yield Ask("close_queue", (source,))
     yield Ask("close_queue", (target,))
@@ -104,11 +104,11 @@ def pauser(client: Client[NetworkHost]) -> Script:
     names = [str(name) for name in host.node.manager.collection.outgoing]
     if names:
         name = rng.choice(names)
-        paused = yield Ask("pause", (Outgoing(name),))
+        paused = yield do(PauseQueue(name=name))
         if paused.is_ok:
             host.simulation.marks.sometimes("a queue that was paused")
         yield Pause(rng.uniform(0.01, 2.0))
-        yield Ask("resume", (Outgoing(name),))
+        yield do(ResumeQueue(name=name))
     yield Pause(rng.uniform(0.5, 5.0))
 
 
@@ -122,7 +122,7 @@ def purger(client: Client[NetworkHost]) -> Script:
                 yield Ask("purge", (handle,))
                 yield Ask("close_queue", (handle,))
         elif plan.is_doomed:
-            yield Ask("delete_queue", (Existing(plan),))
+            yield do(DeleteQueue(name=host.simulation.own_name(plan)))
             yield Pause(rng.uniform(0.0, 1.0))
             yield Ask("create_queue", (plan,))
     yield Pause(rng.uniform(0.5, 5.0))
@@ -132,12 +132,14 @@ def healer(client: Client[NetworkHost]) -> Script:
     """Nothing fails any more: take everything that comes, for as long as something comes."""
     host = client.host
     yield Ask("abort_all")
-    yield Ask("resume_all")
+    for name, queue in list(host.node.manager.collection.outgoing.items()):
+        if queue.state is OutgoingQueueState.ON_HOLD:
+            yield do(ResumeQueue(name=str(name)))
     for other in host.simulation.hosts:
         if other is not host and host.simulation.changes.has_moves:
             # The addresses that it had, too: what is owed to it there goes where it is now.
             for address in (*other.former, other.address):
-                yield Ask("do", (AdmitAddress(guid=guid_text(other.guid), address=address),))
+                yield do(AdmitAddress(guid=guid_text(other.guid), address=address))
     plans = [plan for plan in host.simulation.plans_of(host.name) if plan.is_made]
     for plan in plans:
         if plan.path not in host.node.manager.queues:
@@ -181,10 +183,10 @@ def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan
     return rng.choice([plan for plan in plans if plan.host != host.name] if rng.random() < 0.9 else plans)
 
 
-def _letter(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> Letter:
+def _message(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind) -> SentMessage:
     host, rng, simulation = client.host, client.host.rng, client.host.simulation
     swarm = host.swarm
-    letter = Letter(
+    message = SentMessage(
         simulation.new_uid(),
         simulation.path(host.name, plan, name),
         plan,
@@ -195,13 +197,13 @@ def _letter(client: Client[NetworkHost], plan: QueuePlan, name: str, kind: Kind)
         padding=rng.choice((0, 10, 200)),
     )
     if rng.random() < swarm.expiring:
-        letter.time_to_reach_queue = rng.choice((0, 1, 3))
+        message.time_to_reach_queue = rng.choice((0, 1, 3))
     if rng.random() < swarm.expiring:
-        letter.time_to_be_received = rng.choice((0, 2, 5))
+        message.time_to_be_received = rng.choice((0, 2, 5))
     if rng.random() < swarm.asking:
-        letter.acknowledgements = rng.choice(_ACKS)
-        letter.administration = simulation.own_name(rng.choice(simulation.admins))
+        message.acknowledgements = rng.choice(_ACKS)
+        message.administration = simulation.own_name(rng.choice(simulation.admins))
     if rng.random() < swarm.asking:
-        letter.positive_journaling = rng.random() < 0.6
-        letter.negative_journaling = rng.random() < 0.6
-    return letter
+        message.positive_journaling = rng.random() < 0.6
+        message.negative_journaling = rng.random() < 0.6
+    return message

@@ -1,4 +1,4 @@
-"""What the script of a remote reader can say, and the conversations that are under way for it."""
+"""Steps in the script of a remote reader, and the conversations that are under way for it."""
 
 from collections.abc import Generator
 from dataclasses import dataclass

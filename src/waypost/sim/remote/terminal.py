@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from waypost.sim.local_host import LocalHost
-    from waypost.sim.remote.lounge import Lounge
+    from waypost.sim.local.host import LocalHost
+    from waypost.sim.remote.readers import RemoteReaders
 
 
 class Terminal:
@@ -45,10 +45,10 @@ class Terminal:
 class Port(Terminal):
     """A listener of the node."""
 
-    def __init__(self, lounge: "Lounge", host: "LocalHost", number: int) -> None:
+    def __init__(self, remote: "RemoteReaders", host: "LocalHost", number: int) -> None:
         self.number: Final = number
         self.name = self.address = f"{host.name}:{number}"
-        self._lounge: Final = lounge
+        self._remote: Final = remote
         self._host: Final = host
 
     @property
@@ -59,13 +59,13 @@ class Port(Terminal):
         self._host.note(number, *words)
 
     def accept(self, address: str, /) -> int | None:
-        return self._lounge.accept(self, address)
+        return self._remote.accept(self, address)
 
     def data_received(self, connection: int, data: bytes, /) -> None:
-        self._lounge.heard(connection, data)
+        self._remote.heard(connection, data)
 
     def connection_lost(self, connection: int, /) -> None:
-        self._lounge.lost(connection)
+        self._remote.lost(connection)
 
     def writing_paused(self, connection: int, /) -> None:
         self._host.tell_remote(lambda remote, now: remote.writing_paused(connection, now))

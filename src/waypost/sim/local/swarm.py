@@ -1,4 +1,4 @@
-"""What one seed is about: some workloads, some faults, some limits, so that rare things meet often somewhere."""
+"""Workloads, faults and limits of one seed: only some of each, so that rare things meet often somewhere."""
 
 from dataclasses import dataclass
 from random import Random
@@ -6,7 +6,7 @@ from typing import Final
 
 from waypost.core.queues import UNLIMITED
 from waypost.sim.faults import HostFaults
-from waypost.sim.words import Plan
+from waypost.sim.local.arguments import Plan
 
 WORKLOADS: Final = (
     "sender",
@@ -24,18 +24,9 @@ WORKLOADS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swarm(HostFaults):
-    """`express`, `expiring` and `asking` are the shares of messages that are so."""
-
     plans: tuple[Plan, ...]
     workloads: tuple[str, ...]
-    operations: int
-    quota: int
-    block: int
     purge_part: int
-    page: int
-    express: float
-    expiring: float
-    asking: float
 
     @property
     def expiry_part(self) -> int:

@@ -1,4 +1,4 @@
-"""What the applications of a networked simulation say, and what the engine makes of it."""
+"""Arguments of operations where several hosts are: see waypost.sim.local.arguments."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -7,10 +7,9 @@ from typing import Final
 
 from waypost.core.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue, QueueAttributes
-from waypost.errors import QueueNotFound
+from waypost.core.queues import UNLIMITED, QueueAttributes
 from waypost.node.node import Node
-from waypost.sim.words import Word
+from waypost.sim.client import Argument
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
@@ -19,7 +18,7 @@ ADMIN: Final = "admin"
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePlan(Word):
+class QueuePlan(Argument):
     """A queue of an application. One that is doomed is purged, deleted and made again."""
 
     host: str
@@ -49,23 +48,7 @@ class QueuePlan(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Existing(Word):
-    """The queue itself, for those operations that take one."""
-
-    plan: QueuePlan
-
-    def to_engine(self, node: Node) -> Queue:
-        queue = node.manager.queues.get(self.plan.path)
-        if queue is None:
-            raise QueueNotFound("somebody was faster")
-        return queue
-
-    def __str__(self) -> str:
-        return str(self.plan)
-
-
-@dataclass(frozen=True, slots=True)
-class Name(Word):
+class Name(Argument):
     """A format name."""
 
     text: str
@@ -82,22 +65,6 @@ def format_name(text: str) -> FormatName:
     return FormatName.parse(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing(Word):
-    """The outgoing queue for a format name."""
-
-    text: str
-
-    def to_engine(self, node: Node) -> OutgoingQueue:
-        queue = node.manager.collection.outgoing.get(format_name(self.text))
-        if queue is None:
-            raise QueueNotFound("nothing was ever sent there")
-        return queue
-
-    def __str__(self) -> str:
-        return f"outgoing {self.text}"
-
-
 class Kind(Enum):
     EXPRESS = auto()
     RECOVERABLE = auto()
@@ -105,8 +72,8 @@ class Kind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Letter(Word):
-    """A message of an application, and all that is known of it. `uid` is its own for ever.
+class SentMessage(Argument):
+    """A message of an application, and all that is known of it. No other has its `uid`.
 
     It goes from the first host of `path` to the last, under the format name `name`. The times are None for long ones.
     """

@@ -9,7 +9,7 @@ from waypost.node.handlers import Handlers
 from waypost.node.node import Node
 
 
-class Desk(Application):
+class Operations(Application):
     """The operations of applications, and those of a coordinator, who is answered with ToCoordinator."""
 
     def __init__(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""What clients can know, without the model: who was promised what, and whether the promise was kept.
+"""Promises to clients, without the model: who was promised what, and whether the promise was kept.
 
 A recoverable message whose send was acknowledged comes out once, unless somebody purged or deleted its queue, its time
 ended, or a receive was under way when the host crashed; what was refused and what an aborted transaction sent never
@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from waypost.api.operations import DeleteQueue
 from waypost.core.message import Message
 from waypost.node.application import ReadOptions
-from waypost.sim.bulk.desk import OPERATIONS
 from waypost.sim.bulk.history import BulkHistory
+from waypost.sim.bulk.operations import OPERATIONS
 from waypost.sim.client import Ask, Result
+from waypost.sim.local.arguments import Draft, Drafts, Name
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, Drafts, Existing, Name
 from waypost.wire.codec import INFINITE
 
 _MARK: Final = re.compile(rb"<uid (\d+)>")
@@ -24,7 +25,7 @@ _MATTERS: Final = frozenset(
     {
         *_READS,
         *("open_queue", "send", "send_several", "end_receive", "enlist", "commit", "commit_prepared", "abort"),
-        *("abort_prepared", "purge", "delete_queue", "move"),
+        *("abort_prepared", "purge", "do", "move"),
     }
 )
 
@@ -84,7 +85,7 @@ class History:
                 for draft, _ in self._sends.pop(identifier, ()):
                     self._aborted[draft.uid] = None
                 self._receives.pop(identifier, None)
-            case "purge" | "delete_queue", _:
+            case "purge" | "do", _:
                 self._clear(ask)
             case "move", (int(source), _, int(target)):
                 self._move(source, target)
@@ -155,7 +156,7 @@ class History:
                     self._lost_receives += 1
                 case "receive_many", (_, int(count), *_):
                     self._lost_receives += count
-                case (("purge" | "delete_queue"), _):
+                case (("purge" | "do"), _):
                     self._clear(ask)
                 case "move", (int(source), _, int(target)):
                     self._move(source, target)
@@ -241,7 +242,7 @@ class History:
 
     def _clear(self, ask: Ask) -> None:
         match ask.arguments:
-            case (Existing(key), *_):
+            case (DeleteQueue(name=key),):
                 self._cleared[key.partition(";")[0]] = None
             case (int(handle), *_):
                 self._cleared[self._handles.get(handle, "").partition(";")[0]] = None

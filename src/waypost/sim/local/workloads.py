@@ -1,17 +1,18 @@
-"""What simulated applications do. A script asks, is answered, and leaves what it opened to whoever comes after it."""
+"""Scripts of simulated applications. A script asks, is answered, and leaves what it opened to those after it."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from random import Random
 from typing import Final
 
+from waypost.api.operations import DeleteQueue
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.node.application import ReadOptions
-from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.local_host import LocalHost
-from waypost.sim.words import SYSTEM, Draft, Drafts, Existing, Name, Plan
+from waypost.sim.client import Ask, Client, Pause, Result, Script, do
+from waypost.sim.local.arguments import SYSTEM, Draft, Drafts, Existing, Name, Plan
+from waypost.sim.local.host import LocalHost
 from waypost.wire.codec import INFINITE
 
 _ACTIONS: Final = tuple(MessageSeekAction)
@@ -24,7 +25,7 @@ Opened = Generator[Ask | Pause, Result, int | None]
 def setup(client: Client[LocalHost]) -> Script:
     """Make the queues, in every life: some may have been deleted."""
     for plan in client.host.swarm.plans:
-        if plan.key not in client.host.oracle.books.boxes:
+        if plan.key not in client.host.model.state.queues:
             yield Ask("create_queue", (plan,))
     while True:
         yield Pause(60.0)
@@ -168,7 +169,7 @@ def mover(client: Client[LocalHost]) -> Script:
         yield Ask("begin_transaction", (identifier,))
         yield Ask("move", (source, lookup_id, target), {"transaction": identifier})
         if there == late and rng.random() < 0.2:
-            yield Ask("delete_queue", (Existing(late),))
+            yield do(DeleteQueue(name=late))
         yield Ask(rng.choice(("commit", "commit", "abort")), (identifier,))
     yield Ask("close_queue", (source,))
     yield Ask("close_queue", (target,))
@@ -196,7 +197,7 @@ def administrator(client: Client[LocalHost]) -> Script:
     yield Ask("modify_queue", (Existing(plan.key), changed))
     yield Pause(rng.uniform(0.05, 0.5))
     if rng.random() < 0.4:
-        yield Ask("delete_queue", (Existing(plan.key),))
+        yield do(DeleteQueue(name=plan.key))
         yield Pause(rng.uniform(0.0, 0.1))
         yield Ask("create_queue", (plan,))
 

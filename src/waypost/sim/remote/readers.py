@@ -1,4 +1,4 @@
-"""Where remote readers meet the node: its ports, their connections, and an ear on what passes there.
+"""The place where remote readers meet the node: its ports, their connections, and an ear on what passes there.
 
 What arrives at the node is told to the model in the same operation; what the node writes is compared with what the
 model has it say, and with what is durable, before it is on the wire.
@@ -24,8 +24,8 @@ from waypost.sim.violation import Violation
 from waypost.sim.wires import Wires
 
 if TYPE_CHECKING:
-    from waypost.sim.local_host import LocalHost
-    from waypost.sim.local_simulation import LocalSimulation
+    from waypost.sim.local.host import LocalHost
+    from waypost.sim.local.simulation import LocalSimulation
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Served:
     last_answer: int = 0
 
 
-class Lounge:
+class RemoteReaders:
     """Network of waypost.sim.network for a simulation with remote readers."""
 
     host: "LocalHost"
@@ -86,7 +86,7 @@ class Lounge:
                 served = self._served.get(connection)
                 if served is not None:
                     # Whom the node has said goodbye to, it owes nothing any more.
-                    if host.model.is_open(connection):
+                    if host.remote_model.is_open(connection):
                         for pdu in take_pdus(bytearray(data)):
                             self._check(connection, served, pdu)
                     self.wires.write(served.port, connection, data)
@@ -122,7 +122,7 @@ class Lounge:
     def _check(self, connection: int, served: Served, pdu: Pdu) -> None:
         match pdu.kind:
             case Kind.BIND_ACK:
-                self.host.model.bound(connection, pdu.group_id)
+                self.host.remote_model.bound(connection, pdu.group_id)
             case Kind.BIND_NAK:
                 raise Violation(f"the bind on connection {-connection} was refused without a reason")
             case Kind.RESPONSE:
@@ -159,7 +159,7 @@ class Lounge:
 
     def heard(self, connection: int, data: bytes) -> None:
         served = self._served.get(connection)
-        if served is None or not self.host.model.is_open(connection):
+        if served is None or not self.host.remote_model.is_open(connection):
             return
         link = self._link(served, connection)
         served.incoming += data
@@ -185,13 +185,13 @@ class Lounge:
 
     def lost(self, connection: int) -> None:
         del self._served[connection]
-        if self.host.model.is_open(connection):
+        if self.host.remote_model.is_open(connection):
             self.host.remote_lost(connection)
 
     def _call(self, connection: int, served: Served, link: Link, pdu: Pdu) -> RemoteCall:
         simulation = self.simulation
         simulation.operations += 1
-        line = self.host.model.line(connection)
+        line = self.host.remote_model.line(connection)
         asked = link.asked[pdu.call_id]
         call = RemoteCall(simulation.operations, line, pdu.call_id, asked.interface, asked.opnum, asked.request)
         served.calls[pdu.call_id] = call

@@ -1,4 +1,4 @@
-"""What can be asked of the bulk interface of a node, with one form: the Call, then the rest."""
+"""Operations of the bulk interface of a node, with one form: the Call, then the rest."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from waypost.node.bulk_writing import BulkWriting
 from waypost.node.claims import NewClaim
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group
-from waypost.sim.bulk.words import Staging
+from waypost.sim.bulk.arguments import Staging
 
 OPERATIONS: Final = frozenset(
     {
@@ -18,8 +18,8 @@ OPERATIONS: Final = frozenset(
 )
 
 
-class BulkDesk:
-    """See waypost.sim.desk."""
+class BulkOperations:
+    """See waypost.sim.operations."""
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node

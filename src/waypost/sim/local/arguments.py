@@ -1,6 +1,5 @@
-"""What clients say to a queue manager and to the model of it: one word for both, and what the engine makes of it."""
+"""Arguments of operations as scripts and the model know them, and what the engine takes for them."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -10,6 +9,7 @@ from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.queues import UNLIMITED, Queue, QueueAttributes
 from waypost.core.serialization import packet_of
 from waypost.node.node import Node
+from waypost.sim.client import Argument
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
@@ -23,17 +23,8 @@ DEAD_TRANSACTIONAL: Final = ";deadxact"
 SYSTEM: Final = (SOURCE_JOURNAL, DEAD_LETTERS, DEAD_TRANSACTIONAL)
 
 
-class Word(ABC):
-    """An argument that the engine knows under another form."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def to_engine(self, node: Node) -> object: ...
-
-
 @dataclass(frozen=True, slots=True)
-class Name(Word):
+class Name(Argument):
     """A queue by its key: `q1`, `q1;journal`, `q1;sub`, or one of SYSTEM."""
 
     key: str
@@ -52,7 +43,7 @@ def format_name(key: str) -> FormatName:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Word):
+class Plan(Argument):
     """What a queue is to be. Quotas are in kilobytes."""
 
     key: str
@@ -78,7 +69,7 @@ class Plan(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Existing(Word):
+class Existing(Argument):
     """The queue itself, for those operations that take one."""
 
     key: str
@@ -93,8 +84,8 @@ class Existing(Word):
 
 
 @dataclass(slots=True, eq=False)
-class Draft(Word):
-    """A message before it is sent, and the message that was made of it. `uid` is its own for ever."""
+class Draft(Argument):
+    """A message before it is sent, and the message that was made of it. No other has its `uid`."""
 
     uid: int
     recoverable: bool
@@ -144,7 +135,7 @@ class Draft(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts(Word):
+class Drafts(Argument):
     """Messages that differ in their bodies alone, which are of one length."""
 
     drafts: tuple[Draft, ...]

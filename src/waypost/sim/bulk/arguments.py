@@ -1,4 +1,4 @@
-"""What clients of the bulk interface say to a queue manager and to the model of it."""
+"""Arguments of the bulk interface: see waypost.sim.local.arguments."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,12 @@ from waypost.node import stages
 from waypost.node.bulk import Target
 from waypost.node.node import Node
 from waypost.node.stages import Group
-from waypost.sim.words import Draft, Drafts, Word, format_name
+from waypost.sim.client import Argument
+from waypost.sim.local.arguments import Draft, Drafts, format_name
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Word):
+class Batch(Argument):
     """A batch of a query as a run writes it. `to` is the key of a queue, "" for by column, None for any destination."""
 
     query: str
@@ -33,7 +34,7 @@ class Batch(Word):
 
 
 @dataclass(frozen=True, slots=True)
-class At(Word):
+class At(Argument):
     """A queue by its key, and the epoch that it has to have, or nothing."""
 
     key: str
@@ -47,7 +48,7 @@ class At(Word):
 
 
 @dataclass(slots=True, eq=False)
-class Staging(Word):
+class Staging(Argument):
     """Messages for queues: some that are alike, then others. `stage` is the GUID that the engine gives them."""
 
     groups: tuple[tuple[str, Drafts | None, tuple[Draft, ...]], ...]

@@ -14,8 +14,8 @@ from waypost.core.serialization import size_in_bytes
 from waypost.node.node import Node
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.client import Ask
-from waypost.sim.model.letters import BEHIND_ALL, Answer, Box, Letter, State
-from waypost.sim.model.oracle import Oracle
+from waypost.sim.model.model import Model
+from waypost.sim.model.records import BEHIND_ALL, Answer, ModelMessage, ModelQueue, State
 from waypost.sim.model.remote import RemoteCall
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -69,32 +69,32 @@ def check_counters(counters: Counters, given: Counters) -> None:
             )
 
 
-def check_touched(node: Node, oracle: Oracle) -> None:
+def check_touched(node: Node, model: Model) -> None:
     """The queues that changed are as they have to be, in order, and counted."""
-    touched, queues = oracle.books.touched, node.manager.collection.by_number
-    for number, box in touched.items():
+    touched, queues = model.state.touched, node.manager.collection.by_number
+    for number, due_queue in touched.items():
         queue = queues.get(number)
         if queue is None:
-            raise Violation(f"the queue {box.key} is gone, and nobody deleted it")
-        _check_contents(queue, box)
+            raise Violation(f"the queue {due_queue.key} is gone, and nobody deleted it")
+        _check_contents(queue, due_queue)
     touched.clear()
 
 
-def check_counts(node: Node, oracle: Oracle) -> None:
+def check_counts(node: Node, model: Model) -> None:
     """After every event: bytes, numbers and memory are what the messages account for."""
-    books, manager = oracle.books, node.manager
-    if manager.total_bytes != books.total_bytes:
+    state, manager = model.state, node.manager
+    if manager.total_bytes != state.total_bytes:
         raise Violation(
-            f"the queue manager counts {manager.total_bytes} bytes, and its messages have {books.total_bytes}"
+            f"the queue manager counts {manager.total_bytes} bytes, and its messages have {state.total_bytes}"
         )
-    if manager.positions.sequential_id != books.sequential_id:
+    if manager.positions.sequential_id != state.sequential_id:
         raise Violation(
-            f"SequentialID is {manager.positions.sequential_id}, and the last message got {books.sequential_id}"
+            f"SequentialID is {manager.positions.sequential_id}, and the last message got {state.sequential_id}"
         )
     volatile = len(node.messages._volatile)
-    if volatile != books.volatile:
+    if volatile != state.volatile:
         raise Violation(
-            f"{volatile} messages are in memory for good, and {books.volatile} are express or held by a transaction"
+            f"{volatile} messages are in memory for good, and {state.volatile} are express or held by a transaction"
         )
 
 
@@ -138,72 +138,72 @@ def check_deadline(node: Node, due: float | None, now: Now) -> None:
         )
 
 
-def check_durable(ask: Ask | RemoteCall, answer: Answer, oracle: Oracle) -> None:
-    if answer.needs > oracle.disk.durable:
+def check_durable(ask: Ask | RemoteCall, answer: Answer, model: Model) -> None:
+    if answer.needs > model.disk.durable:
         raise Violation(
-            f"{ask} was answered before it was durable: batch {answer.needs} of {oracle.disk.durable} that are"
+            f"{ask} was answered before it was durable: batch {answer.needs} of {model.disk.durable} that are"
         )
 
 
 def check_value(ask: Ask, answer: Answer, value: object) -> None:
     """An answer brings the right messages."""
     messages = value if isinstance(value, list) else [value]
-    if len(messages) != len(answer.letters):
-        raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.letters)} were due")
-    for letter, counts, message in zip(answer.letters, answer.counts, messages, strict=True):
-        _check_message(ask, letter, counts, message)
+    if len(messages) != len(answer.messages):
+        raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
+    for due, counts, message in zip(answer.messages, answer.counts, messages, strict=True):
+        _check_message(ask, due, counts, message)
 
 
-def _check_message(ask: Ask, letter: Letter, counts: tuple[int, int], value: object) -> None:
+def _check_message(ask: Ask, message: ModelMessage, counts: tuple[int, int], value: object) -> None:
     if not isinstance(value, Message):
-        raise Violation(f"{ask} was answered with {value!r}, and {letter} was due")
-    if value.lookup_identifier != letter.lookup_id:
-        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {letter} was due")
-    if not letter.is_acknowledgment and letter.draft.mark not in value.packet:
-        raise Violation(f"{ask} brought another message under the LookupIdentifier of {letter}")
+        raise Violation(f"{ask} was answered with {value!r}, and {message} was due")
+    if value.lookup_identifier != message.lookup_id:
+        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {message} was due")
+    if not message.is_acknowledgment and message.draft.mark not in value.packet:
+        raise Violation(f"{ask} brought another message under the LookupIdentifier of {message}")
     if (value.abort_count, value.move_count) != counts:
         found = value.abort_count, value.move_count
-        raise Violation(f"{letter} was aborted and moved {counts} times, and says {found}")
-    if letter.message_class and value.message_class != letter.message_class:
-        raise Violation(f"{letter} has the class {value.message_class:#x}, and {letter.message_class:#x} was due")
-    marks = letter.is_first, letter.is_last
-    if letter.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
-        raise Violation(f"{letter} is first and last of its transaction: {marks}, and says otherwise")
+        raise Violation(f"{message} was aborted and moved {counts} times, and says {found}")
+    if message.message_class and value.message_class != message.message_class:
+        raise Violation(f"{message} has the class {value.message_class:#x}, and {message.message_class:#x} was due")
+    marks = message.is_first, message.is_last
+    if message.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
+        raise Violation(f"{message} is first and last of its transaction: {marks}, and says otherwise")
 
 
-def check_all(node: Node, oracle: Oracle, now: Now) -> None:
+def check_all(node: Node, model: Model, now: Now) -> None:
     """Thorough: every queue with its attributes, every message with its state, every transaction, every wait."""
-    queues, boxes = node.manager.collection.by_number, oracle.books.by_number
-    if queues.keys() != boxes.keys():
-        raise Violation(f"there are the queues {sorted(queues)}, and {sorted(boxes)} were due")
-    for number, box in boxes.items():
-        _check_contents(queues[number], box)
-        _check_states(queues[number], box)
-        _check_attributes(queues[number], box)
-    oracle.books.touched.clear()
-    check_counts(node, oracle)
+    queues, due_queues = node.manager.collection.by_number, model.state.by_number
+    if queues.keys() != due_queues.keys():
+        raise Violation(f"there are the queues {sorted(queues)}, and {sorted(due_queues)} were due")
+    for number, queue in due_queues.items():
+        _check_contents(queues[number], queue)
+        _check_states(queues[number], queue)
+        _check_attributes(queues[number], queue)
+    model.state.touched.clear()
+    check_counts(node, model)
     check_index(node)
-    check_deadline(node, due_with_index(node, oracle.next_deadline(now, works=not node.kernel.is_behind)), now)
-    transactions, works = node.manager.transactions.collection, oracle.works.works
-    if transactions.keys() != works.keys():
-        raise Violation(f"{len(transactions)} transactions are under way, and {len(works)} were due")
-    for identifier, work in works.items():
-        if transactions[identifier].is_kept is not work.is_kept:
+    check_deadline(node, due_with_index(node, model.next_deadline(now, works=not node.kernel.is_behind)), now)
+    transactions, entries = node.manager.transactions.collection, model.transactions.transactions
+    if transactions.keys() != entries.keys():
+        raise Violation(f"{len(transactions)} transactions are under way, and {len(entries)} were due")
+    for identifier, transaction in entries.items():
+        if transactions[identifier].is_kept is not transaction.is_kept:
             raise Violation(f"the transaction {identifier.hex()[:8]} is not prepared as it has to be")
 
 
-def check_states(node: Node, oracle: Oracle) -> None:
+def check_states(node: Node, model: Model) -> None:
     """Nothing is locked that nobody holds, and the other way round."""
-    for number, box in oracle.books.by_number.items():
+    for number, due_queue in model.state.by_number.items():
         queue = node.manager.collection.by_number[number]
-        _check_states(queue, box)
-        _check_attributes(queue, box)
+        _check_states(queue, due_queue)
+        _check_attributes(queue, due_queue)
 
 
-def check_connections(node: Node, oracle: Oracle) -> None:
+def check_connections(node: Node, model: Model) -> None:
     """The node knows those of remote readers that are there."""
-    if node.remote is not None and list(node.remote.connections) != oracle.remote.connections:
-        due = len(oracle.remote.connections)
+    if node.remote is not None and list(node.remote.connections) != model.remote.connections:
+        due = len(model.remote.connections)
         raise Violation(f"remote readers have {len(node.remote.connections)} connections, and {due} were due")
 
 
@@ -222,14 +222,14 @@ def check_left_behind(node: Node) -> None:
         raise Violation(f"remote readers are gone, and have left {left} connections, waits and messages behind")
 
 
-def check_store(store: MemoryStore, oracle: Oracle) -> None:
+def check_store(store: MemoryStore, model: Model) -> None:
     """Thorough, when nothing is on its way: the store holds what has to be durable, whole, and nothing else."""
-    disk = oracle.disk
+    disk = model.disk
     found = store.scan(Table.MESSAGES, limit=_ALL)
-    due = {keys.message_key(*place): saved for place, saved in disk.letters.items()}
+    due = {keys.message_key(*place): saved for place, saved in disk.messages.items()}
     for key in sorted(due.keys() - {key for key, _ in found}):
-        raise Violation(f"the recoverable message {due[key].letter} is lost: the store does not have it")
-    totals: dict[int, TotalsRecord] = {number: TotalsRecord() for number in disk.boxes}
+        raise Violation(f"the recoverable message {due[key].message} is lost: the store does not have it")
+    totals: dict[int, TotalsRecord] = {number: TotalsRecord() for number in disk.queues}
     for key, value in found:
         saved = due.get(key)
         if saved is None:
@@ -237,18 +237,18 @@ def check_store(store: MemoryStore, oracle: Oracle) -> None:
             raise Violation(f"the store has a message at {place} that was deleted or never sent")
         record = MessageRecord.decode(value)
         if (record.abort_count, record.move_count) != (saved.abort_count, saved.move_count):
-            raise Violation(f"the store has an older state of {saved.letter}")
-        if not saved.letter.is_acknowledgment and saved.letter.draft.mark not in record.packet:
-            raise Violation(f"the store has another message in the place of {saved.letter}")
+            raise Violation(f"the store has an older state of {saved.message}")
+        if not saved.message.is_acknowledgment and saved.message.draft.mark not in record.packet:
+            raise Violation(f"the store has another message in the place of {saved.message}")
         total = totals[keys.queue_id_of(key)]
         total.message_count += 1
         total.total_bytes += len(record.packet)
     _check_totals(store, totals)
-    _check_positions(store, oracle)
+    _check_positions(store, model)
     check_bulk_table(store, disk.bulk)
     for table, expected in (
-        (Table.QUEUES, sorted(keys.queue_key(number) for number in disk.boxes)),
-        (Table.TRANSACTIONS, sorted(disk.works)),
+        (Table.QUEUES, sorted(keys.queue_key(number) for number in disk.queues)),
+        (Table.TRANSACTIONS, sorted(disk.transactions)),
     ):
         if store.keys(table, limit=_ALL) != expected:
             raise Violation(f"the store has other {table.name.lower()} than those that are durable")
@@ -266,47 +266,53 @@ def check_memory(node: Node) -> None:
         raise Violation(f"transactions hold {held} bytes, and {node.messages.held_bytes} are counted")
 
 
-def _check_contents(queue: Queue, box: Box) -> None:
+def _check_contents(queue: Queue, due_queue: ModelQueue) -> None:
     order = list(queue.positions)
-    if order != box.order:
-        _explain(order, box)
-    if queue.total_bytes != box.total_bytes:
-        raise Violation(f"{box.key} counts {queue.total_bytes} bytes, and its messages have {box.total_bytes}")
-    letters = box.letters
-    first = next((lookup_id for lookup_id in box.order if letters[lookup_id].state is State.AVAILABLE), BEHIND_ALL)
+    if order != due_queue.order:
+        _explain(order, due_queue)
+    if queue.total_bytes != due_queue.total_bytes:
+        raise Violation(
+            f"{due_queue.key} counts {queue.total_bytes} bytes, and its messages have {due_queue.total_bytes}"
+        )
+    messages = due_queue.messages
+    first = next(
+        (lookup_id for lookup_id in due_queue.order if messages[lookup_id].state is State.AVAILABLE), BEHIND_ALL
+    )
     if queue.positions.next_available(START) != first:
-        raise Violation(f"the first message that {box.key} can give is not the one that is due")
+        raise Violation(f"the first message that {due_queue.key} can give is not the one that is due")
 
 
-def _explain(order: list[int], box: Box) -> None:
+def _explain(order: list[int], queue: ModelQueue) -> None:
     if order != sorted(order):
-        raise Violation(f"{box.key} does not have its messages in the order of their LookupIdentifiers")
-    lost = [letter for lookup_id, letter in box.letters.items() if lookup_id not in order]
+        raise Violation(f"{queue.key} does not have its messages in the order of their LookupIdentifiers")
+    lost = [message for lookup_id, message in queue.messages.items() if lookup_id not in order]
     if lost:
-        raise Violation(f"{box.key} has lost {', '.join(map(str, lost))}")
-    extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in box.letters]
-    raise Violation(f"{box.key} has {', '.join(extra)}, which should be gone or never was sent")
+        raise Violation(f"{queue.key} has lost {', '.join(map(str, lost))}")
+    extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in queue.messages]
+    raise Violation(f"{queue.key} has {', '.join(extra)}, which should be gone or never was sent")
 
 
-def _check_states(queue: Queue, box: Box) -> None:
-    for lookup_id, letter in box.letters.items():
+def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
+    for lookup_id, message in due_queue.messages.items():
         state = queue.positions.state(lookup_id)
-        if _STATES.get(state) is not letter.state:
-            raise Violation(f"{letter} in {box.key} is {state.name}, and {letter.state.name} was due")
-        if queue.positions.is_shown(lookup_id) is not letter.is_shown:
-            raise Violation(f"{letter} in {box.key} is shown to peeks as it should not be, or hidden")
+        if _STATES.get(state) is not message.state:
+            raise Violation(f"{message} in {due_queue.key} is {state.name}, and {message.state.name} was due")
+        if queue.positions.is_shown(lookup_id) is not message.is_shown:
+            raise Violation(f"{message} in {due_queue.key} is shown to peeks as it should not be, or hidden")
 
 
-def _check_attributes(queue: Queue, box: Box) -> None:
-    attributes, plan = queue.attributes, box.plan
+def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
+    attributes, plan = queue.attributes, due_queue.plan
     found = attributes.quota, attributes.journaling, attributes.transactional
     if found != (plan.quota, plan.journaling, plan.transactional):
-        raise Violation(f"{box.key} is not what it was made: {found} instead of {plan}")
-    waiting = [len(handle.waits) for handle in box.waiting.values()]
+        raise Violation(f"{due_queue.key} is not what it was made: {found} instead of {plan}")
+    waiting = [len(handle.waits) for handle in due_queue.waiting.values()]
     if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
-        raise Violation(f"other reads wait on {box.key} than those that are due")
-    if len(queue.descriptors) != len(box.handles):
-        raise Violation(f"{box.key} is open {len(queue.descriptors)} times, and {len(box.handles)} were due")
+        raise Violation(f"other reads wait on {due_queue.key} than those that are due")
+    if len(queue.descriptors) != len(due_queue.handles):
+        raise Violation(
+            f"{due_queue.key} is open {len(queue.descriptors)} times, and {len(due_queue.handles)} were due"
+        )
 
 
 def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
@@ -317,11 +323,11 @@ def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
             raise Violation(f"the store counts {found} for queue {number}, and holds {due}")
 
 
-def _check_positions(store: MemoryStore, oracle: Oracle) -> None:
+def _check_positions(store: MemoryStore, model: Model) -> None:
     """There is a record of a position for a message that expires, and for one that was purged and is locked."""
     due: list[tuple[bytes, int]] = []
-    for place, saved in sorted(oracle.disk.letters.items()):
-        flags = (PURGE_PENDING if saved.is_purged else 0) | (0 if saved.letter.expiry is None else EXPIRES)
+    for place, saved in sorted(model.disk.messages.items()):
+        flags = (PURGE_PENDING if saved.is_purged else 0) | (0 if saved.message.expiry is None else EXPIRES)
         if flags:
             due.append((keys.message_key(*place), flags))
     found = [(key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)]

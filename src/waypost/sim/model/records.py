@@ -1,4 +1,4 @@
-"""The records of the model: letters in boxes, which are messages in queues."""
+"""The records of the model: messages in queues, which are messages in queues."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from waypost.core.queues import UNLIMITED, AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.rpc.calls import FaultStatus
-from waypost.sim.words import Draft, Plan
+from waypost.sim.local.arguments import Draft, Plan
 from waypost.wire.message_class import MessageClass
 
 if TYPE_CHECKING:
-    from waypost.sim.model.pointer import Pointer
+    from waypost.sim.model.cursor import ModelCursor
 
 KILOBYTE: Final = 1024
 BEFORE_ALL: Final = -1
@@ -39,12 +39,12 @@ class Refused(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Letter:
-    """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are letters too.
+class ModelMessage:
+    """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are messages too.
 
-    `is_uncertain` is a letter whose sender's transaction has no outcome yet; while nothing of it is written, it is also
-    `is_held`. `written` is the batch that it was written with last. `is_purge_saved` says that a restart will find it
-    purged.
+    `is_uncertain` is a message whose sender's transaction has no outcome yet; while nothing of it is written, it is
+    also `is_held`. `written` is the batch that it was written with last. `is_purge_saved` says that a restart will
+    find it purged.
     """
 
     draft: Draft
@@ -59,7 +59,7 @@ class Letter:
     move_count: int = 0
     is_first: bool = False
     is_last: bool = False
-    box: "Box | None" = None
+    queue: "ModelQueue | None" = None
     state: State = State.AVAILABLE
     is_shown: bool = False
     is_expired: bool = False
@@ -80,11 +80,11 @@ class Letter:
     def is_volatile(self) -> bool:
         return self.is_held or not self.recoverable
 
-    def copy(self) -> "Letter":
-        """The same letter for another place."""
+    def copy(self) -> "ModelMessage":
+        """The same message for another place."""
         return replace(
             self,
-            box=None,
+            queue=None,
             state=State.AVAILABLE,
             is_shown=False,
             is_expired=False,
@@ -100,15 +100,15 @@ class Letter:
 
 
 @dataclass(slots=True, eq=False)
-class Box:
-    """A queue: `order` has the LookupIdentifiers of `letters`, ascending."""
+class ModelQueue:
+    """A queue: `order` has the LookupIdentifiers of `messages`, ascending."""
 
     number: int
     key: str
     plan: Plan
-    parent: "Box | None" = None
+    parent: "ModelQueue | None" = None
     order: list[int] = field(default_factory=list)
-    letters: dict[int, Letter] = field(default_factory=dict)
+    messages: dict[int, ModelMessage] = field(default_factory=dict)
     total_bytes: int = 0
     is_deleted: bool = False
     # A subqueue that is only looked into: it has no number, and goes with its last handle.
@@ -131,27 +131,27 @@ class Box:
     def has_room(self, size: int) -> bool:
         return self.plan.quota == UNLIMITED or self.total_bytes + size <= self.plan.quota * KILOBYTE
 
-    def put(self, letter: Letter) -> None:
-        insort(self.order, letter.lookup_id)
-        self.letters[letter.lookup_id] = letter
-        self.total_bytes += letter.size
-        letter.box = self
+    def put(self, message: ModelMessage) -> None:
+        insort(self.order, message.lookup_id)
+        self.messages[message.lookup_id] = message
+        self.total_bytes += message.size
+        message.queue = self
 
-    def take(self, letter: Letter) -> None:
-        del self.order[bisect_left(self.order, letter.lookup_id)]
-        del self.letters[letter.lookup_id]
-        self.total_bytes -= letter.size
-        letter.box = None
+    def take(self, message: ModelMessage) -> None:
+        del self.order[bisect_left(self.order, message.lookup_id)]
+        del self.messages[message.lookup_id]
+        self.total_bytes -= message.size
+        message.queue = None
 
-    def present(self) -> list[Letter]:
-        """The letters but for those that are late."""
-        return [letter for letter in self.letters.values() if letter.state is not State.LATE]
+    def present(self) -> list[ModelMessage]:
+        """The messages but for those that are late."""
+        return [message for message in self.messages.values() if message.state is not State.LATE]
 
-    def following(self, after: int) -> Iterator[Letter]:
-        return (self.letters[lookup_id] for lookup_id in self.order[bisect_right(self.order, after) :])
+    def following(self, after: int) -> Iterator[ModelMessage]:
+        return (self.messages[lookup_id] for lookup_id in self.order[bisect_right(self.order, after) :])
 
-    def preceding(self, before: int) -> Iterator[Letter]:
-        return (self.letters[lookup_id] for lookup_id in reversed(self.order[: bisect_left(self.order, before)]))
+    def preceding(self, before: int) -> Iterator[ModelMessage]:
+        return (self.messages[lookup_id] for lookup_id in reversed(self.order[: bisect_left(self.order, before)]))
 
 
 @dataclass(slots=True, eq=False)
@@ -159,12 +159,12 @@ class Handle:
     """`opened_by` is the request that opened it: a number for life, which the client learns later."""
 
     opened_by: int
-    box: Box | None
+    queue: ModelQueue | None
     access: AccessType
     share: ShareMode
-    pointers: "dict[int, Pointer]" = field(default_factory=dict)
+    pointers: "dict[int, ModelCursor]" = field(default_factory=dict)
     waits: "dict[int, Wait]" = field(default_factory=dict)
-    two_phase: dict[int, Letter] = field(default_factory=dict)
+    two_phase: dict[int, ModelMessage] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -179,7 +179,7 @@ class Wait:
     takes: bool
     two_phase: bool = False
     transaction: bytes | None = None
-    pointer: "Pointer | None" = None
+    pointer: "ModelCursor | None" = None
     deadline: float | None = None
     tag: int = 0
     then: "Callable[[Answer], None] | None" = None
@@ -193,15 +193,15 @@ Key = int | tuple[str, bytes]
 class Answer:
     """What a request has to be answered with, and the batch that must be durable before.
 
-    `counts` are how often each letter was given back and moved until then. `learn` is told the value, where only the
+    `counts` are how often each message was given back and moved until then. `learn` is told the value, where only the
     engine knows it: the number of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
     has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
     the order of their numbers. `check` raises Violation if the value is not the one that is due; one that
-    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it tells.
+    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it says.
     """
 
     status: HResult | FaultStatus = HResult.MQ_OK
-    letters: tuple[Letter, ...] = ()
+    messages: tuple[ModelMessage, ...] = ()
     counts: tuple[tuple[int, int], ...] = ()
     learn: Callable[[Any], None] | None = None
     needs: int = 0

@@ -1,4 +1,4 @@
-"""What clients of the bulk interface keep on disks of their own, so that a crash of the host takes nothing of it."""
+"""Checkpoints of bulk clients, on disks of their own, so that a crash of the host takes nothing of them."""
 
 from dataclasses import dataclass, field
 
@@ -52,7 +52,7 @@ class Query:
 
 
 @dataclass(slots=True)
-class Notebook:
+class Checkpoints:
     """By the names of clients."""
 
     streams: dict[str, Stream] = field(default_factory=dict)
