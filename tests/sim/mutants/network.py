@@ -105,7 +105,8 @@ def _never_bridged(_previous_of: Any) -> Callable[[TxOutgoingSequence, int], int
 
 def _of_any_sequence(order_acknowledged: Any) -> Callable[[TxOutgoingSequence, int, int, Now], list[SentEntry]]:
     def careless(sequence: TxOutgoingSequence, _sequence_id: int, number: int, now: Now) -> list[SentEntry]:
-        left: list[SentEntry] = order_acknowledged(sequence, sequence.sequence_id.value, number, now)
+        known = min(number, sequence.highest_number)
+        left: list[SentEntry] = order_acknowledged(sequence, sequence.sequence_id.value, known, now)
         return left
 
     return careless
@@ -116,7 +117,9 @@ def _about_the_present(subject: Any) -> Callable[[Judging, Acknowledgment], Any]
         queue = judging._sequences.queue_of(ack.tx_sequence_id)
         link: Link | None = None if queue is None else queue.link
         if ack.is_order_ack and link is not None:
-            ack = replace(ack, tx_sequence_id=link.sequence.sequence_id.value)
+            sequence = link.sequence
+            number = min(ack.tx_sequence_number, sequence.highest_number)
+            ack = replace(ack, tx_sequence_id=sequence.sequence_id.value, tx_sequence_number=number)
         return subject(judging, ack)
 
     return careless
