@@ -11,8 +11,8 @@ from typing import Final
 from waypost.core.queues import Queue
 from waypost.transfer.sequences import IncomingSequence
 from waypost.wire import base_header, user_header
+from waypost.wire.base_header import has_expired
 from waypost.wire.codec import INFINITE
-from waypost.wire.expiry import has_expired
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.user_message import UserMessage
@@ -85,7 +85,3 @@ class Run:
         self.packets: list[bytes] = []
         self.size = 0
         self.room = 0.0
-
-    def add(self, data: bytes) -> None:
-        self.packets.append(data)
-        self.size += len(data)
