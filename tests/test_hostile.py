@@ -20,7 +20,7 @@ from fuzz import corpus, run, seeds, targets
 from fuzz.targets import SEGMENT_LENGTHS, TARGETS, Violation
 from tests.wire.vectors import frame
 from waypost.errors import DecodeError
-from waypost.wire import Ping, UserMessage, framing, user_header
+from waypost.wire import Ping, UserMessage, packets, user_header
 from waypost.wire.ndr import NdrSyntax, NdrWriter
 from waypost.wire.propvariant import LPWSTR_VECTOR, VARIANT_VECTOR, PropVariant
 from waypost.wire.queue_format import QueueFormat, QueueFormatType
@@ -296,9 +296,9 @@ def test_a_packet_that_comes_byte_by_byte_is_not_copied_with_each_byte(monkeypat
         return kind(data)
 
     for kind in (bytes, bytearray):
-        monkeypatch.setattr(framing, kind.__name__, partial(counted, kind), raising=False)
+        monkeypatch.setattr(packets, kind.__name__, partial(counted, kind), raising=False)
     stream = with_post("", bytes(1000)) * 2
-    splitter = framing.Splitter()
+    splitter = packets.Splitter()
     assert sum(len(splitter.feed(stream[at : at + 1])) for at in range(len(stream))) == 2
     assert len(stream) <= copied <= 2 * len(stream)
 

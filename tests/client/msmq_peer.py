@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from waypost.wire.framing import Splitter
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.user_header import RECOVERABLE
 from waypost.wire.user_message import UserMessage

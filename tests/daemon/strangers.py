@@ -12,10 +12,9 @@ from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.serialization import packet_of
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import FormatName
-from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.user_message import UserMessage
 
 SECONDS: Final = 60.0

@@ -17,10 +17,9 @@ from waypost.core.serialization import packet_of
 from waypost.daemon import seats, tcp
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import FormatName
-from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import decode_packet
+from waypost.wire.packets import Splitter, decode_packet
 
 UVLOOP = loops()[-1]
 

@@ -20,11 +20,10 @@ from tests.crash.daemons import SHORT_TIMERS, TRANSFER_PORT, Daemon, loopback, p
 from tests.daemon.strangers import Listener
 from waypost.cli import app
 from waypost.guid import NULL_GUID, parse_guid
-from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
 from waypost.wire.message_class import MessageClass
-from waypost.wire.packets import decode_packet
+from waypost.wire.packets import Splitter, decode_packet
 from waypost.wire.transactional_acks import FinalAckBody, OrderAckBody, final_ack, local_order_queue, order_ack
 from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage

@@ -21,10 +21,9 @@ from waypost.core.serialization import packet_of
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.limits import MAX_ENDED_SEQUENCES
 from waypost.wire.format_names import FormatName
-from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.transactional_acks import OrderAck
 
 SECONDS: Final = 60

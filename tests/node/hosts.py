@@ -41,11 +41,10 @@ from waypost.routing.routes import Route
 from waypost.store.memory import MemoryStore
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.format_names import FormatName
-from waypost.wire.framing import Splitter
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
 from waypost.wire.management import SourceInfo
-from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.path_names import PathName
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.transaction_header import IllegalSequenceNumber, TransactionHeader

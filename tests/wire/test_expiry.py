@@ -2,8 +2,7 @@
 
 import pytest
 
-from waypost.wire.base_header import BaseHeader
-from waypost.wire.expiry import has_expired
+from waypost.wire.base_header import BaseHeader, has_expired
 from waypost.wire.user_header import UserHeader
 
 SENT = 1_700_000_000

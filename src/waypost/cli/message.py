@@ -15,7 +15,7 @@ from waypost.client.message import Message
 from waypost.core.serialization import message_from_packet
 from waypost.errors import DecodeError, QueueNotFound
 from waypost.limits import MAX_TRANSACTION_OPERATIONS
-from waypost.wire.framing import Splitter
+from waypost.wire.packets import Splitter
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import WaypostError
 from waypost.limits import MAX_ANSWER_QUEUES, MAX_ENDED
 from waypost.wire.algorithms import PrivacyLevel
-from waypost.wire.expiry import has_expired
+from waypost.wire.base_header import has_expired
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_arrival_nack, is_negative_ack
 

@@ -248,9 +248,7 @@ class _StoredMessage(Message):  # noqa: PLW1641, no Message has a hash
 class _QuietMessage(_StoredMessage):
     __slots__ = ()
 
-    @property
-    def asks_for_attention(self) -> bool:
-        return False
+    asks_for_attention = False
 
 
 class _Carried:

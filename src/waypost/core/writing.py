@@ -21,7 +21,7 @@ from waypost.core.transactions import Transactions, move
 from waypost.errors import TransactionSequence
 from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.wire.expiry import has_expired
+from waypost.wire.base_header import has_expired
 from waypost.wire.message_class import MessageClass
 from waypost.wire.path_names import QueueKind
 

@@ -32,10 +32,6 @@ class _Parts:
     names: Names
     pings: Pings
 
-    def connections(self, effect: Write | Close | HoldReading) -> TcpConnections:
-        """Those of remote readers have numbers below zero."""
-        return self.tcp if effect.connection > 0 else self.rpc
-
 
 class World:
     """waypost.drive.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
@@ -58,12 +54,13 @@ class World:
             self._waiting.append(effect)
             return
         match effect:
-            case Write():
-                parts.connections(effect).write(effect)
-            case HoldReading():
-                parts.connections(effect).hold(effect)
-            case Close():
-                parts.connections(effect).close(effect)
+            # Connections of remote readers have numbers below zero.
+            case Write(connection=number):
+                (parts.tcp if number > 0 else parts.rpc).write(effect)
+            case HoldReading(connection=number):
+                (parts.tcp if number > 0 else parts.rpc).hold(effect)
+            case Close(connection=number):
+                (parts.tcp if number > 0 else parts.rpc).close(effect)
             case Connect():
                 parts.tcp.connect(effect)
             case Notice():

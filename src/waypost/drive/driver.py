@@ -345,7 +345,10 @@ class Driver:
 
     def wake_at(self) -> float | None:
         """When `tick` has something to do."""
-        return None if self.is_broken else self._soonest(self.node.next_deadline(_now()))
+        if self.is_broken:
+            return None
+        deadline = self.node.next_deadline(_now())
+        return deadline if self._leave_until is None else self._soonest(deadline)
 
     def _soonest(self, deadline: float | None) -> float | None:
         """Of this deadline and the end of a batch that was left open."""

@@ -7,7 +7,7 @@ nothing unless the operation says so.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
@@ -26,12 +26,10 @@ from waypost.hresult import HResult
 from waypost.limits import MOVE_PART
 from waypost.node.deleting import delete_queue
 from waypost.node.failures import failure, not_enqueued, not_moved
+from waypost.node.node import Node
 from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, messages_like, new_message, queue_of
 from waypost.wire.format_names import FormatName
-
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
 # An operation that is not a record of waypost.api.operations yet. It gets a Call and its arguments, and leads to one
 # Reply or Failure.
@@ -64,7 +62,7 @@ class Application:
 
     __slots__ = ("_handles", "_node")
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Node) -> None:
         self._node: Final = node
         self._handles: dict[int, OpenQueueDescriptor] = {}
 

@@ -1,18 +1,14 @@
 """How a queue is deleted."""
 
-from typing import TYPE_CHECKING
-
 from waypost.clock import Now
 from waypost.core.queues import Queue
 from waypost.errors import WaypostError
 from waypost.limits import PURGE_PART
+from waypost.node.node import Node
 from waypost.wire.message_class import MessageClass
 
-if TYPE_CHECKING:
-    from waypost.node.node import Node
 
-
-def delete_queue(node: "Node", queue: Queue, request: int, now: Now) -> None:
+def delete_queue(node: Node, queue: Queue, request: int, now: Now) -> None:
     """Its messages go first, while others work, and the queue at last, with the few that came meanwhile."""
     node.check_store()
 

@@ -33,7 +33,6 @@ class Kernel:
         "_expire",
         "_held_back",
         "_later",
-        "_ready",
         "_settle",
         "_waits",
         "damaged",
@@ -42,6 +41,7 @@ class Kernel:
         "mark",
         "messages",
         "now",
+        "ready",
         "room",
         "timers",
         "trouble",
@@ -58,6 +58,8 @@ class Kernel:
     room: Room
     # Why nothing more can be written in this life.
     failure: StoreError | None
+    # What the operation that is under way has answered.
+    ready: list[Effect]
 
     def __init__(
         self, reader: Reader, now: Now, expire: Callable[[Now], None], settle: Callable[[Now], None]
@@ -74,7 +76,7 @@ class Kernel:
         self._expire: Final = expire
         self._settle: Final = settle
         self._effects: list[Effect] = []
-        self._ready: list[Effect] = []
+        self.ready = []
         self._held_back: dict[int, list[Effect]] = {}
         self._later: dict[int, list[Later]] = {}
         self._waits: dict[int, tuple[int, Callable[[Message], object]]] = {}
@@ -108,7 +110,7 @@ class Kernel:
         try:
             self._settle(self.now)
         except (DecodeError, StoreDamaged) as error:
-            self._ready.clear()
+            self.ready.clear()
             self.failure = StoreDamaged(f"a message of the store cannot be read: {error}")
             raise self.failure from error
 
@@ -138,15 +140,15 @@ class Kernel:
 
     def promise(self, effect: Effect) -> None:
         """Ask the shell for something at the end of the operation, when what was done by then is durable."""
-        self._ready.append(effect)
+        self.ready.append(effect)
 
     def reply(self, request: int, value: object = None) -> None:
         """Answer a request at the end of the operation."""
-        self._ready.append(Reply(request, value))
+        self.ready.append(Reply(request, value))
 
     def fail(self, request: int, error: WaypostError) -> None:
         """The same for a request that has come to nothing."""
-        self._ready.append(Failure(request, error))
+        self.ready.append(Failure(request, error))
 
     def await_read(self, request: int, wait_id: int, form: Callable[[Message], object]) -> None:
         """Answer a request with the message in this form when the read that waits has ended."""
@@ -161,9 +163,8 @@ class Kernel:
 
     def release(self, token: int) -> None:
         """Let what the operation has answered go when this batch is durable."""
-        if self._ready:
-            self.hold(self._ready, token)
-            self._ready = []
+        self.hold(self.ready, token)
+        self.ready = []
 
     def hold(self, effects: Sequence[Effect], token: int) -> None:
         """Let effects go when this batch is durable."""

@@ -257,7 +257,8 @@ class Node:
                 self.destinations.write()
             token = messages.token
         token = max(token, self._reserves.advance(messages.batch, messages.token))
-        kernel.release(token)
+        if kernel.ready:
+            kernel.release(token)
         remote = self.remote
         if remote is not None and (remote.connections or remote.coordinator.begun):
             for effect, wait in remote.take_output(token, kernel.durable):

@@ -9,7 +9,6 @@ Express messages, handles, cursors and waits are gone. What the start itself cha
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from waypost.clock import Now
 from waypost.core.message import Message
@@ -25,6 +24,7 @@ from waypost.node.bulk_store import Kept
 from waypost.node.directory import DirectoryMode, NodeDirectory
 from waypost.node.message_records import message_of
 from waypost.node.queue_security import queue_security
+from waypost.node.remote import RemoteServing
 from waypost.node.reserves import stored_end
 from waypost.node.stored_messages import StoredMessages, undecodable
 from waypost.routing.routes import Relays, Route
@@ -37,9 +37,6 @@ from waypost.store.records import EXPIRES, PURGE_PENDING, PositionRecord, Transa
 from waypost.timers import Timers
 from waypost.transfer.settings import TransferSettings
 from waypost.wire.message_class import MessageClass
-
-if TYPE_CHECKING:
-    from waypost.node.remote import RemoteServing
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class Settings:
     routes: tuple[Route, ...] = ()
     relays: Relays = field(default_factory=Relays)
     delivers_unverified: bool = False
-    remote: "RemoteServing | None" = None
+    remote: RemoteServing | None = None
 
 
 def recover(

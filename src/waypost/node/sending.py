@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
@@ -17,13 +17,11 @@ from waypost.core.writing import EnqueueStatus
 from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
+from waypost.node.directory import NodeDirectory
 from waypost.node.failures import failure, not_enqueued, refused
+from waypost.node.kernel import Kernel
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
-
-if TYPE_CHECKING:
-    from waypost.node.directory import NodeDirectory
-    from waypost.node.kernel import Kernel
 
 # Bytes of a message beside its body and extension: headers, names, a label.
 _BESIDE: Final = 1024
@@ -66,9 +64,9 @@ class Sending:
 
     def __init__(
         self,
-        kernel: "Kernel",
+        kernel: Kernel,
         manager: QueueManager,
-        directory: "NodeDirectory",
+        directory: NodeDirectory,
         delivery: Delivery,
         default_time_to_reach_queue: int,
     ) -> None:

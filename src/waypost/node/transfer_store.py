@@ -170,7 +170,7 @@ def write_history(batch: Batch, history: MessageHistory, now: Now) -> None:
     for block in history.take_blocks(now.monotonic):
         record = DuplicatesRecord(int(now.wall), block.identifiers, block.peer)
         batch.put(Table.DUPLICATES, keys.duplicates_key(block.number), record.encode())
-    for number in history.take_obsolete():
+    for number in history.take_obsolete() if history.obsolete else ():
         batch.delete(Table.DUPLICATES, keys.duplicates_key(number))
 
 

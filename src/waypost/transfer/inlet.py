@@ -1,13 +1,22 @@
-"""What has come on the connection of a session and was not looked at: bytes of one packet, and whole packets."""
+"""What comes on the connection of a session: bytes of one packet, whole packets that wait, and what they are."""
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from waypost.clock import Now
 from waypost.errors import DecodeError
+from waypost.transfer.in_flight import Sent
 from waypost.transfer.session_timers import SessionTimers
-from waypost.wire.framing import Splitter
+from waypost.wire import base_header
+from waypost.wire.packets import Packet, Splitter, decode_packet
+from waypost.wire.transaction_header import IllegalSequenceNumber
+from waypost.wire.transactional_acks import FinalAck, OrderAck
+from waypost.wire.user_message import UserMessage
+
+# Each of them counts as a UserMessage.
+MessagePacket = UserMessage | OrderAck | FinalAck
 
 # More packets than any data have.
 ALL: Final = 1 << 62
@@ -83,3 +92,46 @@ class Inlet:
 
     def clear(self) -> None:
         self.packets.clear()
+
+
+class Incoming(NamedTuple):
+    """A message that has come.
+
+    `data` are its bytes without the SessionHeader of the session it came over. `recoverable_number` is to be told to
+    `Session.stored`; it is 0 for an express message.
+    """
+
+    packet: MessagePacket
+    data: bytes
+    recoverable_number: int
+
+
+@dataclass(slots=True)
+class Received:
+    """What came out of some bytes: messages, in order, and what they acknowledge of that which was sent.
+
+    `packets` is how many were looked at, messages or not.
+    """
+
+    messages: list[Incoming] = field(default_factory=list)
+    acknowledged: list[Sent] = field(default_factory=list)
+    packets: int = 0
+
+
+def decode_received(data: bytes) -> Packet:
+    """A packet that came on a session.
+
+    A relay that passes on a message with an illegal sequence number sends it on every session: to close each of them
+    would stop the link. So it is counted and acknowledged like any other message, and discarded behind that.
+    """
+    try:
+        return decode_packet(data)
+    except IllegalSequenceNumber:
+        return UserMessage.decode(data)
+
+
+def without_session_header(message: UserMessage, data: bytes) -> bytes:
+    """Take the SessionHeader off a message that has one; `data` are its bytes."""
+    message.session = None
+    message.base.flags &= ~base_header.SH
+    return b"".join((data[:2], message.base.flags.to_bytes(2, "little"), data[4 : message.base.packet_size]))

@@ -20,8 +20,15 @@ from waypost.timers import Timers
 from waypost.transfer import handshake
 from waypost.transfer.handshake import Initiator, PingUse
 from waypost.transfer.in_flight import InFlight, Sent
-from waypost.transfer.inlet import ALL, Inlet
-from waypost.transfer.received import Incoming, MessagePacket, Received, decode_received, without_session_header
+from waypost.transfer.inlet import (
+    ALL,
+    Incoming,
+    Inlet,
+    MessagePacket,
+    Received,
+    decode_received,
+    without_session_header,
+)
 from waypost.transfer.session_acks import ACK_FLAGS, SessionCounts, with_session_header
 from waypost.transfer.session_states import TABLES, Role, SessionState
 from waypost.transfer.session_timers import Expired, SessionTimer, SessionTimers
@@ -274,7 +281,8 @@ class Session:
         self.session_active = True
         if not self._timers.is_ack_send_running:
             self._timers.start_ack_send(now)
-        if self._is_window_used() and self.counts.is_all_stored:
+        window = min(self.window_size, self.received_window_size)
+        if self.counts.is_much_owed(window, LAST_NUMBER) and self.counts.is_all_stored:
             self._send_ack(self.window_size)
 
     def stored(self, numbers: Sequence[int], now: Now) -> None:
@@ -291,11 +299,8 @@ class Session:
             counts.stored(number)
             if number - counts.first_pending >= ACK_FLAGS - 1:
                 self._send_ack(self.window_size)
-        if self._is_window_used():
+        if counts.is_much_owed(min(self.window_size, self.received_window_size), LAST_NUMBER):
             self._send_ack(self.window_size)
-
-    def _is_window_used(self) -> bool:
-        return self.counts.is_much_owed(min(self.window_size, self.received_window_size), LAST_NUMBER)
 
     def _session_header_received(self, header: SessionHeader, received: Received, now: Now) -> None:
         """MS-MQQB 3.1.5.5."""

@@ -8,9 +8,8 @@ Whatever the bytes, the answer is a record or a DecodeError that names section, 
 """
 
 from waypost.wire.format_names import FormatName
-from waypost.wire.framing import Splitter
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.path_names import PathName
 from waypost.wire.ping import Ping
 from waypost.wire.transactional_acks import FinalAck, OrderAck

@@ -91,3 +91,12 @@ class BaseHeader:
     @property
     def is_traced(self) -> bool:
         return self.flags & TR != 0
+
+
+def has_expired(sent_time: int, time_limit: int, now: float) -> bool:
+    """Whether TimeToReachQueue, or TimeToBeReceived of MS-MQMQ 2.2.19.2, is over. Times are seconds since 1970 UTC.
+
+    At the very end of its time a message has not expired yet, nor has one whose SentTime is still to come. What MS-MQRR
+    returns has the end itself in TimeToReachQueue, which is not asked here.
+    """
+    return time_limit != INFINITE and now - sent_time > time_limit

@@ -47,6 +47,7 @@ from waypost.transfer.session import Incoming, Session
 from waypost.wire import user_header
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import MessageClass, is_negative_ack, is_positive_ack, meaning
+from waypost.wire.property_values import QueuePrivacy
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.unknown_names import UnknownFormatName
 from waypost.wire.user_message import UserMessage
@@ -250,7 +251,8 @@ class Arrivals:
             return False
         run.line = self.admission.take(key, session, packet.transaction, now)
         self._order_acking.received(key, session, packet, now)
-        run.add(data)
+        run.packets.append(data)
+        run.size = len(data)
         return True
 
     def _joins(self, run: Run, packet: UserMessage, data: bytes, now: Now) -> bool:
@@ -269,7 +271,8 @@ class Arrivals:
             if line is None or header.tx_sequence_id != line.sequence_id or not line.is_next(header):
                 return False
             line.advance(header, now.wall)
-        run.add(data)
+        run.packets.append(data)
+        run.size = size
         return True
 
     def _has_room(self, run: Run, size: int) -> bool:
@@ -443,7 +446,7 @@ class Arrivals:
                 return refusal
         level = attributes.privacy_level
         is_encrypted = security is not None and security.is_body_encrypted
-        if not level.accepts(encrypted=False) or (is_encrypted and not level.accepts(encrypted=True)):
+        if level is QueuePrivacy.MQ_PRIV_LEVEL_BODY or (is_encrypted and not level.accepts(encrypted=True)):
             # Nothing is decrypted here: nothing that comes is what a queue for encrypted messages demands.
             return _Class.MQMSG_CLASS_NACK_BAD_ENCRYPTION
         if not self._delivers_unverified and (security is not None or packet.multi_queue is not None):

@@ -4,7 +4,7 @@ What is told to an operator on the way, the State and the ConnectionHistory of t
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.queue_manager import QueueManager
@@ -17,7 +17,7 @@ from waypost.node.network.dials import Dials
 from waypost.node.network.hop_finder import HopFinder
 from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts, is_address
-from waypost.node.network.outgoing_links import OutgoingLinks
+from waypost.node.network.outgoing_links import OutgoingLinks, queue_of
 from waypost.node.network.patience import OFTEN, delay_after_failure, is_for_strangers
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.waiting import Waiting
@@ -26,10 +26,6 @@ from waypost.transfer.pings import Pings
 from waypost.transfer.session import Role, Session
 from waypost.wire.format_names import DirectFormatName
 from waypost.wire.management import ConnectionStatus
-
-if TYPE_CHECKING:
-    from waypost.core.queues import OutgoingQueue
-    from waypost.routing.routing import Hop
 
 _Status = ConnectionStatus
 
@@ -297,7 +293,7 @@ class Connecting:
     def _resolve(self, link: Link, now: Now) -> None:
         """One host after the other; readings MQQB 3.11: that of the hop."""
         while link.unresolved:
-            hop: Hop = link.unresolved[0]
+            hop = link.unresolved[0]
             if not is_address(hop.host_name):
                 self._requests[self._hosts.ask(hop.host_name)] = link
                 return
@@ -428,7 +424,7 @@ class Connecting:
         """There is nothing to send, or it may not be sent. A queue that nobody uses any more goes."""
         link.go(LinkEvent.GIVEN_UP)
         self._waiting.remove(link)
-        queue: OutgoingQueue = link.queue
+        queue = queue_of(link)
         if self._manager.outgoing.is_idle(queue):
             self._manager.collection.remove(queue)
 

@@ -29,7 +29,7 @@ from waypost.transfer.links import Link, ReadyLinks
 from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.transfer.session import Sent, Session
 from waypost.wire import base_header, user_header
-from waypost.wire.expiry import has_expired
+from waypost.wire.base_header import has_expired
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.message_class import MessageClass
 

@@ -9,7 +9,7 @@ ends by the rules for that; only its copy is dropped. In both cases the operator
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
@@ -19,16 +19,13 @@ from waypost.guid import guid_text
 from waypost.limits import MAX_LOOPS
 from waypost.node.kernel import Kernel
 from waypost.node.network.hop_finder import HopFinder
+from waypost.node.network.outgoing_links import linked
 from waypost.node.sequences import Sequences
 from waypost.transfer.session import Session
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.core.queues import OutgoingQueue
-    from waypost.transfer.links import Link
 
 _REASON: Final = MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
 
@@ -86,7 +83,7 @@ class Loops:
         if header is None:
             return self._delivery.has_ended(packet.user.message_id)
         queue = self._sequences.queue_of(header.tx_sequence_id)
-        link: Link | None = None if queue is None else queue.link
+        link = linked(queue)
         if link is None or link.sequence.sequence_id.value != header.tx_sequence_id:
             return True
         return link.sequence.lookup_id_of(header.tx_sequence_number) is None
@@ -109,8 +106,8 @@ class Loops:
 
     def _end_in_queue(self, name: FormatName, message: Message) -> bool:
         """End the message where it waits for the acknowledgment of the session, if it still does."""
-        queue: OutgoingQueue | None = self._manager.collection.outgoing.get(name)
-        link: Link | None = None if queue is None else queue.link
+        queue = self._manager.collection.outgoing.get(name)
+        link = linked(queue)
         if queue is None or link is None:
             return False
         for sent in link.outbox.sent.values():

@@ -127,3 +127,15 @@ def _drop(index: dict[K, dict[Link, None]], key: K, link: Link) -> None:
         links.pop(link, None)
         if not links:
             del index[key]
+
+
+def queue_of(link: Link) -> OutgoingQueue:
+    """The queue of a link; waypost.transfer knows nothing of queues."""
+    queue: OutgoingQueue = link.queue
+    return queue
+
+
+def linked(queue: OutgoingQueue | None) -> Link | None:
+    """The link of a queue, if it has one; waypost.core knows nothing of links."""
+    link: Link | None = None if queue is None else queue.link
+    return link

@@ -4,13 +4,11 @@ What programs here have sent is tried for as long as it takes. Messages of other
 us want to connect, so that becomes rarer (MS-MQQB 3.1.2.3 allows it) and ends: then it is up to the other side.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from waypost.node.network.outgoing_links import queue_of
 from waypost.transfer.links import Link
 from waypost.transfer.settings import TransferSettings
-
-if TYPE_CHECKING:
-    from waypost.core.queues import OutgoingQueue
 
 # How many times as long as usual what others have caused waits at most, about a minute; and after so many attempts, an
 # hour; and after how many, a week, nothing is tried any more.
@@ -22,8 +20,7 @@ _MAX_FAILURES: Final = 228
 
 def is_for_strangers(link: Link) -> bool:
     """Whether others made us want the connection: nobody here has sent anything."""
-    queue: OutgoingQueue = link.queue
-    return link.is_for_acks or bool(queue.opened_for)
+    return link.is_for_acks or bool(queue_of(link).opened_for)
 
 
 def delay_after_failure(link: Link, settings: TransferSettings) -> float | None:

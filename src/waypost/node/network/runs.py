@@ -6,18 +6,16 @@ unusual: then the message goes the long way (waypost.node.network.arrivals). Onl
 to the last name; the others have no other names.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.core.queues import Queue
+from waypost.transfer.sequences import IncomingSequence
 from waypost.wire import base_header, user_header
+from waypost.wire.base_header import has_expired
 from waypost.wire.codec import INFINITE
-from waypost.wire.expiry import has_expired
 from waypost.wire.queue_names import DirectQueueFormatName
 from waypost.wire.remote_packet import Origin
 from waypost.wire.user_message import UserMessage
-
-if TYPE_CHECKING:
-    from waypost.transfer.sequences import IncomingSequence
 
 # A message with one of these wants more than to be put into its queue, or has more names, which may be wrong.
 _UNUSUAL: Final = (
@@ -72,6 +70,8 @@ class Run:
 
     __slots__ = ("destination", "is_recoverable", "key", "line", "origin", "packets", "peer", "queue", "room", "size")
 
+    line: IncomingSequence | None
+
     def __init__(
         self, key: Key, queue: Queue, destination: bytes, origin: Origin, *, peer: str, is_recoverable: bool
     ) -> None:  # fmt: skip
@@ -81,11 +81,7 @@ class Run:
         self.peer: Final = peer
         self.is_recoverable: Final = is_recoverable
         self.origin: Final = origin
-        self.line: IncomingSequence | None = None
+        self.line = None
         self.packets: list[bytes] = []
         self.size = 0
         self.room = 0.0
-
-    def add(self, data: bytes) -> None:
-        self.packets.append(data)
-        self.size += len(data)

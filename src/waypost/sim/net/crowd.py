@@ -7,8 +7,7 @@ from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.attacks import MINUTE, YEARS
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.stranger import Stranger
-from waypost.wire.framing import Splitter
-from waypost.wire.packets import Packet, decode_packet
+from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from waypost.guid import NULL_GUID
 from waypost.sim.net.forgeries import parameters
-from waypost.wire.framing import Splitter
 from waypost.wire.internal_packets import ConnectionParameters, EstablishConnection, SessionAck
-from waypost.wire.packets import decode_packet
+from waypost.wire.packets import Splitter, decode_packet
 from waypost.wire.session_header import SessionHeader
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_header import RECOVERABLE

@@ -6,9 +6,8 @@ from typing import Final
 from waypost.sim.marks import Marks
 from waypost.sim.net.ledger import MARK, Ledger
 from waypost.sim.violation import Violation
-from waypost.wire.framing import Splitter
 from waypost.wire.message_class import MessageClass
-from waypost.wire.packets import decode_packet
+from waypost.wire.packets import Splitter, decode_packet
 from waypost.wire.transactional_acks import OrderAck
 from waypost.wire.user_message import UserMessage
 
