@@ -186,10 +186,8 @@ class SharingViolation(QueueError):
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
 
-class ResetUnderWay(QueueError):
+class ResetUnderWay(QueueNotAvailable):
     """One reset of the sequence of an outgoing queue is done at a time."""
-
-    hresult = HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
 
 
 class UnsupportedAccessMode(QueueError):
