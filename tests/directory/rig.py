@@ -15,6 +15,7 @@ from waypost.directory.queries import AttributeFilter, Operator, Query, by_ident
 from waypost.directory.results import DirectoryOperationResult, DirectoryResult
 from waypost.directory.timers import Periods
 from waypost.directory.topology import Enterprise
+from waypost.timers import Timers
 from waypost.wire.format_names import DistributionListFormatName, FormatName
 
 T = TypeVar("T", bound=DirectoryObject)
@@ -108,7 +109,8 @@ class Rig:
         own = QueueManager(identifier=ME, computer_name="host", qualified_computer_name="host.example.org")
         self.local = LocalQueueManager(own, directory_integrated=integrated)
         self.local.enterprise_reference = Enterprise(non_ldap_capable_queue_manager_notification=True)
-        self.events = DirectoryEvents(self.local, self.line, lambda: self.queues, periods)
+        self.timers = Timers()
+        self.events = DirectoryEvents(self.local, self.line, lambda: self.queues, self.timers, periods)
 
     def put(self, item: DirectoryObject, attributes: Attributes = None) -> bytes:
         """Create an object behind the queue manager's back."""
@@ -129,4 +131,4 @@ class Rig:
 
     def advance(self, seconds: float) -> None:
         self.now = Now(self.now.monotonic + seconds, self.now.wall + seconds)
-        self.events.tick(self.now)
+        self.timers.fire(self.now)

@@ -87,10 +87,10 @@ def test_creation_without_a_connection_takes_the_queue_manager_offline() -> None
     rig.line.is_cut = True
     assert rig.events.create_directory_object(ORDERS, rig.now).status is NOT_CONNECTED
     assert is_offline(rig)
-    assert rig.events.next_deadline == rig.now.monotonic + 60
+    assert rig.timers.earliest() == rig.now.monotonic + 60
     rig.advance(59)
     assert rig.events.create_directory_object(ORDERS, rig.now).status is NOT_CONNECTED
-    assert rig.events.next_deadline == rig.now.monotonic + 1
+    assert rig.timers.earliest() == rig.now.monotonic + 1
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.18-03")
@@ -123,10 +123,10 @@ def test_deletion_without_a_connection_takes_the_queue_manager_offline() -> None
     rig.line.is_cut = True
     assert rig.events.delete_directory_object(ORDERS, rig.now) is NOT_CONNECTED
     assert is_offline(rig)
-    deadline = rig.events.next_deadline
+    deadline = rig.timers.earliest()
     rig.advance(30)
     assert rig.events.delete_directory_object(ORDERS, rig.now) is NOT_CONNECTED
-    assert rig.events.next_deadline == deadline
+    assert rig.timers.earliest() == deadline
 
 
 def offline() -> Rig:
@@ -185,10 +185,10 @@ def test_a_read_that_finds_no_connection_goes_offline_unless_it_was_forced() -> 
     rig.line.is_cut = False
     assert rig.events.read_directory(Query(Queue), rig.now, force_directory_read=True).status is OK
     assert is_offline(rig)
-    deadline = rig.events.next_deadline
+    deadline = rig.timers.earliest()
     rig.advance(10)
     rig.events.read_directory(Query(Site), rig.now)
-    assert rig.events.next_deadline == deadline
+    assert rig.timers.earliest() == deadline
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.24-01")
@@ -209,10 +209,10 @@ def test_a_write_changes_the_listed_attributes_or_all() -> None:
     assert not is_offline(rig)
     assert rig.events.write_directory(changed, rig.now) is NOT_CONNECTED
     assert is_offline(rig)
-    deadline = rig.events.next_deadline
+    deadline = rig.timers.earliest()
     rig.advance(30)
     assert rig.events.write_directory(changed, rig.now) is NOT_CONNECTED
-    assert rig.events.next_deadline == deadline
+    assert rig.timers.earliest() == deadline
 
 
 @pytest.mark.spec("MQDMPR-3.1.7.1.24-02")
@@ -283,7 +283,7 @@ def test_the_check_repeats_every_minute_until_it_succeeds() -> None:
         rig.advance(60)
         assert rig.line.took() == ["read"]
         assert is_offline(rig)
-        assert rig.events.next_deadline == rig.now.monotonic + 60
+        assert rig.timers.earliest() == rig.now.monotonic + 60
     # The directory is there again and does not know this queue manager.
     rig.line.is_cut = False
     rig.advance(60)
@@ -291,7 +291,7 @@ def test_the_check_repeats_every_minute_until_it_succeeds() -> None:
     rig.put(QueueManager(identifier=ME, computer_name="host"))
     rig.advance(60)
     assert not is_offline(rig)
-    assert rig.events.next_deadline is None
+    assert rig.timers.earliest() is None
 
 
 @pytest.mark.spec("MQDMPR-3.1.1.1-18")
@@ -315,7 +315,7 @@ def test_a_workgroup_is_never_offline_and_asks_nobody() -> None:
     assert rig.events.read_directory_next(handle).status is END_OF_DATA
     rig.local.go_offline()
     assert not rig.local.directory_offline
-    assert rig.events.next_deadline is None
+    assert rig.timers.earliest() is None
     assert rig.line.took() == []
     assert rig.events.take_effects() == []
 

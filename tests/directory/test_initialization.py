@@ -178,7 +178,7 @@ def test_initialization_starts_both_update_timers_with_a_directory_and_none_with
     assert rig.events.timers.is_running(Timer.DIRECTORY_SITE_GATES_UPDATE)
     workgroup = Rig(integrated=False)
     initialize(workgroup.events, NAMES, Provisioning(), workgroup.now)
-    assert workgroup.events.next_deadline is None
+    assert workgroup.timers.earliest() is None
     assert workgroup.line.took() == []
 
 
@@ -349,4 +349,4 @@ def test_a_directory_that_is_lost_during_the_start_is_looked_for() -> None:
     with pytest.raises(DirectoryNotConnected):
         initialize(rig.events, NAMES, None, rig.now)
     assert rig.read(Site, guid(1)).status is NOT_CONNECTED
-    assert rig.events.next_deadline == rig.now.monotonic + 60
+    assert rig.timers.earliest() == rig.now.monotonic + 60

@@ -25,6 +25,7 @@ from waypost.directory.queries import Query, by_identifier, check_attributes, on
 from waypost.directory.results import DirectoryOperationResult, DirectoryResult
 from waypost.directory.timers import DirectoryTimers, Periods, Timer
 from waypost.directory.topology import ConnectedNetwork, Site
+from waypost.timers import Timers
 from waypost.wire.format_names import DistributionListFormatName, FormatName
 from waypost.wire.path_names import QueueKind
 from waypost.wire.sid import Sid
@@ -49,10 +50,11 @@ class DirectoryEvents:
         local: LocalQueueManager,
         back_end: DirectoryBackEnd,
         local_queues: Callable[[], Iterable[Queue]],
+        timers: Timers,
         periods: Periods | None = None,
     ) -> None:
         self.local: Final = local
-        self.timers: Final = DirectoryTimers(periods or Periods())
+        self.timers: Final = DirectoryTimers(periods or Periods(), timers, self._expired)
         self._back_end: Final = back_end
         self.local_queues: Final = local_queues
         self._queries: Final[dict[int, Iterator[DirectoryResult[DirectoryObject]]]] = {}
@@ -200,25 +202,19 @@ class DirectoryEvents:
             )
             self.local.add_site(replace(site, site_gate_collection=gates))
 
-    def tick(self, now: Now) -> None:
-        """Fire every timer that is due. All but the Directory Online Timer start again."""
-        for timer in self.timers.take_expired(now):
-            match timer:
-                case Timer.DIRECTORY_ONLINE:
-                    self.check_directory_online(now)
-                    continue
-                case Timer.DIRECTORY_SITES_UPDATE:
-                    self.directory_sites_update(now)
-                case Timer.DIRECTORY_SITE_GATES_UPDATE:
-                    self.directory_site_gates_update(now)
-                case Timer.DIRECTORY_SERVER_LIST_UPDATE:
-                    self._effects.append(FindDirectoryServers())
-            self.timers.start(timer, now)
-
-    @property
-    def next_deadline(self) -> float | None:
-        """The monotonic time at which `tick` has something to do."""
-        return self.timers.next_deadline
+    def _expired(self, timer: Timer, now: Now) -> None:
+        """A timer has come to its end. All but the Directory Online Timer start again."""
+        match timer:
+            case Timer.DIRECTORY_ONLINE:
+                self.check_directory_online(now)
+                return
+            case Timer.DIRECTORY_SITES_UPDATE:
+                self.directory_sites_update(now)
+            case Timer.DIRECTORY_SITE_GATES_UPDATE:
+                self.directory_site_gates_update(now)
+            case Timer.DIRECTORY_SERVER_LIST_UPDATE:
+                self._effects.append(FindDirectoryServers())
+        self.timers.start(timer, now)
 
     def _access(self, caller: Sid | None, now: Now) -> Access:
         return Access(now, self.local.security_context(caller))

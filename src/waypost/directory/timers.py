@@ -1,10 +1,13 @@
 """The timers of the directory: MS-MQDMPR 3.1.2.1, 3.1.2.2 and 3.1.2.5, and that of MS-MQSO 6.4.1.2."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 from waypost.clock import Now
+from waypost.timers import Timers
 
 _ONLINE_PERIOD_S: Final = 60.0
 
@@ -28,34 +31,24 @@ class Periods:
 
 
 class DirectoryTimers:
-    """Deadlines on the monotonic clock."""
+    """Starts them among those of all. `expired` is told when one has come to its end."""
 
-    __slots__ = ("_deadlines", "_periods")
+    __slots__ = ("_expired", "_periods", "_timers")
 
-    def __init__(self, periods: Periods) -> None:
+    def __init__(self, periods: Periods, timers: Timers, expired: Callable[[Timer, Now], None]) -> None:
+        self._timers: Final = timers
+        self._expired: Final = expired
         self._periods: Final = {
             Timer.DIRECTORY_ONLINE: _ONLINE_PERIOD_S,
             Timer.DIRECTORY_SITES_UPDATE: periods.directory_sites_update_s,
             Timer.DIRECTORY_SITE_GATES_UPDATE: periods.directory_site_gates_update_s,
             Timer.DIRECTORY_SERVER_LIST_UPDATE: periods.directory_server_list_update_s,
         }
-        self._deadlines: dict[Timer, float] = {}
 
     def start(self, timer: Timer, now: Now) -> None:
         """Start a timer. One that runs goes on."""
-        self._deadlines.setdefault(timer, now.monotonic + self._periods[timer])
+        if not self._timers.is_running(timer):
+            self._timers.start(timer, now.monotonic + self._periods[timer], partial(self._expired, timer))
 
     def is_running(self, timer: Timer) -> bool:
-        return timer in self._deadlines
-
-    def take_expired(self, now: Now) -> list[Timer]:
-        """The timers that are due, the earliest first. They run no more."""
-        due = [timer for timer, deadline in self._deadlines.items() if deadline <= now.monotonic]
-        due.sort(key=lambda timer: self._deadlines[timer])
-        for timer in due:
-            del self._deadlines[timer]
-        return due
-
-    @property
-    def next_deadline(self) -> float | None:
-        return min(self._deadlines.values(), default=None)
+        return self._timers.is_running(timer)

@@ -50,7 +50,7 @@ class NodeDirectory:
         self._kernel: Final = kernel
         self._embedded: Final = EmbeddedDirectory(new_guid, directory_store.read(reader) if self.is_integrated else ())
         local = LocalQueueManager(QueueManager(), self.is_integrated)
-        self.events: Final = DirectoryEvents(local, self._embedded, self._local_queues)
+        self.events: Final = DirectoryEvents(local, self._embedded, self._local_queues, kernel.timers)
         self.core: Final = CoreDirectory(self.events, lambda: kernel.now)
 
     def start(self, manager: queue_manager.QueueManager, quota: int | None) -> None:

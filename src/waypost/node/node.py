@@ -209,8 +209,6 @@ class Node:
             return
         with self.kernel.operation(now):
             self.kernel.timers.fire(now, works=not self.kernel.is_behind)
-            if self._is_integrated:
-                self.directory.events.tick(now)
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
@@ -221,7 +219,7 @@ class Node:
         deadline = self.kernel.timers.earliest()
         if self.manager.positions.expiries.first < inf:
             deadline = _earlier(deadline, self.manager.next_expiry(now))
-        return _earlier(deadline, self.directory.events.next_deadline) if self._is_integrated else deadline
+        return deadline
 
     # One operation.
 
