@@ -1,9 +1,10 @@
 """Messages that an application gives to be sent, as the queue manager takes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from waypost.api.messages import Copies
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
@@ -18,7 +19,7 @@ from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure, not_enqueued, refused
-from waypost.wire.format_names import FormatName, PublicFormatName
+from waypost.wire.format_names import PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
 if TYPE_CHECKING:
@@ -49,14 +50,6 @@ def new_message(message: Message) -> Message:
         transactional_message_sequence_identifier=None,
         packet=b"",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """What was sent to several queues at once: the copy in each. All have one identifier."""
-
-    name: FormatName
-    messages: tuple[Message, ...]
 
 
 class Sending:
@@ -158,10 +151,9 @@ def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
     return descriptor.queue
 
 
-def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager) -> list[Message]:
-    """Messages with packets and identifiers of their own, for these bodies."""
-    ordinal = manager.first_ordinal(len(bodies))
-    like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)
+def messages_like(like: Message, bodies: Sequence[bytes], source: bytes, ordinal: int) -> list[Message]:
+    """Messages with packets and identifiers of their own, for these bodies. `like` is used up."""
+    like.identifier = MessageIdentifier(source, ordinal)
     packets = plain_packets(like, bodies, ordinal)
     if packets is not None:
         form = stored_message if like.asks_for_attention else quiet_message
@@ -174,7 +166,7 @@ def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager)
         return messages
     messages = []
     for number, body in enumerate(bodies, ordinal):
-        identifier = MessageIdentifier(manager.identity.identifier, number)
+        identifier = MessageIdentifier(source, number)
         message = replace(like, identifier=identifier, body=body, packet=b"")
         packet_of(message)
         messages.append(message)
