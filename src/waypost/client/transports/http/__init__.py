@@ -1,6 +1,6 @@
-"""The Python API on a running daemon, over HTTP: `waypost.connect` and `waypost.aio.connect`.
+"""Operations for a daemon, over HTTP.
 
-The classes are those of the queue manager inside the process. What they ask for becomes an Exchange instead of an
-operation on an engine (`calls`), and two shells, one for threads and one for an event loop, carry it over connections
-whose bytes `http11` makes and reads. `schema` is what travels, for the daemon too.
+Each becomes a conversation of requests and answers (`asking`). One transport for threads (`blocking`) and one for an
+event loop (`looping`) carry it over connections whose bytes `http11` makes and reads. `schema` is what travels and is
+not an operation, for the daemon too.
 """
