@@ -193,7 +193,7 @@ def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
 
 def request(manager: "Manager", method: str, path: str, body: object = None) -> Any:
     """What the daemon offers and the Python API does not. The answer is what its JSON says."""
-    return manager.request(method, path, body)  # type: ignore[attr-defined]  # only a remote manager has it
+    return manager.request(method, path, body)
 
 
 def sentence_of(error: WaypostError) -> str:

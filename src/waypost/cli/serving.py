@@ -14,8 +14,9 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
-from waypost.client.aio_manager import Manager
+from waypost.client.aio import Manager
 from waypost.client.msmq.aio import msmq
+from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.config import Config, Rpc
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
@@ -55,7 +56,7 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         return run(
             config,
             log,
-            lambda shell, endpoints: _app(config, Manager(shell, config.folder), endpoints),
+            lambda shell, endpoints: _app(config, Manager(AioEmbedded(shell, config.folder)), endpoints),
             lambda facts: _ready(config, log, out, facts),
         )
     except ConfigError as error:

@@ -8,7 +8,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from waypost import errors
-from waypost.client.remote.schema import ErrorObject
+from waypost.client.transports.http.schema import ErrorObject
 from waypost.errors import DecodeError, EncodeError, WaypostError
 from waypost.http.media import ClientGone, encode
 

@@ -78,6 +78,7 @@ class Node:
         "manager",
         "messages",
         "network",
+        "new_guid",
         "operation",
         "purges",
         "remote",
@@ -98,6 +99,7 @@ class Node:
         """
         kernel = Kernel(reader, now, self._expire, self._settle)
         self.kernel: Final = kernel
+        self.new_guid: Final = new_guid
         self.damaged: Final = kernel.damaged
         self.messages: Final = kernel.messages
         self.directory: Final = NodeDirectory(kernel, reader, settings.directory, new_guid)

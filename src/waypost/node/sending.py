@@ -1,9 +1,10 @@
 """Messages that an application gives to be sent, as the queue manager takes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from waypost.api.messages import Copies
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
@@ -20,7 +21,7 @@ from waypost.hresult import HResult
 from waypost.node.directory import NodeDirectory
 from waypost.node.failures import failure, not_enqueued, refused
 from waypost.node.kernel import Kernel
-from waypost.wire.format_names import FormatName, PublicFormatName
+from waypost.wire.format_names import PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
 # Bytes of a message beside its body and extension: headers, names, a label.
@@ -47,14 +48,6 @@ def new_message(message: Message) -> Message:
         transactional_message_sequence_identifier=None,
         packet=b"",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """What was sent to several queues at once: the copy in each. All have one identifier."""
-
-    name: FormatName
-    messages: tuple[Message, ...]
 
 
 class Sending:
@@ -156,10 +149,9 @@ def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
     return descriptor.queue
 
 
-def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager) -> list[Message]:
-    """Messages with packets and identifiers of their own, for these bodies."""
-    ordinal = manager.first_ordinal(len(bodies))
-    like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)
+def messages_like(like: Message, bodies: Sequence[bytes], source: bytes, ordinal: int) -> list[Message]:
+    """Messages with packets and identifiers of their own, for these bodies. `like` is used up."""
+    like.identifier = MessageIdentifier(source, ordinal)
     packets = plain_packets(like, bodies, ordinal)
     if packets is not None:
         form = stored_message if like.asks_for_attention else quiet_message
@@ -172,7 +164,7 @@ def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager)
         return messages
     messages = []
     for number, body in enumerate(bodies, ordinal):
-        identifier = MessageIdentifier(manager.identity.identifier, number)
+        identifier = MessageIdentifier(source, number)
         message = replace(like, identifier=identifier, body=body, packet=b"")
         packet_of(message)
         messages.append(message)

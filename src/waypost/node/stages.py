@@ -206,7 +206,8 @@ class Stages:
             raise InvalidParameter("bodies need the properties that they share, and one queue to go to")
         like = new_message(group.like)
         self._sending.prepare(descriptor, like, transaction, now, group.bodies)
-        messages = messages_like(like, group.bodies, self._manager)
+        ordinal = self._manager.first_ordinal(len(group.bodies))
+        messages = messages_like(like, group.bodies, self._manager.identity.identifier, ordinal)
         enqueue = self._manager.writing.enqueue_messages
         status = enqueue(queue_of(descriptor), messages, like, transaction, now)
         if status is not EnqueueStatus.ACCEPTED:

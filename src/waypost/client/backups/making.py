@@ -7,8 +7,8 @@ from typing import Any
 from waypost.client.backups.container import BackupInfo
 from waypost.client.backups.source import BackupLimits, BackupSource
 from waypost.client.backups.target import Progress, Target, check_target, store_backup
-from waypost.client.remote.address import Address
-from waypost.client.remote.streaming import stream
+from waypost.client.transports.http.address import Address
+from waypost.client.transports.http.streaming import stream
 
 
 def backup_of_folder(

@@ -1,54 +1,77 @@
-"""Conversations with the daemon for an event loop: those of waypost.client.remote.blocking, with coroutines."""
+"""Conversations with the daemon for an event loop: those of the transport for threads, with coroutines."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from waypost.api.operations import Operation
-from waypost.client.remote.address import Address, Lost, NotSent, reason_of
-from waypost.client.remote.calls import RemoteCalls, status
-from waypost.client.remote.exchanges import Conversation, Exchange, ask
-from waypost.client.remote.http11 import Response, ResponseParser
+from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
+from waypost.client.transports.http.asking import (
+    LOOK_SECONDS,
+    TRANSACTION_SECONDS,
+    VERIFICATION,
+    Asking,
+    Wait,
+    report_of,
+    request,
+    status,
+)
+from waypost.client.transports.http.exchanges import Conversation, Exchange
+from waypost.client.transports.http.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+
+if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
 
 _MAX_IDLE: Final = 64
 
 
-class RemoteLooping:
-    """A shell around a daemon, for one event loop, with coroutines for those that wait."""
+class AioHttp:
+    """A transport for one event loop."""
 
-    __slots__ = ("_address", "_idle", "_is_closed", "_loop", "_started", "_waiting", "calls")
+    __slots__ = ("_address", "_asking", "_idle", "_is_closed", "_loop", "_waiting", "url")
 
-    calls: RemoteCalls
+    path: Final = None
+    transaction_s: Final = TRANSACTION_SECONDS
+    _asking: Asking
 
     def __init__(self, address: Address) -> None:
         self._address: Final = address
         self._loop: Final = asyncio.get_running_loop()
         self._is_closed = False
         self._idle: list[_Link] = []
-        self._waiting: dict[_Link, int] = {}
-        # The loop itself does not keep tasks alive.
-        self._started: set[asyncio.Task[Any]] = set()
+        self._waiting: dict[Wait, _Link | None] = {}
+        self.url: Final[str | None] = address.url
 
     @classmethod
-    async def open(cls, address: Address) -> "RemoteLooping":
+    async def open(cls, address: Address) -> "AioHttp":
         shell = cls(address)
         try:
             with address.first_answer():
-                found = await shell._carry(status())
+                found = await shell.carry(status())
         except BaseException:
             shell._close_idle()
             await asyncio.sleep(0)
             raise
-        shell.calls = RemoteCalls(found, shell._cancel)
+        shell._asking = Asking(found)
         return shell
+
+    @property
+    def computer(self) -> str:
+        return self._asking.computer
+
+    @property
+    def guid(self) -> str:
+        return self._asking.guid
 
     @property
     def address(self) -> Address:
@@ -57,39 +80,61 @@ class RemoteLooping:
             raise ServiceNotAvailable("the connection to the queue manager is closed")
         return self._address
 
+    def check(self) -> None:
+        assert self.address
+
     async def call(self, operation: Operation[R]) -> R:
-        reply: R = await self._carry(ask(operation))
-        return reply
+        if isinstance(operation, Read | CursorRead):
+            wait = self._asking.wait_of(operation)
+            self._waiting[wait] = None
+            try:
+                found: R = await self.carry(self._asking.read(operation, wait), wait)
+            finally:
+                del self._waiting[wait]
+            return found
+        if isinstance(operation, CloseQueue):
+            self.cancel(operation.identifier)
+        return await self.carry(self._asking.ask(operation))
 
-    async def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
-        return await self._carry(operation(*args))
+    async def start(self, operation: Operation[None]) -> None:
+        await self.call(operation)
 
-    async def read(self, operation: Callable[..., Conversation[Any]], handle: int, *args: Any) -> Any:
-        return await self._carry(operation(handle, *args), handle)
+    def cancel(self, name: str) -> None:
+        for wait, link in tuple(self._waiting.items()):
+            if wait.on == name:
+                wait.is_cancelled = True
+                if link is not None:
+                    link.cancel()
 
-    def start(self, operation: Callable[..., Conversation[Any]], *args: Any) -> None:
-        self.check_loop()
-        conversation = operation(*args)
-        try:
-            exchange = next(conversation)
-        except StopIteration:
-            return
-        task = self._loop.create_task(self._finish(conversation, exchange))
-        self._started.add(task)
-        task.add_done_callback(self._started.discard)
+    async def request(self, method: str, path: str, content: object) -> Any:
+        return await self.carry(request(method, path, content))
+
+    async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
+        making = import_module("waypost.client.backups.making")
+        info: BackupInfo = await asyncio.to_thread(making.backup_of_daemon, self.address, target, progress)
+        return info
+
+    async def verify(self, progress: "Progress | None") -> "StoreReport":
+        state = await self.request("POST", VERIFICATION, None)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            await asyncio.sleep(LOOK_SECONDS)
+            state = await self.request("GET", VERIFICATION, None)
+        return report_of(state)
 
     async def close(self) -> None:
         if self._is_closed:
             return
         self.check_loop()
         try:
-            for link in tuple(self._waiting):
-                link.cancel()
-            if self._started:
-                await asyncio.wait(self._started)
+            for wait, link in tuple(self._waiting.items()):
+                wait.is_cancelled = True
+                if link is not None:
+                    link.cancel()
             with suppress(WaypostError):
-                for conversation in self.calls.farewell():
-                    await self._carry(conversation)
+                for operation in tuple(self._asking.to_end.values()):
+                    await self.call(operation)
         finally:
             self._is_closed = True
             self._close_idle()
@@ -107,28 +152,24 @@ class RemoteLooping:
                 "the connection to the queue manager belongs to another event loop; use it there, and connect in each"
             )
 
-    async def _finish(self, conversation: Conversation[Any], exchange: Exchange) -> None:
-        """Nobody waits for it, and what the daemon does not hear of ends there by itself."""
-        with suppress(WaypostError, StopIteration):
-            while True:
-                exchange = conversation.send(await self._exchange(exchange, None))
-
-    async def _carry(self, conversation: Conversation[Any], handle: int | None = None) -> Any:
+    async def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:
+        """Have a conversation with the daemon."""
         self.check_loop()
         try:
             exchange = next(conversation)
             while True:
-                exchange = conversation.send(await self._exchange(exchange, handle))
+                exchange = conversation.send(await self._exchange(exchange, wait))
         except StopIteration as end:
-            return end.value
+            result: R = end.value
+            return result
 
-    async def _exchange(self, exchange: Exchange, handle: int | None) -> Response:
-        request = self._address.request(exchange)
+    async def _exchange(self, exchange: Exchange, wait: Wait | None) -> Response:
+        data = self._address.request(exchange)
         timeout = self._address.timeout + ceil(exchange.wait_s)
         link = self._take()
         if link is not None:
             try:
-                return await self._over(link, request, timeout, handle)
+                return await self._over(link, data, timeout, wait)
             except NotSent:
                 pass
             except Lost as error:
@@ -136,7 +177,7 @@ class RemoteLooping:
                     raise self._address.connection_lost(error) from None
                 exchange.is_repeated = True
         try:
-            return await self._over(await self._connect(), request, timeout, handle)
+            return await self._over(await self._connect(), data, timeout, wait)
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
@@ -145,9 +186,9 @@ class RemoteLooping:
                 raise self._address.connection_lost(error) from None
             raise
 
-    async def _over(self, link: "_Link", request: bytes, timeout: float, handle: int | None) -> Response:
-        if handle is not None:
-            self._waiting[link] = handle
+    async def _over(self, link: "_Link", request: bytes, timeout: float, wait: Wait | None) -> Response:
+        if wait is not None:
+            self._waiting[wait] = link
         is_kept = False
         try:
             response = await link.exchange(request, timeout)
@@ -157,8 +198,8 @@ class RemoteLooping:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:
-            if handle is not None:
-                del self._waiting[link]
+            if wait is not None:
+                self._waiting[wait] = None
             if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
                 self._idle.append(link)
             else:
@@ -194,11 +235,6 @@ class RemoteLooping:
     def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
-
-    def _cancel(self, handle: int) -> None:
-        for link, waits_under in tuple(self._waiting.items()):
-            if waits_under == handle:
-                link.cancel()
 
 
 class _Link(asyncio.Protocol):

@@ -4,9 +4,9 @@ import http.client
 from collections.abc import Iterator
 from typing import Final
 
-from waypost.client.remote.address import Address, reason_of
-from waypost.client.remote.exchanges import accepted
-from waypost.client.remote.http11 import Response
+from waypost.client.transports.http.address import Address, reason_of
+from waypost.client.transports.http.exchanges import accepted
+from waypost.client.transports.http.http11 import Response
 from waypost.errors import ConnectionLost
 
 _PART: Final = 1 << 18

@@ -2,28 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
-from types import SimpleNamespace
-from typing import Any, Final
 
 from waypost import errors
+from waypost.api.messages import Copies
 from waypost.api.properties import CopyObject
-from waypost.client.message import Message, copy_objects
-from waypost.client.remote.schema import ErrorObject, PacketRow, SentIds
+from waypost.client.message import copy_objects, sent_message
+from waypost.client.transports.http.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
 from waypost.core.stored_message import stored_message
 from waypost.errors import DecodeError, EncodeError, WaypostError
-from waypost.guid import parse_guid
-from waypost.node.sending import Copies, messages_like
+from waypost.guid import guid_text, parse_guid
+from waypost.node.sending import messages_like
 from waypost.wire.format_names import FormatName, MultipleElementFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
-_core_of: Final = attrgetter("_core")
 
-
-def packet_row(message: Message) -> PacketRow:
-    core: CoreMessage = _core_of(message)
+def packet_row(core: CoreMessage) -> PacketRow:
     return PacketRow(core.lookup_identifier, core.arrival_time, core.abort_count, core.move_count, packet_of(core))
 
 
@@ -37,17 +32,18 @@ def message_of(row: PacketRow) -> CoreMessage:
     return core
 
 
-def sent_ids(messages: Sequence[Message]) -> SentIds:
+def sent_ids(sent: Sequence[CoreMessage | Copies]) -> SentIds:
     """Of messages that one send has sent, so that their ordinals follow each other."""
-    first: CoreMessage = _core_of(messages[0])
+    several = sent[0]
+    first = several.messages[0] if isinstance(several, Copies) else several
     return SentIds(
-        source=messages[0].source_machine,
+        source=guid_text(first.source_machine_identifier),
         sent_time=first.sent_time,
         arrival_time=first.arrival_time,
         time_to_reach_queue=first.time_to_reach_queue,
         first_ordinal=first.identifier.ordinal,
-        lookup_ids=[message.lookup_id for message in messages],
-        copies=copy_objects(messages[0]) if len(messages) == 1 else [],
+        lookup_ids=[0 if isinstance(each, Copies) else each.lookup_identifier for each in sent],
+        copies=copy_objects(sent_message(several)) if isinstance(several, Copies) else [],
     )
 
 
@@ -65,10 +61,7 @@ def sent_messages(like: CoreMessage, bodies: Sequence[bytes], sent: SentIds) -> 
         like.body = bodies[0]
         like.lookup_identifier = sent.lookup_ids[0]
         return [_copies(like, sent.copies) if sent.copies else like]
-    manager: Any = SimpleNamespace(
-        first_ordinal=lambda _: sent.first_ordinal, identity=SimpleNamespace(identifier=source)
-    )
-    messages = messages_like(like, bodies, manager)
+    messages = messages_like(like, bodies, source, sent.first_ordinal)
     for message, lookup_id in zip(messages, sent.lookup_ids, strict=True):
         message.lookup_identifier = lookup_id
     return list(messages)

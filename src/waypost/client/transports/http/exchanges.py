@@ -4,18 +4,20 @@ An operation is a conversation: a generator that yields Exchanges, gets a Respon
 neither waits nor connects, so both shells can carry it.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import fields
 
 from waypost.api.operations import Operation
-from waypost.api.records import plain, record_of
-from waypost.client.remote.http11 import Response
-from waypost.client.remote.packing import error_of
-from waypost.client.remote.schema import MESSAGEPACK, ErrorObject
+from waypost.api.records import record_of
+from waypost.client.transports.http.http11 import Response
+from waypost.client.transports.http.packing import error_of
+from waypost.client.transports.http.schema import MESSAGEPACK, ErrorObject
 from waypost.errors import AccessDenied, DecodeError, ServiceNotAvailable, WaypostError
 
 R = TypeVar("R")
@@ -39,26 +41,6 @@ class Exchange:
 Conversation: TypeAlias = Generator[Exchange, Response, R]
 
 
-def post(target: str, content: msgspec.Struct | None = None, wait_s: float = 0.0) -> Exchange:
-    return Exchange("POST", target, b"" if content is None else _encode(content), wait_s=wait_s)
-
-
-def patch(target: str, content: msgspec.Struct) -> Exchange:
-    return Exchange("PATCH", target, _encode(content), is_repeatable=True)
-
-
-def get(target: str) -> Exchange:
-    return Exchange("GET", target, is_repeatable=True)
-
-
-def delete(target: str, wait_s: float = 0.0) -> Exchange:
-    return Exchange("DELETE", target, wait_s=wait_s)
-
-
-def read(target: str, content: msgspec.Struct, wait_s: float, *, is_repeatable: bool) -> Exchange:
-    return Exchange("POST", target, _encode(content), is_repeatable, wait_s)
-
-
 def any_request(method: str, target: str, content: object) -> Exchange:
     """Any other."""
     return Exchange(method, target, b"" if content is None else _encode(content), is_repeatable=method == "GET")
@@ -67,20 +49,32 @@ def any_request(method: str, target: str, content: object) -> Exchange:
 def exchange_of(operation: Operation[object]) -> Exchange:
     """The request that asks for an operation, as its row says."""
     row = operation.row
-    values = plain(operation)
-    target = row.path
-    for name in row.path_names:
-        target = target.replace(f"{{{name}}}", path_part(values.pop(name)))
-    query = {name: values.pop(name) for name in row.query_names if name in values}
-    if query:
-        target += f"?{urlencode({name: _query_text(value) for name, value in query.items()})}"
-    body = _encode(values) if row.body_names else b""
+    target = _target(row.path, *((name, getattr(operation, name)) for name in row.path_names))
+    if row.query_names:
+        query = {name: getattr(operation, name) for name in _given(operation, row.query_names)}
+        target += f"?{urlencode({name: _query_text(value) for name, value in query.items()})}" if query else ""
+    body = b""
+    if row.body is not None:
+        whole = isinstance(operation, row.body)
+        body = _encode(operation if whole else row.body(**{name: getattr(operation, name) for name in row.body_names}))
     return Exchange(row.method, target, body, row.is_repeatable, row.wait_s)
 
 
-def ask(operation: Operation[R]) -> Conversation[R]:
-    """Have an operation done by the daemon."""
-    content = accepted((yield exchange_of(operation)))
+def _given(operation: Operation[object], names: tuple[str, ...]) -> Iterator[str]:
+    """The fields that say more than their defaults."""
+    defaults = {each.name: each.default for each in fields(type(operation))}
+    return (name for name in names if getattr(operation, name) != defaults[name])
+
+
+@lru_cache(4096)
+def _target(path: str, *values: tuple[str, str]) -> str:
+    for name, value in values:
+        path = path.replace(f"{{{name}}}", path_part(value))
+    return path
+
+
+def reply_of(operation: Operation[R], content: bytes | bytearray) -> R:
+    """What an operation is answered with, if that is a structure of its own."""
     if operation.row.reply is type(None):
         return cast("R", None)
     try:

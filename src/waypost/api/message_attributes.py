@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import astuple
 
+from waypost.api.bodies import VT_BSTR
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, Names, format_names, path_name
 from waypost.api.properties import ACKNOWLEDGE, MESSAGE_ROWS, SINGLE_ACKNOWLEDGE, MessageProperties
@@ -26,6 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
 _PLAIN: Final = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
+# Text and nothing else, which is as common as bytes and nothing else.
+_TEXT_ALONE: Final = tuple(VT_BSTR if row.name == "body_type" else row.default for row in MESSAGE_ROWS)
 
 
 def message_attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
@@ -34,6 +37,9 @@ def message_attributes(properties: MessageProperties, *, computer: str) -> dict[
     # The properties that a record has more are those of the body.
     values = astuple(properties)[: len(_DEFAULTS)]
     if values == _DEFAULTS:
+        return attributes
+    if values == _TEXT_ALONE:
+        attributes["body_type"] = VT_BSTR
         return attributes
     for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
         if value is not default and value != default:

@@ -8,9 +8,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from waypost.api.excerpt import excerpt
-from waypost.client.remote.exchanges import Exchange
-from waypost.client.remote.http11 import request_bytes
-from waypost.client.remote.schema import MESSAGEPACK
+from waypost.client.transports.http.exchanges import Exchange
+from waypost.client.transports.http.http11 import request_bytes
+from waypost.client.transports.http.schema import MESSAGEPACK
 from waypost.errors import CannotConnect, ConnectionLost, DecodeError, InvalidParameter
 
 DEFAULT_TIMEOUT: Final = 30.0

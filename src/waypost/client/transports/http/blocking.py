@@ -9,21 +9,35 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from math import ceil
 from struct import Struct
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from waypost.api.operations import Operation
-from waypost.client.remote.address import Address, Lost, NotSent, reason_of
-from waypost.client.remote.calls import RemoteCalls, status
-from waypost.client.remote.exchanges import Conversation, Exchange, ask
-from waypost.client.remote.http11 import Response, ResponseParser
+from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
+from waypost.client.transports.http.asking import (
+    LOOK_SECONDS,
+    TRANSACTION_SECONDS,
+    VERIFICATION,
+    Asking,
+    Wait,
+    report_of,
+    request,
+    status,
+)
+from waypost.client.transports.http.exchanges import Conversation, Exchange
+from waypost.client.transports.http.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+
+if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
 
@@ -36,26 +50,38 @@ _TIMEVAL: Final = Struct("@ll")
 _HAS_TIMEVAL: Final = sys.platform != "win32"
 
 
-class RemoteBlocking:
-    """A shell around a daemon, with those methods of waypost.drive.threads.Threads that ask for something."""
+class Http:
+    """A transport for threads."""
 
-    __slots__ = ("_address", "_closing", "_idle", "_is_closed", "_process", "_waiting", "calls")
+    __slots__ = ("_address", "_asking", "_closing", "_idle", "_is_closed", "_process", "_waiting", "url")
+
+    path: Final = None
+    transaction_s: Final = TRANSACTION_SECONDS
 
     def __init__(self, address: Address) -> None:
         self._address: Final = address
+        self.url: Final[str | None] = address.url
         self._process = os.getpid()
         self._is_closed = False
         self._closing: Final = Lock()
         self._idle: list[_Link] = []
-        # The connections on which somebody waits for a message, and under which handle.
-        self._waiting: dict[_Link, int] = {}
+        # The reads that wait for a message, with the connections that they use at the moment.
+        self._waiting: dict[Wait, _Link | None] = {}
         try:
             with address.first_answer():
-                found = self._carry(status())
+                found = self.carry(status())
         except BaseException:
             self._close_idle()
             raise
-        self.calls: Final = RemoteCalls(found, self._cancel)
+        self._asking: Final = Asking(found)
+
+    @property
+    def computer(self) -> str:
+        return self._asking.computer
+
+    @property
+    def guid(self) -> str:
+        return self._asking.guid
 
     @property
     def address(self) -> Address:
@@ -64,21 +90,49 @@ class RemoteBlocking:
             raise ServiceNotAvailable("the connection to the queue manager is closed")
         return self._address
 
+    def check(self) -> None:
+        assert self.address
+
     def call(self, operation: Operation[R]) -> R:
-        """Have an operation done, and wait for its reply."""
-        reply: R = self._carry(ask(operation))
-        return reply
+        if isinstance(operation, Read | CursorRead):
+            wait = self._asking.wait_of(operation)
+            self._waiting[wait] = None
+            try:
+                found: R = self.carry(self._asking.read(operation, wait), wait)
+            finally:
+                del self._waiting[wait]
+            return found
+        if isinstance(operation, CloseQueue):
+            self.cancel(operation.identifier)
+        return self.carry(self._asking.ask(operation))
 
-    def do(self, operation: Callable[..., Conversation[Any]], *args: Any) -> Any:
-        """Have something done, and wait for the answer."""
-        return self._carry(operation(*args))
+    def start(self, operation: Operation[None]) -> None:
+        self.call(operation)
 
-    def read(self, operation: Callable[..., Conversation[Any]], handle: int, *args: Any) -> Any:
-        """Read through a handle; to close it ends the wait."""
-        return self._carry(operation(handle, *args), handle)
+    def cancel(self, name: str) -> None:
+        for wait, link in tuple(self._waiting.items()):
+            if wait.on == name:
+                wait.is_cancelled = True
+                if link is not None:
+                    link.cancel()
 
-    def start(self, operation: Callable[..., Conversation[Any]], *args: Any) -> None:
-        self._carry(operation(*args))
+    def request(self, method: str, path: str, content: object) -> Any:
+        return self.carry(request(method, path, content))
+
+    def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
+        making = import_module("waypost.client.backups.making")
+        info: BackupInfo = making.backup_of_daemon(self.address, target, progress)
+        return info
+
+    def verify(self, progress: "Progress | None") -> "StoreReport":
+        """The daemon does so beside its work, and is asked how far it is."""
+        state = self.request("POST", VERIFICATION, None)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            time.sleep(LOOK_SECONDS)
+            state = self.request("GET", VERIFICATION, None)
+        return report_of(state)
 
     def close(self) -> None:
         """End the waits and what is open at the daemon, and let the connections go. A second time it does nothing."""
@@ -86,31 +140,35 @@ class RemoteBlocking:
             if self._is_closed:
                 return
             try:
-                for link in tuple(self._waiting):
-                    link.cancel()
+                for wait, link in tuple(self._waiting.items()):
+                    wait.is_cancelled = True
+                    if link is not None:
+                        link.cancel()
                 # What the daemon does not hear of ends there by itself.
                 with suppress(WaypostError):
-                    for conversation in self.calls.farewell():
-                        self._carry(conversation)
+                    for operation in tuple(self._asking.to_end.values()):
+                        self.call(operation)
             finally:
                 self._is_closed = True
                 self._close_idle()
 
-    def _carry(self, conversation: Conversation[Any], handle: int | None = None) -> Any:
+    def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:
+        """Have a conversation with the daemon."""
         try:
             exchange = next(conversation)
             while True:
-                exchange = conversation.send(self._exchange(exchange, handle))
+                exchange = conversation.send(self._exchange(exchange, wait))
         except StopIteration as end:
-            return end.value
+            result: R = end.value
+            return result
 
-    def _exchange(self, exchange: Exchange, handle: int | None) -> Response:
-        request = self._address.request(exchange)
+    def _exchange(self, exchange: Exchange, wait: Wait | None) -> Response:
+        data = self._address.request(exchange)
         timeout = self._address.timeout + ceil(exchange.wait_s)
         link = self._take()
         if link is not None:
             try:
-                return self._over(link, request, timeout, handle)
+                return self._over(link, data, timeout, wait)
             except NotSent:
                 pass
             except Lost as error:
@@ -118,7 +176,7 @@ class RemoteBlocking:
                     raise self._address.connection_lost(error) from None
                 exchange.is_repeated = True
         try:
-            return self._over(self._connect(), request, timeout, handle)
+            return self._over(self._connect(), data, timeout, wait)
         except (NotSent, Lost) as error:
             raise self._address.connection_lost(error) from None
         except CannotConnect as error:
@@ -127,9 +185,9 @@ class RemoteBlocking:
                 raise self._address.connection_lost(error) from None
             raise
 
-    def _over(self, link: "_Link", request: bytes, timeout: float, handle: int | None) -> Response:
-        if handle is not None:
-            self._waiting[link] = handle
+    def _over(self, link: "_Link", request: bytes, timeout: float, wait: Wait | None) -> Response:
+        if wait is not None:
+            self._waiting[wait] = link
         is_kept = False
         try:
             response = link.exchange(request, timeout)
@@ -139,8 +197,8 @@ class RemoteBlocking:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:
-            if handle is not None:
-                del self._waiting[link]
+            if wait is not None:
+                self._waiting[wait] = None
             if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
                 self._idle.append(link)
             else:
@@ -178,11 +236,6 @@ class RemoteBlocking:
     def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
-
-    def _cancel(self, handle: int) -> None:
-        for link, waits_under in tuple(self._waiting.items()):
-            if waits_under == handle:
-                link.cancel()
 
 
 class _Link:

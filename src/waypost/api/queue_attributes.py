@@ -1,16 +1,15 @@
 """The properties of a queue, checked and as the core has them."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from waypost.api.excerpt import excerpt
+from waypost.api.message_attributes import is_encodable
 from waypost.api.properties import QUEUE_ROWS, QueueProperties
 from waypost.api.queues import PRIVACY
 from waypost.api.rows import Kind, Row
-from waypost.client.sending import is_encodable
 from waypost.core.queues import UNLIMITED
 from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
 from waypost.guid import NULL_GUID, parse_guid
@@ -36,13 +35,6 @@ def ignored(name: FormatName, properties: QueueProperties) -> str:
     if is_public or properties.base_priority in (UNSET, 0):
         return ""
     return "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
-
-
-def warn_of_ignored(name: FormatName, properties: QueueProperties) -> None:
-    """Say it to the program that called the method which called the method that calls this."""
-    sentence = ignored(name, properties)
-    if sentence:
-        warnings.warn(sentence, stacklevel=4)
 
 
 def _label(row: Row, value: object) -> str:
