@@ -6,7 +6,7 @@ Other messages pay nothing for this: with a `__getattr__` in Message, a function
 """
 
 from codecs import utf_16_le_decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from struct import Struct
@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
-from waypost.core.serialization import message_from_packet
+from waypost.core.plain_packets import plain_packets
+from waypost.core.serialization import message_from_packet, packet_of
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
@@ -440,3 +441,25 @@ def _transaction_header_at(packet: bytes) -> int | None:
     if name_size is None or _DESTINATION_AT + name_size >= len(packet):
         return None
     return _DESTINATION_AT + name_size
+
+
+def messages_like(like: Message, bodies: Sequence[bytes], source: bytes, ordinal: int) -> list[Message]:
+    """Messages with packets and identifiers of their own, for these bodies. `like` is used up."""
+    like.identifier = MessageIdentifier(source, ordinal)
+    packets = plain_packets(like, bodies, ordinal)
+    if packets is not None:
+        form = stored_message if like.asks_for_attention else quiet_message
+        messages = [form(packet) for packet in packets]
+        for name in LOCAL_ATTRIBUTES:
+            value = getattr(like, name)
+            if value != getattr(messages[0], name):
+                for message in messages:
+                    setattr(message, name, value)
+        return messages
+    messages = []
+    for number, body in enumerate(bodies, ordinal):
+        identifier = MessageIdentifier(source, number)
+        message = replace(like, identifier=identifier, body=body, packet=b"")
+        packet_of(message)
+        messages.append(message)
+    return messages

@@ -15,6 +15,7 @@ from waypost.core.cursors import Cursor
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
+from waypost.core.stored_message import messages_like
 from waypost.core.writing import EnqueueStatus, MovedPart
 from waypost.errors import (
     AccessDenied,
@@ -29,7 +30,7 @@ from waypost.node.deleting import delete_queue
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.node import Node
 from waypost.node.resending import resend
-from waypost.node.sending import close_unusable, messages_like, new_message, queue_of
+from waypost.node.sending import close_unusable, new_message, queue_of
 from waypost.wire.format_names import FormatName
 
 # An operation that is not a record of waypost.api.operations yet. It gets a Call and its arguments, and leads to one

@@ -16,6 +16,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
+from waypost.core.stored_message import messages_like
 from waypost.core.transaction_records import Run
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import (
@@ -32,7 +33,7 @@ from waypost.node import bulk_store
 from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
 from waypost.node.kernel import Kernel
-from waypost.node.sending import Sending, close_unusable, messages_like, new_message, queue_of
+from waypost.node.sending import Sending, close_unusable, new_message, queue_of
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, StageRecord
 from waypost.store.port import Table

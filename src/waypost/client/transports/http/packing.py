@@ -10,10 +10,9 @@ from waypost.client.message import copy_objects, sent_message
 from waypost.client.transports.http.schema import ErrorObject, PacketRow, SentIds
 from waypost.core.message import Message as CoreMessage
 from waypost.core.serialization import packet_of
-from waypost.core.stored_message import stored_message
+from waypost.core.stored_message import messages_like, stored_message
 from waypost.errors import DecodeError, EncodeError, WaypostError
 from waypost.guid import guid_text, parse_guid
-from waypost.node.sending import messages_like
 from waypost.wire.format_names import FormatName, MultipleElementFormatName
 from waypost.wire.identifiers import MessageIdentifier
 
