@@ -177,7 +177,7 @@ class Host(ABC, Generic[S_co]):
         if is_ok:
             self._requests[self._key(ask, request)] = client, ask, request
         self._asked(ask, Result(request, status))
-        self._end_turn()
+        self._end_turn(now)
         return None if is_ok and ask.waits else Result(request, status)
 
     def tell(self, fact: Callable[[Now], object]) -> None:
@@ -185,7 +185,7 @@ class Host(ABC, Generic[S_co]):
         now = self.now
         self._tick_if_due(now)
         fact(now)
-        self._end_turn()
+        self._end_turn(now)
 
     def jump(self) -> None:
         """The clocks are set to other times; only that on the wall can go back."""
@@ -224,8 +224,9 @@ class Host(ABC, Generic[S_co]):
             return
         self._tick_at = _NEVER
         # The clocks run apart, so that it may not be time yet.
-        self._tick_if_due(self.now)
-        self._end_turn()
+        now = self.now
+        self._tick_if_due(now)
+        self._end_turn(now)
 
     # Effects.
 
@@ -242,10 +243,10 @@ class Host(ABC, Generic[S_co]):
         for token in tokens:
             self.node.persisted(token, self.now)
 
-    def _end_turn(self) -> None:
+    def _end_turn(self, now: Now) -> None:
         """The shell takes the effects now, or lets more come together first."""
         self._look()
-        self._schedule_tick(self.now)
+        self._schedule_tick(now)
         if self.rng.random() >= self.faults.batching:
             self._take_effects()
         elif not self._takes_effects_later:

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for mutant in MUTANTS:
         if options.names and mutant.name not in options.names:
             continue
-        outcome = hunt(mutant, range(options.seeds))
+        outcome = hunt(mutant, range(mutant.first, mutant.first + options.seeds))
         is_complete = is_complete and outcome is not None
         found = "NOT FOUND" if outcome is None else f"seed {outcome.seed}: {outcome.violation}"
         print(f"{mutant.name:26} the engine {mutant.mistake}\n{'':26} {found}", flush=True)

@@ -269,9 +269,9 @@ def _mutant(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
     return Mutant(name, mistake, patches, _NODES)
 
 
-def _slow(name: str, mistake: str, patches: tuple[Patch, ...]) -> Mutant:
+def _slow(name: str, mistake: str, patches: tuple[Patch, ...], first: int = 0) -> Mutant:
     """One that shows when healing does not end, or seldom."""
-    return Mutant(name, mistake, patches, _NODES, is_slow=True)
+    return Mutant(name, mistake, patches, _NODES, is_slow=True, first=first)
 
 
 NETWORK_MUTANTS: Final = (
@@ -356,6 +356,8 @@ NETWORK_MUTANTS: Final = (
             *instead(Judging, "_subject", _about_the_present),
             *instead(TxOutgoingSequence, "order_acknowledged", _of_any_sequence),
         ),
+        # A message has to get lost in the moment in which an earlier sequence is acknowledged once more.
+        first=1200,
     ),
     _slow("no-final-acks", "never sends a FinalAck", instead(TransactionalAcks, "send_final_ack", _never)),
     _slow("final-acks-ignored", "never reads a FinalAck", instead(Departures, "final_ack", nothing)),

@@ -14,7 +14,7 @@ from waypost.sim.patches import Patch
 class Mutant:
     """`mistake` completes the sentence "the engine ...". It shows in simulations of so many `nodes`.
 
-    `is_slow`: it takes many seeds, or long ones, to find it.
+    `is_slow`: it takes many seeds, or long ones, to find it. No seed before the `first` finds it.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Mutant:
     patches: tuple[Patch, ...]
     nodes: int = 1
     is_slow: bool = False
+    first: int = 0
 
 
 def instead(owner: object, name: str, make: Callable[[Any], object]) -> tuple[Patch, ...]:

@@ -97,10 +97,10 @@ class LocalHost(Host["LocalSimulation"]):
     # Operations and timers.
 
     def _can_ask(self, ask: Ask) -> bool:
-        match ask.arguments[0]:
-            case Existing(key) | DeleteQueue(name=key):
-                return key in self.model.state.queues
-        return True
+        first = ask.arguments[0]
+        if type(first) is Existing:
+            return first.key in self.model.state.queues
+        return type(first) is not DeleteQueue or first.name in self.model.state.queues
 
     def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:  # noqa: ARG002
         return self._compared_node.ask(call, ask)

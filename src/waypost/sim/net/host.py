@@ -132,11 +132,12 @@ class NetworkHost(Host["NetworkSimulation"]):
     # Facts of the network.
 
     def accept(self, address: str) -> int | None:
-        self._tick_if_due(self.now)
-        number = self.network.accept(address, self.now)
+        now = self.now
+        self._tick_if_due(now)
+        number = self.network.accept(address, now)
         if number is not None:
             self.simulation.crowd.accepted(self, number, address)
-        self._end_turn()
+        self._end_turn(now)
         return number
 
     def connected(self, connection: int) -> None:
