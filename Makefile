@@ -18,7 +18,7 @@ BENCH_INSTALLED := $(VENV)/installed-bench
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint java ledger vocabulary bench million crash damage power fuzz clean
+.PHONY: help run test lint java ledger vocabulary bench million crash damage power mutants fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -73,6 +73,9 @@ damage: $(INSTALLED) ## damage data folders in 600 ways and check that nothing i
 
 power: $(INSTALLED) ## cut the power of recorded queue managers, open STATES (2000) of their disks and check what they kept
 	@$(BIN)/python -m tests.power.campaign --states $(STATES)
+
+mutants: $(INSTALLED) ## plant mistakes in the engine and show which seed of the simulator finds each
+	@$(BIN)/python -m tests.sim.mutants
 
 fuzz: $(FUZZ_INSTALLED) ## fuzz the decoders for FUZZ_SECONDS (300)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run.py

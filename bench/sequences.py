@@ -42,7 +42,7 @@ folder, count, now = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 before, began = memory(), time.perf_counter()
 manager = waypost.open(folder, name="HOST")
 started, opened = time.perf_counter() - began, memory()
-node = manager._shell.driver.node
+node = manager._transport.driver.node
 queue = manager.queue("t")
 number = next(each.number for each in node.manager.queues.values() if each.pathname.queue == "t")
 incoming, step, began = node.sequences.incoming, max(count // 100_000, 1), time.perf_counter()
@@ -65,7 +65,7 @@ def fill(folder: Path, count: int, now: int) -> float:
     """One message each, from a thousand addresses. Returns the seconds that it takes."""
     with waypost.open(folder, name="HOST") as manager:
         manager.create_queue("t", transactional=True)
-        node = manager._shell.driver.node  # noqa: SLF001, there is no other way to the number of a queue
+        node = manager._transport.driver.node  # type: ignore[attr-defined]  # noqa: SLF001, there is no other way to the number of a queue
         number = next(each.number for each in node.manager.queues.values() if each.pathname.queue == "t")
     began = time.perf_counter()
     store = LmdbStore(folder)

@@ -37,6 +37,8 @@ BODY: Final = bytes(200)
 BATCH: Final = 2000
 QUEUES: Final = 2000
 EXPIRING: Final = 100_000
+RENUMBERED: Final = 100_000
+FAR: Final = r"DIRECT=TCP:127.0.0.99\private$\far"
 SECONDS_OF_QUIET: Final = 3.0
 SECONDS_TO_EXPIRE: Final = 25
 SECONDS_AT_MOST: Final = 900.0
@@ -141,6 +143,10 @@ def move_back(manager: waypost.Manager) -> None:
     manager.queue("orders;moved").move_all("orders")
 
 
+def backup(folder: Path) -> Work:
+    return lambda manager: manager.backup(folder)
+
+
 def purge(manager: waypost.Manager) -> None:
     manager.queue("orders").purge()
 
@@ -187,6 +193,13 @@ def claim(url: str) -> Work:
         queue.delete()
 
     return work
+
+
+def reset(manager: waypost.Manager) -> None:
+    """New numbers for what waits in an outgoing queue; nobody answers at its destination."""
+    for _ in range(RENUMBERED // 1000):
+        _send(manager, manager.queue(FAR), 1000)
+    assert manager.reset_sequences(queue=FAR).renumbered == RENUMBERED
 
 
 def _send(manager: waypost.Manager, queue: waypost.Queue, count: int) -> None:
@@ -237,13 +250,14 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
         "commit 10000": commit(10_000),
         "commit 100000": commit(MAX_TRANSACTION_OPERATIONS),
         "abort 100000": abort,
+        "reset 100000": reset,
     }
     if found := is_wanted(*lists, "claim 100000"):
         fill_queues(folder / "queues")
         with daemon(folder / "queues") as url:
             for name in found:
                 yield measure(name, url, lists[name] if name in lists else claim(url))
-    many: dict[str, Work] = {"move": move, "move back": move_back, "purge": purge}
+    many: dict[str, Work] = {"backup": backup(folder / "backup"), "move": move, "move back": move_back, "purge": purge}
     if found := is_wanted(*many):
         fill(folder / "many", count)
         with daemon(folder / "many") as url:
@@ -257,7 +271,7 @@ def run(count: int, wanted: list[str], folder: Path) -> Iterator[Figures]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1_000_000, help="messages to move, purge and delete")
+    parser.add_argument("--count", type=int, default=1_000_000, help="messages to back up, move, purge and delete")
     parser.add_argument("--honest", default="", help=argparse.SUPPRESS)
     parser.add_argument("cases", nargs="*", help="such as list, metrics, expiries, move; default: all")
     given = parser.parse_args()

@@ -68,7 +68,7 @@ CONDITIONS = {
     0xC00E0043: "DirectoryError DirectoryObjectNotFound DirectoryAttributeNotFound DirectoryObjectExists",
     0xC00E0045: "UnsupportedAccessMode",
     # A read failed because its queue is out of reach.
-    0xC00E004B: "QueueNotAvailable",
+    0xC00E004B: "QueueNotAvailable ResetUnderWay",
     # The coordinator of transactions cannot be reached.
     0xC00E004C: "CoordinatorNotConnected",
     0xC00E004E: "TransactionImportFailed",

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
-    from waypost.client.manager import Manager, Transaction
+    from waypost.client.connecting import connect
+    from waypost.client.facade import Cursor, Manager, Queue, Transaction
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
-    from waypost.client.queue import Cursor, Queue
-    from waypost.client.remote.manager import connect
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
@@ -69,12 +68,12 @@ __all__ = [
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
-    "Cursor": "waypost.client.queue",
+    "Cursor": "waypost.client.facade",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
-    "Manager": "waypost.client.manager",
+    "Manager": "waypost.client.facade",
     "Message": "waypost.client.message",
-    "Queue": "waypost.client.queue",
+    "Queue": "waypost.client.facade",
     "QueueInfo": "waypost.api.queues",
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
@@ -83,8 +82,8 @@ _HOMES: Final = {
     "SequenceReset": "waypost.api.sequences",
     "StoreDamage": "waypost.client.storage.report",
     "StoreReport": "waypost.client.storage.report",
-    "Transaction": "waypost.client.manager",
-    "connect": "waypost.client.remote.manager",
+    "Transaction": "waypost.client.facade",
+    "connect": "waypost.client.connecting",
     "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.opening",
     "restore": "waypost.client.backups.restoring",

@@ -7,11 +7,10 @@ async with waypost.aio.open("./data") as manager:
         print(message.text)
 """
 
-from waypost.client.aio_manager import Manager, Transaction, open  # noqa: A004, the name that people look for
-from waypost.client.aio_queue import Cursor, Queue
+from waypost.client.aio import Cursor, Manager, Queue, Transaction
+from waypost.client.aio_opening import connect, open  # noqa: A004, the name that people look for
 from waypost.client.backups.aio_restoring import restore
 from waypost.client.msmq.aio import msmq
-from waypost.client.remote.aio import connect
 from waypost.client.storage.aio import salvage, verify
 
 __all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open", "restore", "salvage", "verify"]

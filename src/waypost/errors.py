@@ -186,6 +186,10 @@ class SharingViolation(QueueError):
     hresult = HResult.MQ_ERROR_SHARING_VIOLATION
 
 
+class ResetUnderWay(QueueNotAvailable):
+    """One reset of the sequence of an outgoing queue is done at a time."""
+
+
 class UnsupportedAccessMode(QueueError):
     """The queue cannot be opened with this access mode."""
 

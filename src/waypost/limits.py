@@ -99,6 +99,14 @@ MAX_CONNECTION_HISTORY: Final = 10
 # request is answered when the last part is done.
 PURGE_PART: Final = 500
 
+# Messages of an outgoing queue that get new numbers before others have their turn, when its sequence is reset. Nobody
+# loses anything by it: nothing leaves the queue before the last part is done, and a start goes on with the next part.
+RENUMBERED_PART: Final = 500
+
+# Seconds that the TimeStamp of an outgoing sequence may be ahead of the clock before `doctor` names it, and before a
+# reset goes back to the clock instead of on from there.
+MAX_TIME_STAMP_AHEAD_SECONDS: Final = 3600
+
 # Messages of a queue that are moved before others have their turn, and parts of a move that one request does: its
 # client goes on with the next one. Nobody loses anything: a message is in one of the two queues, whenever it ends.
 MOVE_PART: Final = 500
@@ -197,6 +205,10 @@ MAX_PINGS_PER_SECOND: Final = 1000
 # Messages whose time is over that are taken away before others have their turn: some twenty milliseconds. Nobody gets
 # one of the others meanwhile, and nobody loses anything: their acknowledgments and dead-letter messages come later.
 EXPIRY_PART: Final = 500
+
+# Batches of purges and expiries that are not durable yet when the next part is done: a send becomes durable behind
+# those that were made before it. Nobody loses anything: the next part follows when the store has caught up.
+PARTS_AHEAD: Final = 1
 
 # A turn of the daemon's loop that takes longer is counted, with what it did; and so many seconds back the longest turn
 # of each is remembered. Nobody loses anything: `doctor`, `status` and a metric tell of them.

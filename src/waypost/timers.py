@@ -2,7 +2,7 @@
 
 A timer has a key of its owner and a handler. One that is pushed back again and again is cheap: its new deadline goes
 into a table, and its place in the heap is corrected when it comes up there. One that is stopped leaves its place behind
-until then. Work in parts has no deadline: one part of it is done with every firing.
+until then. Work in parts has no deadline: one part of it is done with every firing, unless it has to wait.
 """
 
 from collections.abc import Callable, Hashable
@@ -76,16 +76,16 @@ class Timers:
                 heapreplace(heap, (running[0], running[1], key))
         return None
 
-    def fire(self, now: Now) -> None:
+    def fire(self, now: Now, *, works: bool = True) -> None:
         """Call the handlers of the timers whose deadline has come, the earliest first, and do a part of each work.
 
-        Each is stopped before.
+        Each is stopped before. Without `works` the parts wait for another firing.
 
         Handlers may start and stop timers. What they start has its turn with the next call, also if it is due now: work
         that is done in parts leaves others theirs.
         """
         self._fire(now)
-        if self.works:
+        if works and self.works:
             parts, self.works = self.works, {}
             for part in parts.values():
                 part(now)

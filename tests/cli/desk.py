@@ -16,7 +16,7 @@ import waypost
 from waypost.api.operations import Explain
 from waypost.api.records import record_of
 from waypost.cli import app, daemon
-from waypost.client.remote.exchanges import exchange_of
+from waypost.client.transports.http.exchanges import exchange_of
 
 
 class Borrowed:

@@ -13,10 +13,9 @@ from tests.cli.daemons import daemon, shell
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
 from waypost.api.properties import MessageObject
-from waypost.api.queues import QueueInfo
+from waypost.api.queues import MovedObject, QueueInfo
 from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
 from waypost.cli.verbs import VERBS
-from waypost.client.remote.schema import MovedObject
 from waypost.http.status import Checks, FullStatus
 
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"

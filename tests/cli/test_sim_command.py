@@ -1,17 +1,13 @@
 """`waypost sim` as a developer runs it."""
 
 import json
-from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.sim.mutants import MUTANTS
 from waypost.cli import app
-from waypost.sim.mutants import MUTANTS
 from waypost.sim.patches import patched
-
-# The package has the command under the name of its module.
-COMMAND = import_module("waypost.cli.sim")
 
 SABOTAGE = next(mutant for mutant in MUTANTS if mutant.name == "acknowledge-before-commit").patches
 
@@ -83,26 +79,7 @@ def test_a_replay_as_json() -> None:
     assert len(trace["events"]) > 150
 
 
-def test_mutants_that_are_found_end_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(COMMAND, "MUTANTS", MUTANTS[:2])
-    result = sim("--mutants", "--seeds", "20")
-    assert result.exit_code == 0
-    assert "acknowledge-before-commit" in result.stdout
-    assert "seed 0: " in result.stdout
-    assert json.loads(sim("--mutants", "--seeds", "20", "--json").stdout)["mutants"][0]["seed"] == 0
-
-
-def test_a_mutant_that_is_not_found_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(COMMAND, "MUTANTS", MUTANTS[:1])
-    monkeypatch.setattr(COMMAND, "hunt", lambda *_: None)
-    result = sim("--mutants", "--seeds", "1")
-    assert result.exit_code == 1
-    assert "NOT FOUND" in result.stdout
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--replay", "1", "--seeds", "2"], ["--replay", "1", "--mutants"], ["--seeds", "0"], ["--from", "-1"]]
-)
+@pytest.mark.parametrize("arguments", [["--replay", "1", "--seeds", "2"], ["--seeds", "0"], ["--from", "-1"]])
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     result = sim(*arguments)
     assert result.exit_code == 2

@@ -10,7 +10,9 @@ import pytest
 import waypost
 from tests.cli import desk as _desk
 from tests.cli.desk import Desk
-from waypost.cli import store_backup
+from waypost.cli import progress as reports
+from waypost.client.backups import making
+from waypost.client.backups.source import BackupLimits, BackupSource
 
 desk = _desk.desk
 
@@ -47,13 +49,40 @@ def test_somebody_who_watches_sees_how_far_it_is(desk: Desk, tmp_path: Path, mon
         yield advanced.append
         drawn.append((verb, total, sum(advanced)))
 
-    monkeypatch.setattr(store_backup, "progress", progress)
+    monkeypatch.setattr(reports, "progress", progress)
     desk.do("store", "backup", str(tmp_path / "backup"))
     desk.do("store", "restore", str(tmp_path / "backup"), str(tmp_path / "copy"), "--same-identity")
     assert [verb for verb, _, _ in drawn] == ["backing up (MB)", "restoring (MB)"]
     for _, total, advanced in drawn:
         assert total >= 4
         assert abs(advanced - total) <= 1
+
+
+def test_a_backup_of_a_folder_keeps_the_reserve_of_the_configuration(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    kept: list[BackupLimits | None] = []
+
+    def source(folder: Path, limits: BackupLimits | None = None) -> BackupSource:
+        kept.append(limits)
+        return BackupSource(folder, limits)
+
+    monkeypatch.setattr(making, "BackupSource", source)
+    with waypost.open(tmp_path / "folder") as manager:
+        manager.create_queue("orders")
+    config = tmp_path / "waypost.toml"
+    config.write_text("[store]\nreserve_mb = 3\nmax_size_gb = 2\n", encoding="utf-8")
+    command = "store", "backup", "--data", str(tmp_path / "folder")
+    desk.do(*command, str(tmp_path / "first"), "--config", str(config))
+    monkeypatch.setenv("WAYPOST_STORE_RESERVE_MB", "5")
+    desk.do(*command, str(tmp_path / "second"))
+    assert [(each.reserve, each.max_size) for each in kept if each is not None] == [
+        (3 << 20, 2 << 30),
+        (5 << 20, BackupLimits().max_size),
+    ]
+    config.write_text("[store]\nreserve_mbs = 3\n", encoding="utf-8")
+    refused = desk.run(*command, str(tmp_path / "third"), "--config", str(config))
+    assert (refused.exit_code, "reserve_mb" in refused.stderr) == (1, True)
 
 
 def test_wrong_usage_is_said(desk: Desk, tmp_path: Path) -> None:

@@ -21,6 +21,11 @@ def opened(path: Path, **options: Any) -> waypost.Manager:
     return waypost.open(path, name="HOST", **options)
 
 
+def driver_of(manager: Any) -> Any:
+    """What drives the engine of a manager inside the process, synchronous or not."""
+    return manager._transport.driver
+
+
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[waypost.Manager]:
     with opened(tmp_path / "data") as manager:

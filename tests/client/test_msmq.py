@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import waypost
+from tests.client.managers import driver_of
 from tests.client.msmq_peer import GUID, Call, Peer, peer, polite
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
@@ -135,7 +136,7 @@ def test_threads_share_one_session(tmp_path: Path) -> None:
         await asyncio.to_thread(send, here)
         got = await daemon.manager.queue("orders").receive_many(1000, 0)
         assert sorted(int(message.text) for message in got) == list(range(200))
-        network = daemon.manager._shell.driver.node.network
+        network = driver_of(daemon.manager).node.network
         assert network is not None
         assert network.statistics.connections_accepted == 1
 
@@ -149,9 +150,7 @@ def test_threads_share_one_session(tmp_path: Path) -> None:
 def test_private_and_public_format_names_are_taken(tmp_path: Path) -> None:
     async def work(daemon: Running, here: str) -> None:
         orders = daemon.manager.queue("orders")
-        queue = next(
-            q for q in daemon.manager._shell.driver.node.manager.queues.values() if q.pathname.queue == "orders"
-        )
+        queue = next(q for q in driver_of(daemon.manager).node.manager.queues.values() if q.pathname.queue == "orders")
         async with aio.msmq(here) as host:
             await host.send(f"PRIVATE={daemon.manager.guid}\\{queue.private_queue_number:08x}", b"by number")
             assert (await orders.receive(0)).body == b"by number"

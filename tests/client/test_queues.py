@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -266,8 +267,8 @@ def test_a_message_that_a_cursor_is_on_was_already_received(orders: waypost.Queu
             orders.receive(lookup_id=sent.lookup_id)
 
 
-def test_the_manager_keeps_no_objects_of_queues_that_are_not_there(manager: waypost.Manager) -> None:
-    calls = manager.queue("a")._calls
+def delete_and_miss(manager: waypost.Manager) -> None:
+    """Queues that were used, and then are not there."""
     for number in range(5):
         name = f"queue{number}"
         manager.create_queue(name).send("x")
@@ -278,8 +279,19 @@ def test_the_manager_keeps_no_objects_of_queues_that_are_not_there(manager: wayp
                 use()
         with pytest.raises(QueueNotFound):
             manager.queue(name).set(label="x")
-    assert [str(name) for name in calls.used] == [manager.queue("a").format_name]
-    assert calls.application._handles == {}
+
+
+def test_the_manager_keeps_no_objects_of_queues_that_are_not_there(manager: waypost.Manager) -> None:
+    queue = manager.queue("a")
+    delete_and_miss(manager)
+    assert [str(name) for name in manager._queues] == [queue.format_name]
+
+
+def test_no_queue_that_is_not_there_stays_open(tmp_path: Path) -> None:
+    with opened(tmp_path) as manager:
+        delete_and_miss(manager)
+        transport: Any = manager._transport
+        assert transport.driver.handlers.application._handles == {}
 
 
 def test_a_queue_can_be_closed_after_its_manager(tmp_path: Path) -> None:

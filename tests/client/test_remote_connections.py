@@ -14,9 +14,9 @@ import waypost
 from tests.client.managers import Beside, until
 from tests.test_errors import TREE
 from waypost import errors
-from waypost.client.remote import blocking
-from waypost.client.remote.packing import error_of
-from waypost.client.remote.schema import ErrorObject, SentIds, Status
+from waypost.client.transports.http import blocking
+from waypost.client.transports.http.packing import error_of
+from waypost.client.transports.http.schema import ErrorObject, SentIds, Status
 from waypost.errors import AccessDenied, CannotConnect, ConnectionLost, ServiceNotAvailable, WaypostError
 from waypost.http.problems import problem
 

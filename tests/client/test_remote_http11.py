@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from waypost.client.remote.http11 import Response, ResponseParser, request_bytes
+from waypost.client.transports.http.http11 import Response, ResponseParser, request_bytes
 from waypost.errors import DecodeError
 
 HEAD = b"HTTP/1.1 200 OK\r\nserver: waypost\r\nContent-Type: application/x-msgpack; charset=binary\r\n"

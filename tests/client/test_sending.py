@@ -9,7 +9,7 @@ import pytest
 
 import waypost
 from tests.client import managers
-from waypost.client.remote.blocking import RemoteBlocking
+from waypost.client.transports.http.blocking import Http
 from waypost.errors import (
     DecodeError,
     HostUnreachable,
@@ -482,7 +482,7 @@ def test_what_goes_to_another_computer_waits_in_an_outgoing_queue(manager: waypo
     assert [message.id for message in outgoing.browse()] == [sent.id]
     assert manager.queues() == []
     # A daemon reads from other hosts, and this one is none.
-    reads_elsewhere = isinstance(manager._shell, RemoteBlocking)
+    reads_elsewhere = isinstance(manager._transport, Http)
     with pytest.raises(HostUnreachable if reads_elsewhere else QueueNotFound):
         manager.queue(name).receive(0)
     assert outgoing.receive(0).label == "from here"

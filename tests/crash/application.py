@@ -75,7 +75,7 @@ class Transactions(Duty):
     def once(self) -> None:
         operation, messages = self.operation(), self.new_messages(6)
         tell(begin=operation, sends=[[label, name] for label, _, name in messages])
-        transaction = self.manager.transaction(timeout=_TRANSACTION_SECONDS)  # type: ignore[call-arg]
+        transaction = self.manager.transaction(timeout=_TRANSACTION_SECONDS)
         try:
             for _, queue, name in messages:
                 self.manager.send(queue, self.body(name), transaction=transaction)
@@ -115,7 +115,7 @@ class Reader(Duty):
     def once(self) -> None:
         [(label, name)] = self.queues
         operation = self.operation()
-        transaction = self.manager.transaction(timeout=_TRANSACTION_SECONDS)  # type: ignore[call-arg]
+        transaction = self.manager.transaction(timeout=_TRANSACTION_SECONDS)
         try:
             messages = self.manager.queue(name).receive_many(
                 self.dice.randint(1, 20), _WAIT_SECONDS, transaction=transaction

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.daemon.recording import until
-from waypost.client.aio_manager import Manager
+from waypost.client.aio import Manager
+from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.loading import load
 from waypost.daemon.logs import Level, Log
 from waypost.daemon.service import Daemon
@@ -90,7 +91,7 @@ async def running(
     ready: list[Mapping[str, str]] = []
 
     def make_app(shell: Loop, _: Mapping[str, str]) -> Stoppable:
-        managers.append(Manager(shell, config.folder))
+        managers.append(Manager(AioEmbedded(shell, config.folder)))
         return stoppable
 
     daemon = Daemon(config, Log(stream, "json", Level.DEBUG), make_app)

@@ -117,7 +117,7 @@ def _is_last_copy(alpha: Daemon, body: str) -> bool:
 
 def doctor(daemon: Daemon) -> dict[str, Any]:
     with daemon.connect() as manager:
-        checks = manager.request("GET", "/api/doctor")["checks"]  # type: ignore[attr-defined]
+        checks = manager.request("GET", "/api/doctor")["checks"]
     (found,) = [each for each in checks if each["check"] == "acknowledgments"]
     return dict(found)
 

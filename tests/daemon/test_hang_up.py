@@ -127,8 +127,8 @@ def settle(daemon: Daemon) -> None:
     """Until all of the clients are gone for the daemon too, which still works."""
     with daemon.connect() as manager, patience(SECONDS, "clients are left") as turns:
         for _ in turns:
-            status = manager.request("GET", "/api/status")  # type: ignore[attr-defined]
-            numbers = manager.request("GET", "/api/doctor")  # type: ignore[attr-defined]
+            status = manager.request("GET", "/api/status")
+            numbers = manager.request("GET", "/api/doctor")
             assert numbers["checks"]
             if not status["sessions"] and not status["rpc_connections"]:
                 break

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.client.managers import driver_of
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import loopback, running
 from waypost.guid import NULL_GUID
@@ -156,7 +157,7 @@ def test_two_daemons_that_ping_exchange_messages_and_fall_silent(tmp_path: Path)
             await alpha.manager.send(orders_at(there), b"m")
             assert (await soon(orders.receive(timeout=5))).body == b"m"
             await asyncio.sleep(0.1)
-            network = beta.manager._shell.driver.node.network
+            network = driver_of(beta.manager).node.network
             assert network is not None
             assert network.statistics.pings_received == 1
 

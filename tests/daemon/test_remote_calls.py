@@ -11,7 +11,8 @@ import waypost
 from tests.crash.daemons import Daemon, loopback
 from tests.foreign.every_call import DENY_NONE, NOBODY, RECEIVE, queue_format
 from tests.foreign.site import DOMAIN, PASSWORD, USER, Faulted, OurClient, Site, site
-from waypost.api.properties import QueueProperties
+from waypost.api.names import path_name
+from waypost.core.queues import QueueAttributes
 from waypost.errors import AccessDenied
 from waypost.hresult import HResult
 from waypost.remote.interfaces import qm2qm, qmcomm
@@ -92,9 +93,11 @@ def guard(folder: Path, name: str, queue: str) -> None:
     """Give a queue of a folder a descriptor under which only authenticated users receive."""
     ace = AccessAce(ACCESS_ALLOWED_ACE_TYPE, 0, int(QueueAccess.MQSEC_RECEIVE_MESSAGE), AUTHENTICATED_USERS)
     with waypost.open(folder, name=name) as manager:
-        attributes = manager._calls.attributes(queue, False, QueueProperties())
+        attributes = QueueAttributes(path_name(queue, manager.name))
         attributes.security = SecurityDescriptor(dacl=Acl(aces=(ace,))).encode()
-        manager._shell.do(manager._calls.application.create_queue, attributes)
+        shell = manager._transport.shell  # type: ignore[attr-defined]  # of a manager inside the process
+        create = shell.driver.handlers.application.create_queue
+        shell._wait(shell._start(lambda call: create(call, attributes)))
         manager.queue(queue).send("for alice")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from waypost.client.aio_manager import Manager
+from waypost.client.aio import Manager
+from waypost.client.transports.embedded import AioEmbedded
 from waypost.clock import Now
 from waypost.drive.loop import Loop
 from waypost.drive.settings import settings
@@ -81,7 +82,7 @@ def test_batches_on_their_way_to_disk_are_counted_and_timed(tmp_path: Path) -> N
         shell = opened(tmp_path, Outside())
         times: list[float] = []
         shell.driver.on_durable = times.append
-        manager = Manager(shell, tmp_path)
+        manager = Manager(AioEmbedded(shell, tmp_path))
         orders = await manager.create_queue("orders")
         sending = asyncio.create_task(orders.send(b"x" * 100_000))
         while shell.driver.unwritten_bytes < 100_000:
@@ -98,7 +99,7 @@ def test_batches_on_their_way_to_disk_are_counted_and_timed(tmp_path: Path) -> N
 def test_reads_that_wait_can_be_ended_while_the_rest_goes_on(tmp_path: Path) -> None:
     async def work() -> None:
         shell = opened(tmp_path, Outside())
-        manager = Manager(shell, tmp_path)
+        manager = Manager(AioEmbedded(shell, tmp_path))
         orders = await manager.create_queue("orders")
         waiting = asyncio.create_task(orders.receive())
         await asyncio.sleep(0.01)

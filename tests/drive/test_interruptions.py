@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import waypost
-from tests.client.managers import opened, until
+from tests.client.managers import driver_of, opened
 from waypost import aio
 from waypost.drive.driver import Driver
 from waypost.drive.threads import Threads
@@ -19,9 +19,9 @@ def interrupt(*_: object) -> Any:
     raise KeyboardInterrupt
 
 
-def things_open(calls: Any) -> tuple[int, int]:
+def things_open(manager: Any) -> tuple[int, int]:
     """How many handles and cursors the queue manager has."""
-    handles = calls.application._handles.values()
+    handles = driver_of(manager).handlers.application._handles.values()
     return len(handles), sum(len(each.cursors) for each in handles)
 
 
@@ -52,22 +52,25 @@ def test_a_cancelled_open_leaves_nothing_open(tmp_path: Path, use: Use, turns: i
             await reader.close()
             await orders.close()
             async with asyncio.timeout(10):
-                while things_open(manager._calls) != (0, 0):
+                while things_open(manager) != (0, 0):
                     await asyncio.sleep(0.001)
 
     asyncio.run(main())
 
 
-def test_an_interrupted_open_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To send to another computer makes an outgoing queue, which is opened when it is on disk."""
+def test_what_an_interrupted_send_has_opened_is_closed_with_its_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To send to another computer makes an outgoing queue, which is opened in the same step."""
     with opened(tmp_path) as manager:
         with monkeypatch.context() as patch:
             patch.setattr(Threads, "_serve", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 manager.send(r"other\private$\orders", "x")
-        calls = manager._calls
-        assert things_open(calls) == (1, 0)
-        until(lambda: manager.outgoing_queues() and things_open(calls) == (0, 0))
+        assert things_open(manager) == (1, 0)
+        manager.queue(r"other\private$\orders").close()
+        assert things_open(manager) == (0, 0)
+        assert manager.outgoing_queues()
 
 
 @pytest.mark.parametrize(("owner", "step"), [(Driver, "stop"), (Driver, "close_store"), (LmdbStore, "_serve")])

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from waypost import aio
-from waypost.client.aio_manager import shell_of
+from waypost.client.aio_opening import shell_of
 from waypost.clock import Now
 from waypost.core.queues import Queue
 from waypost.wire.message_class import MessageClass

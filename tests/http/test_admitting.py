@@ -4,6 +4,7 @@ import pytest
 
 import waypost
 from tests.client import managers
+from tests.client.managers import driver_of
 from tests.http.server import Api, served
 from waypost.errors import InvalidParameter, LimitReached
 from waypost.guid import parse_guid
@@ -18,7 +19,7 @@ PATH = "/api/sequences/admit"
 async def test_an_address_is_admitted_over_http(api: Api) -> None:
     answer = await api.post(PATH, {"guid": GUID, "address": "::ffff:192.0.2.7"})
     assert (answer.status_code, answer.json()) == (200, {"believed": 0})
-    assert api.manager._calls._driver.node.destinations.admitted == {(parse_guid(GUID), "192.0.2.7")}
+    assert driver_of(api.manager).node.destinations.admitted == {(parse_guid(GUID), "192.0.2.7")}
 
 
 @served()
@@ -41,7 +42,7 @@ async def test_what_is_wrong_is_said_over_http(api: Api) -> None:
 
 def test_an_address_is_admitted_from_python(manager: waypost.Manager) -> None:
     assert manager.admit_sequence_address(GUID, "2001:DB8::1") == 0
-    assert manager._calls._driver.node.destinations.admitted == {(parse_guid(GUID), "2001:db8::1")}
+    assert driver_of(manager).node.destinations.admitted == {(parse_guid(GUID), "2001:db8::1")}
     with pytest.raises(InvalidParameter, match="is not an IP address"):
         manager.admit_sequence_address(GUID, "winserver01")
 

@@ -94,8 +94,8 @@ async def test_the_schema_and_the_server_refuse_the_same_properties_of_queues(ap
     await api.manager.create_queue("orders")
     schemas = (await api.get("/schema")).json()["components"]["schemas"]
     for name, wrong, right in WRONG_QUEUES:
-        schema = schemas["QueueProperties"]["properties"][name]
-        assert schema == schemas["NewQueue"]["properties"][name]
+        schema = schemas["SetQueueBody"]["properties"][name]
+        assert schema == schemas["CreateQueue"]["properties"][name]
         for value, is_right in ((wrong, False), (right, True)):
             answers = [
                 await api.client.patch("/api/queues/orders", json={name: value}),

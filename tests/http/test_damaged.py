@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.client import managers
+from tests.client.managers import driver_of
 from tests.http.server import Api, served
 from waypost import Manager, aio, limits
 from waypost.node import damaged
@@ -23,7 +24,7 @@ PATH = "/api/store/damaged"
 
 def spoil(manager: Manager | aio.Manager, label: str) -> None:
     """Change a bit of the record of the message with this label, as a disk does."""
-    engine = manager._calls._driver
+    engine = driver_of(manager)
     node: Node = engine.node
     store: LmdbStore = engine._store
     for queue in node.manager.collection.by_number.values():

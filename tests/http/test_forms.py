@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.client.managers import driver_of
 from tests.http.server import Api, served
 from waypost.core.management import record_connection
 from waypost.hresult import HResult
@@ -57,7 +58,7 @@ async def prepare(api: Api) -> str:
     await api.manager.create_queue("alone")
     sent = await orders.send("1", label="x")
     await api.manager.queue(FAR).send("2")
-    node = api.manager._shell.driver.node
+    node = driver_of(api.manager).node
     (queue,) = node.manager.collection.outgoing.values()
     failure = ConnectionStatus.CONNECT_SOCKET_FAILURE
     record_connection(queue, failure, HResult.MQ_ERROR, ["192.0.2.1"], 1_700_000_000)

@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.client.managers import driver_of
 from tests.http.server import Api, served
 from waypost.errors import StoreFull, Timeout
 from waypost.http.settings import HttpSettings
@@ -164,7 +165,7 @@ async def test_an_exclusive_open_ends_with_its_lease(api: Api) -> None:
 async def test_a_commit_that_the_store_refuses_can_be_asked_for_again(api: Api) -> None:
     orders = await api.manager.create_queue("orders", transactional=True)
     await api.post(f"{ORDERS}/messages", {"messages": [{}], "transaction": CHOSEN, "begin_s": 30})
-    node = api.manager._shell.driver.node
+    node = driver_of(api.manager).node
     node.kernel.trouble = StoreFull("the disk is full")
     assert (await api.post(f"/api/transactions/{CHOSEN}/commit")).status_code == 507
     node.kernel.trouble = None
@@ -176,7 +177,7 @@ async def test_a_commit_that_the_store_refuses_can_be_asked_for_again(api: Api) 
 async def test_a_commit_in_doubt_is_never_called_committed(api: Api) -> None:
     await api.manager.create_queue("orders", transactional=True)
     await api.post(f"{ORDERS}/messages", {"messages": [{}], "transaction": CHOSEN, "begin_s": 30})
-    driver = api.manager._shell.driver
+    driver = driver_of(api.manager)
     # A disk that never comes to an end with what it is given.
     with patch.object(driver._store, "submit"), patch.object(driver._store, "commit_if_quick", return_value=False):
         committing = asyncio.create_task(api.post(f"/api/transactions/{CHOSEN}/commit"))

@@ -12,8 +12,8 @@ import pytest
 
 from tests.http.server import Api, served
 from waypost.client.message import Message
-from waypost.client.remote.packing import message_of
-from waypost.client.remote.schema import PacketRow
+from waypost.client.transports.http.packing import message_of
+from waypost.client.transports.http.schema import PacketRow
 from waypost.core import transactions
 from waypost.errors import LimitReached, Timeout
 from waypost.http import reading

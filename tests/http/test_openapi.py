@@ -220,11 +220,11 @@ def test_bodies_and_answers_are_json_or_messagepack() -> None:
 
 
 def test_constraints_are_those_that_are_enforced() -> None:
-    read = SCHEMAS["Read"]["properties"]
+    read = SCHEMAS["ReceiveBody"]["properties"]
     assert read["begin_s"]["minimum"] == 0
     assert read["transaction"]["format"] == "uuid"
-    assert SCHEMAS["Read"]["additionalProperties"] is False
-    assert SCHEMAS["NewHandle"]["properties"]["exclusive"]["const"] is True
+    assert SCHEMAS["ReceiveBody"]["additionalProperties"] is False
+    assert SCHEMAS["OpenQueue"]["properties"]["exclusive"]["const"] is True
     limit = next(
         each for each in operation("GET", "/api/queues/{name}/browse")["parameters"] if each["name"] == "limit"
     )

@@ -5,6 +5,7 @@ import socket
 
 import msgspec
 
+from tests.client.managers import driver_of
 from tests.http.server import Api, served
 
 HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/msgpack\r\nAccept: application/msgpack\r\n"
@@ -41,7 +42,7 @@ async def bodies(reader: asyncio.StreamReader) -> list[bytes]:
 
 async def waits(api: Api, count: int) -> None:
     async with asyncio.timeout(10):
-        while len(api.manager._shell.driver._answers) != count:
+        while len(driver_of(api.manager)._answers) != count:
             await asyncio.sleep(0)
 
 

@@ -1,5 +1,9 @@
 """/api/sequences."""
 
+import asyncio
+
+import pytest
+
 from tests.http.server import Api, served
 
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far"
@@ -36,3 +40,17 @@ async def test_wrong_words_are_refused_in_a_sentence(api: Api) -> None:
     assert (await api.get("/api/sequences?source=me")).status_code == 400
     assert (await api.get("/api/sequences?direction=up")).status_code == 400
     assert (await api.get("/api/sequences?queue=none")).status_code == 404
+
+
+@served()
+async def test_a_second_reset_of_a_queue_is_refused_while_one_is_under_way(api: Api) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("waypost.node.renumbering.RENUMBERED_PART", 1)
+        async with api.manager.transaction() as transaction:
+            await api.manager.queue(FAR).send_many(["x"] * 500, transaction=transaction)
+        asked = [api.post("/api/sequences/reset", {"queue": FAR}) for _ in range(2)]
+        done, refused = sorted(await asyncio.gather(*asked), key=lambda answer: answer.status_code)
+    assert (done.status_code, done.json()["renumbered"]) == (200, 500)
+    assert (refused.status_code, refused.json()["error"]) == (409, "ResetUnderWay")
+    assert "of its messages have their new numbers" in refused.json()["message"]
+    assert "waypost explain QUEUE" in refused.json()["hint"]

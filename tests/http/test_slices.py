@@ -8,7 +8,7 @@ import pytest
 
 from tests.http.server import Api, served
 from waypost.api.operations import DeleteQueue
-from waypost.client.aio_manager import shell_of
+from waypost.client.aio_opening import shell_of
 from waypost.http import queue_metrics
 from waypost.limits import LIST_PART
 from waypost.node import queue_calls
@@ -92,7 +92,7 @@ async def test_a_queue_that_is_deleted_while_a_list_is_made_is_left_out(api: Api
         nonlocal made
         made += 1
         if made == 1:
-            shell_of(api.manager)._start(DeleteQueue(name=last.name), (), None)
+            shell_of(api.manager).start(DeleteQueue(name=last.name))
         return queue_info(*args, **options)
 
     with pytest.MonkeyPatch.context() as patches:

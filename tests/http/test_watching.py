@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.client.managers import driver_of
 from tests.http.server import Api, served
-from waypost.client.aio_manager import shell_of
+from waypost.client.aio_opening import shell_of
 from waypost.errors import StoreFull
 from waypost.http.settings import HttpSettings, Listener
 from waypost.transfer.statistics import Statistics
@@ -71,7 +72,7 @@ async def test_metrics_of_many_queues_stay_quick(api: Api) -> None:
 async def test_a_server_is_ready_while_it_can_write(api: Api) -> None:
     assert (await api.get("/health/live")).json() == {"status": "ok"}
     assert (await api.get("/health/ready")).status_code == 200
-    api.manager._shell.driver.node.kernel.trouble = StoreFull("the disk is full")
+    driver_of(api.manager).node.kernel.trouble = StoreFull("the disk is full")
     unready = await api.get("/health/ready")
     assert (unready.status_code, unready.json()["reason"]) == (503, "the disk is full")
     assert (await api.get("/api/status")).json()["trouble"] == "the disk is full"

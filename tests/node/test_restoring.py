@@ -8,6 +8,7 @@ import pytest
 
 from tests.node.hosts import START, Host, Net, Peer, letter
 from tests.node.test_incoming_sequences import numbered
+from tests.node.test_sequence_admin import begin_reset, go_on
 from waypost.clock import Now
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.stored_message import sequence_of
@@ -345,3 +346,26 @@ def test_the_counters_of_a_new_store_can_be_raised(net: Net) -> None:
 def test_the_mark_encodes_to_what_it_was() -> None:
     record = RestoredRecord(1_700_000_000, 3, 7, 1 << 60, 5)
     assert RestoredRecord.decode(record.encode()) == record
+
+
+def test_a_backup_between_two_parts_of_a_reset_is_restored_with_one_new_sequence(
+    net: Net, a: Host, b: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr("waypost.node.renumbering.RENUMBERED_PART", 2)
+    bodies = [str(number) for number in range(5)]
+    net.part(a, b)
+    a.send_all(T, *bodies)
+    begin_reset(a, T)
+    go_on(a, 1)
+    copy = deepcopy(a.memory)
+    lose(a)
+    net.now = Now(net.now.monotonic, net.now.wall + 1000)
+    start_on(a, copy)
+    assert not a.node.renumberings
+    places = [sequence_of(message.packet) for message in a.messages(T)]
+    assert [(sequence.time_stamp, number) for sequence, number, _ in places] == [
+        (int(net.now.wall), number + 1) for number in range(5)
+    ]
+    net.join()
+    net.advance(60)
+    assert b.bodies("t") == bodies

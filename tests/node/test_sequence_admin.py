@@ -8,6 +8,7 @@ from tests.node.hosts import START, TRANSFER, Host, Net, Peer
 from tests.node.test_incoming_sequences import at_another_address, numbered, refused, told
 from waypost.clock import Now
 from waypost.core.stored_message import sequence_of
+from waypost.errors import ResetUnderWay
 from waypost.node.explain import explain_queue
 from waypost.node.sequence_admin import Line, Reset, SequenceAdmin, Wanted
 from waypost.transfer.settings import ResendTimeouts
@@ -51,10 +52,33 @@ def reset(host: Host, wanted: Wanted, *, is_trial: bool = False) -> int:
 
 
 def reset_outgoing(host: Host, name: str, *, is_trial: bool = False) -> Reset:
+    """What it led to when its last part was done."""
+    done = begin_reset(host, name, is_trial=is_trial)
+    go_on(host)
+    (reset,) = done
+    return reset
+
+
+def begin_reset(host: Host, name: str, *, is_trial: bool = False) -> list[Reset]:
+    """The result is there when the last part is done."""
+    done: list[Reset] = []
+    admin, queue = SequenceAdmin(host.node), host.outgoing(name)
     with host.node.operation(host.net.now):
-        done = SequenceAdmin(host.node).reset_outgoing(host.outgoing(name), host.net.now, is_trial=is_trial)
+        if is_trial:
+            admin.try_outgoing(queue, done.append)
+        else:
+            admin.reset_outgoing(queue, host.net.now, done.append)
     host.net.settle()
     return done
+
+
+def go_on(host: Host, parts: int = 1000) -> None:
+    """Do parts of the work that is under way."""
+    for _ in range(parts):
+        if not host.node.kernel.timers.works:
+            return
+        host.tick()
+        host.net.settle()
 
 
 def incoming(host: Host, wanted: Wanted = ALL) -> list[Line]:
@@ -227,3 +251,121 @@ def test_uncommitted_messages_of_an_outgoing_queue_get_their_numbers_when_they_c
     net.join()
     net.advance(30)
     assert b.bodies("t") == ["1", "late"]
+
+
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waypost.node.renumbering.RENUMBERED_PART", 2)
+
+
+def test_a_crash_between_any_two_parts_of_a_reset_loses_nothing_and_doubles_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    small_parts(monkeypatch)
+    bodies = [str(number) for number in range(7)]
+    for parts in range(5):
+        for written in (0, 1):
+            net = Net()
+            a, b = net.add("a"), net.add("b")
+            b.create("t", transactional=True)
+            net.part(a, b)
+            a.send_all(T, *bodies)
+            net.now = Now(net.now.monotonic, net.now.wall + 100)
+            done = begin_reset(a, T)
+            go_on(a, parts)
+            a.hold_disk()
+            a.tick()
+            a.turn()
+            assert bool(done) == (parts + 1 >= 4)
+            a.crash(written=min(written, a.engine.pending))
+            a.start()
+            go_on(a)
+            # Those of the parts that are durable are not done again.
+            parts_before = parts + written
+            told = [notice.facts["renumbered"] for notice in a.notices if notice.event == "sequence reset"]
+            assert told[-1] == (7 - 2 * parts_before if parts_before < 4 else 7)
+            places = outgoing_numbers(a)
+            assert [time_stamp for time_stamp, _, _ in places] == [SECOND + 100] * 7
+            assert [number for _, number, _ in places] == [1, 2, 3, 4, 5, 6, 7]
+            assert not a.node.renumberings
+            a.send_all(T, "new")
+            net.join()
+            net.advance(60)
+            assert (b.bodies("t"), outgoing_numbers(a)) == ([*bodies, "new"], [])
+
+
+def test_what_commits_during_a_reset_comes_behind_what_waits(
+    net: Net, b: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    small_parts(monkeypatch)
+    a = net.add("a")
+    net.part(a, b)
+    early = a.begin()
+    a.send(T, "uncommitted", early)
+    a.send_all(T, "1", "2", "3", "4", "5")
+    begin_reset(a, T)
+    net.join()
+    a.send_all(T, "6")
+    a.tick()
+    a.commit(early)
+    net.advance(5)
+    a.send_all(T, "7")
+    go_on(a)
+    net.advance(60)
+    assert (b.bodies("t"), outgoing_numbers(a)) == (["1", "2", "3", "4", "5", "6", "uncommitted", "7"], [])
+
+
+def test_nothing_leaves_before_the_reset_is_done_and_it_says_how_far_it_is(
+    net: Net, b: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    small_parts(monkeypatch)
+    a = net.add("a")
+    net.part(a, b)
+    a.send_all(T, "1", "2", "3", "4", "5")
+    net.join()
+    done = begin_reset(a, T)
+    # The next attempt to connect is due with the first part.
+    net.now = Now(net.now.monotonic + 1000, net.now.wall + 1000)
+    a.tick()
+    a.net.settle()
+    assert (done, b.bodies("t"), a.node.long_work) == ([], [], "a reset of a sequence")
+    sentences = explain_queue(a.node, FormatName.parse(T), net.now).sentences
+    assert any("is being reset: 2 of its messages have their new numbers" in sentence for sentence in sentences)
+    for is_trial in (True, False):
+        with pytest.raises(ResetUnderWay, match=r"is being reset: 2 of its messages"):
+            begin_reset(a, T, is_trial=is_trial)
+    go_on(a)
+    net.advance(60)
+    assert (len(done), b.bodies("t"), a.node.long_work) == (1, ["1", "2", "3", "4", "5"], "")
+    assert [(notice.event, notice.facts["renumbered"]) for notice in a.notices if "reset" in notice.event] == [
+        ("sequence reset", 5)
+    ]
+
+
+def test_what_is_purged_during_a_reset_leaves_a_gap_and_the_rest_arrives(
+    net: Net, b: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    small_parts(monkeypatch)
+    a = net.add("a")
+    net.part(a, b)
+    a.send_all(T, "1", "2", "3", "4", "5")
+    begin_reset(a, T)
+    a.tick()
+    a.purge(T)
+    a.send_all(T, "6")
+    go_on(a)
+    net.join()
+    net.advance(60)
+    assert (b.bodies("t"), outgoing_numbers(a)) == (["6"], [])
+
+
+def test_a_second_reset_in_the_same_second_begins_above_the_first_also_after_a_crash(net: Net, b: Host) -> None:
+    a = net.add("a")
+    net.part(a, b)
+    a.send_all(T, "1")
+    stamps = [outgoing_numbers(a)[0][0]]
+    for crashes in (False, True, True):
+        reset_outgoing(a, T)
+        stamps.append(outgoing_numbers(a)[0][0])
+        if crashes:
+            a.crash_and_start()
+    assert stamps == sorted(set(stamps))

@@ -1,4 +1,4 @@
-"""The bulk interface in the simulator: its worlds, what its clients can know, and what of it is compared."""
+"""The bulk interface in the simulator: its simulations, what its clients can know, and what of it is compared."""
 
 from dataclasses import replace
 from itertools import islice
@@ -9,19 +9,19 @@ from waypost.hresult import HResult
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.swarm import draw
-from waypost.sim.bulk.words import At, Batch, Staging
 from waypost.sim.client import Ask, Result
-from waypost.sim.history import History
+from waypost.sim.local.arguments import Draft, Drafts
+from waypost.sim.local.history import History
 from waypost.sim.marks import Marks
 from waypost.sim.model.bulk import Known
 from waypost.sim.model.disk import BulkKey, Done, SavedBulk
 from waypost.sim.model.rows import Row, check_rows
 from waypost.sim.run import run_seed
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, Drafts
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, CommitsRecord
 from waypost.store.memory import MemoryStore
@@ -83,12 +83,12 @@ class Client:
         self.did("claim", At("q1"), NewClaim(claim, after), value=(EPOCH, value))
 
 
-def test_some_worlds_use_the_bulk_interface_and_the_others_do_not() -> None:
+def test_some_simulations_use_the_bulk_interface_and_the_others_do_not() -> None:
     drawn = [draw(seed) is not None for seed in range(200)]
     assert 40 < sum(drawn) < 120
 
 
-def test_a_world_with_bulk_clients_tells_what_they_do() -> None:
+def test_a_simulation_with_bulk_clients_tells_what_they_do() -> None:
     outcomes = [run_seed(seed, Marks()) for seed in islice((s for s in range(100) if draw(s) is not None), 5)]
     assert [each.violation for each in outcomes] == [None] * 5
     told = [line for each in outcomes for line in each.trace.lines()]
@@ -96,7 +96,7 @@ def test_a_world_with_bulk_clients_tells_what_they_do() -> None:
         assert any(f" {asked}" in line for line in told), asked
 
 
-def test_it_is_the_same_world_each_time() -> None:
+def test_it_is_the_same_simulation_each_time() -> None:
     assert run_seed(SEED, Marks()).digest == run_seed(SEED, Marks(), interval=1).digest
 
 

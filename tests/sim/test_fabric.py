@@ -1,4 +1,4 @@
-"""The faulty network of the simulator, between machines that only listen."""
+"""The faulty network of the simulator, between hosts that only listen."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ PERFECT = Faults()
 
 
 class Host:
-    """A machine that writes down what it hears. `refuses`: it accepts no connections."""
+    """A host that writes down what it hears. `refuses`: it accepts no connections."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class Host:
 
 
 class Place:
-    """The time and the chance of a world, with two hosts on the network."""
+    """The time and the chance of a simulation, with two hosts on the network."""
 
     def __init__(self, faults: Faults = PERFECT, seed: int = 0) -> None:
         self.rng = Random(seed)
@@ -88,13 +88,13 @@ class Place:
     def strikes(self, rate: float) -> bool:
         return rate > 0.0 and not self.is_healing and self.rng.random() < rate
 
-    def schedule(self, delay: float, action: Callable[[], None], machine: Host) -> None:
+    def schedule(self, delay: float, action: Callable[[], None], host: Host) -> None:
         self._scheduled += 1
-        heappush(self._events, (self.time + delay, self._scheduled, machine, machine.life, action))
+        heappush(self._events, (self.time + delay, self._scheduled, host, host.life, action))
 
     def step(self) -> None:
-        self.time, _, machine, life, action = heappop(self._events)
-        if machine.is_up and machine.life == life:
+        self.time, _, host, life, action = heappop(self._events)
+        if host.is_up and host.life == life:
             action()
 
     def settle(self) -> None:
@@ -195,7 +195,7 @@ def test_nobody_answers_at_an_unknown_address(place: Place) -> None:
     assert place.time >= CONNECT_TIMEOUT
 
 
-def test_a_machine_that_is_down_refuses(place: Place) -> None:
+def test_a_host_that_is_down_refuses(place: Place) -> None:
     place.crash(place.b)
     place.fabric.carry(place.a, Connect(1, place.b.address, 1801))
     place.settle()
@@ -258,7 +258,7 @@ def test_a_slow_connection_pauses_the_writer_and_lets_it_go_on() -> None:
     assert len(place.b.bytes[101]) == 45
 
 
-def test_the_death_of_a_machine_is_heard_of(place: Place) -> None:
+def test_the_death_of_a_host_is_heard_of(place: Place) -> None:
     place.open()
     place.write(place.b, 101, b"lost")
     place.crash(place.b)
@@ -318,7 +318,7 @@ def test_a_partition_holds_bytes_back_and_lets_no_new_connection_through(place: 
     assert place.time >= 10.0
 
 
-def test_the_death_of_a_machine_is_not_heard_of_through_a_partition(place: Place) -> None:
+def test_the_death_of_a_host_is_not_heard_of_through_a_partition(place: Place) -> None:
     place.open()
     place.fabric.cut(place.a, place.b, 10.0)
     place.crash(place.b)
@@ -448,7 +448,7 @@ def test_a_connection_that_lives_is_not_taken_for_dead() -> None:
     assert place.b.took() == []
 
 
-def test_a_machine_with_two_addresses_is_reached_at_both(place: Place) -> None:
+def test_a_host_with_two_addresses_is_reached_at_both(place: Place) -> None:
     c = Host("c", "10.0.0.3")
     place.fabric.add(c, "c", addresses=("10.0.0.3", "10.1.0.3"))
     place.fabric.carry(place.a, Resolve(1, "C"))
@@ -459,7 +459,7 @@ def test_a_machine_with_two_addresses_is_reached_at_both(place: Place) -> None:
     assert c.took() == [("accept", "10.0.0.1")] * 2
 
 
-def test_a_machine_that_moves_is_found_at_its_new_address_alone(place: Place) -> None:
+def test_a_host_that_moves_is_found_at_its_new_address_alone(place: Place) -> None:
     place.open()
     place.fabric.move(place.b, "10.0.0.2", "10.2.0.1")
     place.fabric.carry(place.a, Resolve(7, "b"))
@@ -475,7 +475,7 @@ def test_a_machine_that_moves_is_found_at_its_new_address_alone(place: Place) ->
     assert place.fabric.is_known("10.0.0.2")
 
 
-def test_a_machine_without_names_can_connect_and_is_known_to_nobody(place: Place) -> None:
+def test_a_host_without_names_can_connect_and_is_known_to_nobody(place: Place) -> None:
     stranger = Host("x", "10.66.0.1")
     place.fabric.lodge(stranger)
     place.fabric.carry(stranger, Connect(1, "10.0.0.2", 1801))

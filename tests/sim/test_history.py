@@ -2,14 +2,15 @@
 
 import pytest
 
+from waypost.api.operations import DeleteQueue
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
-from waypost.sim.client import Ask, Result
-from waypost.sim.history import History
+from waypost.sim.client import Ask, Result, do
+from waypost.sim.local.arguments import Draft, Name
+from waypost.sim.local.history import History
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, Existing, Name
 
 TX = b"\x71" * 16
 SEND, RECEIVE = 1, 2
@@ -143,7 +144,7 @@ def test_a_receive_under_way_in_a_crash_may_have_taken_one_message() -> None:
         client.history.drained()
 
 
-@pytest.mark.parametrize("ask", [Ask("purge", (RECEIVE,)), Ask("delete_queue", (Existing("q1"),))])
+@pytest.mark.parametrize("ask", [Ask("purge", (RECEIVE,)), do(DeleteQueue(name="q1"))])
 def test_what_was_in_a_queue_that_somebody_cleared_is_not_missed(ask: Ask) -> None:
     client = Client()
     client.sent(1)
@@ -156,7 +157,7 @@ def test_what_was_moved_to_a_queue_that_somebody_cleared_is_not_missed() -> None
     client.sent(1)
     client.did(Ask("open_queue", (Name("q2;late"), AccessType.MOVE, ShareMode.DENY_NONE)), 9)
     client.did(Ask("move", (RECEIVE, 7, 9)))
-    client.did(Ask("delete_queue", (Existing("q2"),)))
+    client.did(do(DeleteQueue(name="q2")))
     client.history.drained()
 
 

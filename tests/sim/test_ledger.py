@@ -1,13 +1,12 @@
-"""What the books over a networked world refuse."""
+"""What the ledger over several hosts refuses."""
 
 import pytest
 
 from waypost.core.message import Message
 from waypost.sim.client import Ask, Result
-from waypost.sim.net.facts import Facts, Put
+from waypost.sim.net.arguments import Kind, QueuePlan, SentMessage
+from waypost.sim.net.facts import OUTGOING, Facts, Put
 from waypost.sim.net.ledger import Ledger
-from waypost.sim.net.roles import OUTGOING
-from waypost.sim.net.words import Kind, Letter, QueuePlan
 from waypost.sim.run import new_marks
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -24,34 +23,34 @@ def make_ledger(history: int = 10) -> Ledger:
     return Ledger(("a", "b", "c"), new_marks(3), history=history, is_quota_limited=False)
 
 
-def letter(ledger: Ledger, uid: int, kind: Kind = Kind.RECOVERABLE) -> Letter:
+def new_message(ledger: Ledger, uid: int, kind: Kind = Kind.RECOVERABLE) -> SentMessage:
     plan = SURE if kind is Kind.TRANSACTIONAL else PLAN
-    made = Letter(uid, ("a", "b"), plan, "DIRECT=OS:b\\PRIVATE$\\n", kind, (1, 1, 1), order=(uid, 0))
-    ledger.letters[uid] = made
+    made = SentMessage(uid, ("a", "b"), plan, "DIRECT=OS:b\\PRIVATE$\\n", kind, (1, 1, 1), order=(uid, 0))
+    ledger.messages[uid] = made
     return made
 
 
-def message(sent: Letter) -> Message:
+def message(sent: SentMessage) -> Message:
     packet = b"\0" * 100 + sent.body
     return Message(body=sent.body, identifier=MessageIdentifier(GUID, sent.uid), packet=packet)
 
 
-def put(ledger: Ledger, host: str, role: str, sent: Letter, at: int = 1, counts: tuple[int, int] = (0, 1)) -> None:
+def put(ledger: Ledger, host: str, role: str, sent: SentMessage, at: int = 1, counts: tuple[int, int] = (0, 1)) -> None:
     """One batch that writes the message, durable at once."""
     facts = Facts(puts=[Put((len(role), at), role, message(sent), counts)])
-    ledger.books[host].pending.append(facts)
+    ledger.records[host].pending.append(facts)
     ledger.durable(host, 1)
 
 
 def remove(ledger: Ledger, host: str, role: str, at: int = 1) -> None:
     place = len(role), at
-    ledger.books[host].pending.append(Facts(gone=[(place, (place[0], place[1] + 1))]))
+    ledger.records[host].pending.append(Facts(gone=[(place, (place[0], place[1] + 1))]))
     ledger.durable(host, 1)
 
 
 def test_a_recoverable_message_that_left_and_is_nowhere_is_a_violation() -> None:
     ledger = make_ledger()
-    sent = letter(ledger, 1)
+    sent = new_message(ledger, 1)
     put(ledger, "a", OUTGOING, sent)
     with pytest.raises(Violation, match="nowhere else"):
         remove(ledger, "a", OUTGOING)
@@ -59,7 +58,7 @@ def test_a_recoverable_message_that_left_and_is_nowhere_is_a_violation() -> None
 
 def test_a_recoverable_message_leaves_when_the_next_host_has_it() -> None:
     ledger = make_ledger()
-    sent = letter(ledger, 1)
+    sent = new_message(ledger, 1)
     put(ledger, "a", OUTGOING, sent)
     put(ledger, "b", "n", sent)
     remove(ledger, "a", OUTGOING)
@@ -68,7 +67,7 @@ def test_a_recoverable_message_leaves_when_the_next_host_has_it() -> None:
 
 def test_a_message_that_may_expire_may_be_gone() -> None:
     ledger = make_ledger()
-    sent = letter(ledger, 1)
+    sent = new_message(ledger, 1)
     sent.time_to_reach_queue = 1
     put(ledger, "a", OUTGOING, sent)
     remove(ledger, "a", OUTGOING)
@@ -77,7 +76,7 @@ def test_a_message_that_may_expire_may_be_gone() -> None:
 
 def test_a_transactional_message_comes_once() -> None:
     ledger = make_ledger()
-    sent = letter(ledger, 1, Kind.TRANSACTIONAL)
+    sent = new_message(ledger, 1, Kind.TRANSACTIONAL)
     put(ledger, "b", "t", sent)
     with pytest.raises(Violation, match="came twice"):
         put(ledger, "b", "t", sent, at=2)
@@ -85,7 +84,7 @@ def test_a_transactional_message_comes_once() -> None:
 
 def test_transactional_messages_come_in_the_order_of_their_commits() -> None:
     ledger = make_ledger()
-    first, second = letter(ledger, 1, Kind.TRANSACTIONAL), letter(ledger, 2, Kind.TRANSACTIONAL)
+    first, second = new_message(ledger, 1, Kind.TRANSACTIONAL), new_message(ledger, 2, Kind.TRANSACTIONAL)
     put(ledger, "b", "t", second)
     with pytest.raises(Violation, match="committed later"):
         put(ledger, "b", "t", first, at=2)
@@ -93,7 +92,7 @@ def test_transactional_messages_come_in_the_order_of_their_commits() -> None:
 
 def test_a_duplicate_is_excused_only_by_as_many_messages_as_the_host_remembers() -> None:
     ledger = make_ledger(history=10)
-    one, other = letter(ledger, 1), letter(ledger, 2)
+    one, other = new_message(ledger, 1), new_message(ledger, 2)
     put(ledger, "b", "n", one, counts=(0, 1))
     put(ledger, "b", "n", one, at=2, counts=(8, 10))
     put(ledger, "b", "n", other, at=3, counts=(10, 11))
@@ -103,8 +102,8 @@ def test_a_duplicate_is_excused_only_by_as_many_messages_as_the_host_remembers()
 
 def test_what_a_crash_took_was_never_there() -> None:
     ledger = make_ledger()
-    sent = letter(ledger, 1)
-    ledger.books["a"].pending.append(Facts(puts=[Put((1, 1), OUTGOING, message(sent), (0, 0))]))
+    sent = new_message(ledger, 1)
+    ledger.records["a"].pending.append(Facts(puts=[Put((1, 1), OUTGOING, message(sent), (0, 0))]))
     ledger.crashed("a", ())
     assert ledger.places_of("a") == {}
     with pytest.raises(Violation, match="not durable"):
@@ -115,16 +114,16 @@ def test_a_sequence_never_goes_back() -> None:
     ledger = make_ledger()
     key = keys.incoming_sequence_key(7, GUID)
     for number in (3, 4):
-        ledger.books["b"].pending.append(Facts(sequences=[(key, SequenceRecord(1 << 32, number))]))
+        ledger.records["b"].pending.append(Facts(sequences=[(key, SequenceRecord(1 << 32, number))]))
     ledger.durable("b", 2)
-    ledger.books["b"].pending.append(Facts(sequences=[(key, SequenceRecord(1 << 32, 3))]))
+    ledger.records["b"].pending.append(Facts(sequences=[(key, SequenceRecord(1 << 32, 3))]))
     with pytest.raises(Violation, match="goes back"):
         ledger.durable("b", 1)
 
 
 def test_a_negative_acknowledgment_needs_a_reason() -> None:
     ledger = make_ledger()
-    sent = letter(ledger, 1)
+    sent = new_message(ledger, 1)
     put(ledger, "b", "n", sent)
     ack = Message(
         identifier=MessageIdentifier(GUID, 77),
@@ -132,6 +131,6 @@ def test_a_negative_acknowledgment_needs_a_reason() -> None:
         message_class=MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
         packet=b"ack",
     )
-    ledger.books["a"].pending.append(Facts(puts=[Put((3, 3), "admin", ack, (0, 0))]))
+    ledger.records["a"].pending.append(Facts(puts=[Put((3, 3), "admin", ack, (0, 0))]))
     with pytest.raises(Violation, match="no reason"):
         ledger.durable("a", 1)

@@ -2,18 +2,20 @@
 
 import pytest
 
+from tests.sim.mutants import MUTANTS, hunting
+from tests.sim.mutants.__main__ import main
+from tests.sim.mutants.hunting import hunt
+from tests.sim.mutants.planting import Mutant, instead
 from waypost.node.stored_messages import StoredMessages
 from waypost.sim.marks import Marks
-from waypost.sim.mutants import MUTANTS
-from waypost.sim.net.mutants import NET_MUTANTS
 from waypost.sim.patches import Patch, patched
-from waypost.sim.planting import Mutant
-from waypost.sim.run import hunt, run_seed
+from waypost.sim.run import Outcome, run_seed
+from waypost.sim.trace import Trace
 
 BUDGET = range(100)
 
-# Those that a wrong state shows soon, not a healing that takes too long: `waypost sim --mutants` finds the others too.
-QUICK = [mutant for mutant in (*MUTANTS, *NET_MUTANTS) if not mutant.is_slow]
+# Those that a wrong state shows soon, not a healing that takes too long: `make mutants` finds the others too.
+QUICK = [mutant for mutant in MUTANTS if not mutant.is_slow]
 
 
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
@@ -24,8 +26,7 @@ def test_a_planted_mistake_is_found(mutant: Mutant) -> None:
 
 
 def test_every_mutant_has_a_name_of_its_own() -> None:
-    every = [*MUTANTS, *NET_MUTANTS]
-    assert len({mutant.name for mutant in every}) == len(every) >= 80
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 80
 
 
 def test_the_engine_is_whole_again_behind_a_mutant() -> None:
@@ -33,7 +34,7 @@ def test_the_engine_is_whole_again_behind_a_mutant() -> None:
         (patch.owner, patch.name, getattr(patch.owner, patch.name)) for each in MUTANTS for patch in each.patches
     ]
     for mutant in MUTANTS[:3]:
-        run_seed(0, Marks(), mutant)
+        run_seed(0, Marks(), patches=mutant.patches)
     assert all(getattr(owner, name) is original for owner, name, original in originals)
 
 
@@ -49,3 +50,24 @@ def test_what_is_found_without_the_mutant_does_not_count(monkeypatch: pytest.Mon
     for patch in culprit.patches:
         monkeypatch.setattr(patch.owner, patch.name, patch.value)
     assert hunt(other, range(2)) is None
+
+
+def test_mutants_that_are_found_end_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seeds", "20", "acknowledge-before-commit", "show-before-commit"]) == 0
+    printed = capsys.readouterr().out
+    assert "acknowledge-before-commit" in printed
+    assert "seed 0: " in printed
+
+
+def test_a_mutant_that_is_not_found_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hunting, "run_seed", lambda seed, marks, **_: Outcome(seed, 0, 0, None, Trace()))
+    assert main(["--seeds", "1", "acknowledge-before-commit"]) == 1
+    assert "NOT FOUND" in capsys.readouterr().out
+
+
+def test_a_mutant_that_does_not_fit_the_engine_is_not_taken_for_found() -> None:
+    misfit = Mutant("misfit", "does not exist", instead(StoredMessages, "seal", lambda _original: lambda: None))
+    with pytest.raises(AssertionError, match="does not fit the engine any more"):
+        hunt(misfit, range(1))

@@ -1,4 +1,4 @@
-"""Fixed seeds of networked worlds: they hold what must hold, reach what is rare, and are the same everywhere."""
+"""Fixed seeds of networked simulations: they hold what must hold, reach what is rare, and are the same everywhere."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def test_the_same_seed_gives_the_same_events_whatever_the_hashes() -> None:
     assert len(set(printed[0].split())) == 6
 
 
-def test_a_world_of_two_machines_holds_too() -> None:
+def test_a_simulation_of_two_hosts_holds_too() -> None:
     outcomes = [run_seed(seed, new_marks(2), nodes=2) for seed in range(5)]
     assert [each.violation for each in outcomes] == [None] * 5
     assert all(each.starts >= 2 for each in outcomes)

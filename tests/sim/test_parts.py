@@ -1,25 +1,25 @@
-"""The parts that a world is made of."""
+"""The parts that a simulation is made of."""
 
 from random import Random
 
 import pytest
 
-from waypost.sim import swarm
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.clock import Clock
+from waypost.sim.local import swarm
+from waypost.sim.local.arguments import Plan
+from waypost.sim.local.simulation import LocalSimulation
+from waypost.sim.local.workloads import SCRIPTS
 from waypost.sim.marks import SOMETIMES, Marks
-from waypost.sim.model.disk import Disk, SavedBox
+from waypost.sim.model.disk import ModelDisk, SavedQueue
 from waypost.sim.network import NoNetwork
 from waypost.sim.remote import swarm as remote_swarm
 from waypost.sim.remote.scripts import SCRIPTS as REMOTE_SCRIPTS
 from waypost.sim.trace import Trace
 from waypost.sim.violation import Violation
-from waypost.sim.words import Plan
-from waypost.sim.workloads import SCRIPTS
-from waypost.sim.world import World
 
-BOX = SavedBox("q1", Plan("q1"), 0)
+QUEUE = SavedQueue("q1", Plan("q1"), 0)
 
 
 def test_clocks_run_apart() -> None:
@@ -53,22 +53,22 @@ def test_a_trace_is_written_when_it_is_read() -> None:
 
 
 def test_what_was_not_durable_is_gone_in_a_crash() -> None:
-    disk = Disk()
-    disk.write(1, BOX)
+    disk = ModelDisk()
+    disk.write(1, QUEUE)
     disk.seal()
-    disk.write(2, BOX)
+    disk.write(2, QUEUE)
     disk.seal()
     disk.complete(1)
     disk.crash()
-    assert list(disk.boxes) == [1]
-    assert (disk.token, disk.durable, disk.highest_box) == (1, 0, 1)
+    assert list(disk.queues) == [1]
+    assert (disk.token, disk.durable, disk.highest_queue) == (1, 0, 1)
 
 
 def test_without_remote_readers_there_is_no_network() -> None:
-    world = World(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
-    world.run()
+    simulation = LocalSimulation(next(seed for seed in range(100) if remote_swarm.draw(seed) is None), Marks())
+    simulation.run()
     with pytest.raises(Violation, match="network that is not there"):
-        NoNetwork().carry(world.machines[0], "a datagram")
+        NoNetwork().carry(simulation.hosts[0], "a datagram")
 
 
 def test_every_workload_and_every_limit_is_drawn_by_some_seed() -> None:

@@ -1,4 +1,4 @@
-"""Remote readers in the simulator: their worlds, the ear on the wire, and what of it is compared."""
+"""Remote readers in the simulator: their simulations, the ear on the wire, and what of it is compared."""
 
 from itertools import islice
 
@@ -10,22 +10,24 @@ from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import REMOTE_READ, EndReceiveRequest, StartReceiveRequest
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.interface import Empty
+from waypost.sim.local.arguments import Draft, format_name
 from waypost.sim.marks import Marks
-from waypost.sim.model.letters import Answer, Letter
+from waypost.sim.model.records import Answer, ModelMessage
 from waypost.sim.model.remote import Line, RemoteCall, key_of
 from waypost.sim.remote.pdus import Kind, Pdu, take_pdus
 from waypost.sim.remote.replies import check_reply, packet_of
 from waypost.sim.remote.swarm import draw
 from waypost.sim.run import run_seed
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft, format_name
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import QueueFormat
 from waypost.wire.receive_reply import BodyLimits, ReceiveReply
 from waypost.wire.remote_packet import Origin, RemotePacket
 
 SEED = next(seed for seed in range(100) if draw(seed) is not None)
-LETTER = Letter(Draft(7, recoverable=True), 100, recoverable=True, transactional=False, lookup_id=0x0400_0000_0000_0003)
+DUE = ModelMessage(
+    Draft(7, recoverable=True), 100, recoverable=True, transactional=False, lookup_id=0x0400_0000_0000_0003
+)
 HANDLE = ContextHandle(0, b"h" * 16)
 
 
@@ -34,7 +36,7 @@ def call() -> RemoteCall:
     return RemoteCall(1, Line(-1, "10.0.0.1"), 2, REMOTE_READ, 7, start)
 
 
-def reply(uid: int, lookup_id: int = LETTER.lookup_id, aborts: int = 0) -> ReceiveReply:
+def reply(uid: int, lookup_id: int = DUE.lookup_id, aborts: int = 0) -> ReceiveReply:
     packet = RemotePacket.of(user_message(uid), Origin(b"q" * 16))
     assert packet.subqueue is not None
     packet.subqueue.abort_counter = aborts
@@ -46,12 +48,12 @@ def user_message(uid: int) -> bytes:
     return serialization.packet_of(Message(body=draft.mark, destination_queue_format_name=format_name("q1")))
 
 
-def test_some_worlds_have_remote_readers_and_the_others_have_none() -> None:
+def test_some_simulations_have_remote_readers_and_the_others_have_none() -> None:
     drawn = [draw(seed) is not None for seed in range(200)]
     assert 20 < sum(drawn) < 100
 
 
-def test_a_world_with_remote_readers_tells_what_they_do() -> None:
+def test_a_simulation_with_remote_readers_tells_what_they_do() -> None:
     outcomes = [run_seed(seed, Marks()) for seed in islice((s for s in range(100) if draw(s) is not None), 5)]
     assert [each.violation for each in outcomes] == [None] * 5
     told = [line for each in outcomes for line in each.trace.lines()]
@@ -60,7 +62,7 @@ def test_a_world_with_remote_readers_tells_what_they_do() -> None:
     assert any("loses a connection" in line for line in told)
 
 
-def test_it_is_the_same_world_each_time() -> None:
+def test_it_is_the_same_simulation_each_time() -> None:
     assert run_seed(SEED, Marks()).digest == run_seed(SEED, Marks(), interval=1).digest
 
 
@@ -92,12 +94,12 @@ def test_a_queue_is_known_by_what_a_reader_calls_it(key: str) -> None:
 
 
 def test_the_message_of_a_reply_is_the_one_that_was_due() -> None:
-    due = Answer(letters=(LETTER,), counts=((2, 0),))
+    due = Answer(messages=(DUE,), counts=((2, 0),))
     check_reply(call(), due, reply(7, aborts=2))
     with pytest.raises(Violation, match="another message"):
         check_reply(call(), due, reply(8, aborts=2))
     with pytest.raises(Violation, match="as number 0x4"):
-        check_reply(call(), due, reply(7, LETTER.lookup_id + 1, aborts=2))
+        check_reply(call(), due, reply(7, DUE.lookup_id + 1, aborts=2))
     with pytest.raises(Violation, match="aborted and moved"):
         check_reply(call(), due, reply(7, aborts=1))
     with pytest.raises(Violation, match="brought nothing"):

@@ -1,4 +1,4 @@
-"""Strangers in networked worlds, and hosts whose addresses and ways change: each kind happens, with the right bytes."""
+"""Strangers on the network, and hosts whose addresses and ways change: each kind happens, with the right bytes."""
 
 from random import Random
 
@@ -9,8 +9,8 @@ from waypost.sim.net import hostility
 from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, hello, message
 from waypost.sim.net.hostility import ATTACKS, CHANGES, SWITCHED_ON, Fault, Hostility
 from waypost.sim.net.marks import FAULT_MARKS
+from waypost.sim.net.simulation import NetworkSimulation
 from waypost.sim.net.swarm import draw
-from waypost.sim.net.world import NetWorld
 from waypost.sim.run import new_marks, run_seed
 from waypost.wire.format_names import FormatName
 from waypost.wire.internal_packets import EstablishConnection
@@ -35,7 +35,7 @@ def test_every_kind_of_fault_happens(fault: Fault, monkeypatch: pytest.MonkeyPat
     switch_on(monkeypatch, fault)
     marks = new_marks(NODES)
     for seed in range(100):
-        if fault in NetWorld(seed, marks, NODES).hostility.faults:
+        if fault in NetworkSimulation(seed, marks, NODES).hostility.faults:
             run_seed(seed, marks, nodes=NODES)
         if all(marks.counts[mark] for mark in FAULT_MARKS[fault]):
             return
@@ -49,13 +49,13 @@ def test_ways_change_between_two_relays_too(monkeypatch: pytest.MonkeyPatch) -> 
     assert marks.counts["a way that has changed"]
 
 
-def test_a_world_without_strangers_is_as_if_there_were_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulation_without_strangers_is_as_if_there_were_none(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch)
-    worlds = [NetWorld(seed, new_marks(NODES), NODES) for seed in range(20)]
-    assert not any(world.crowd.strangers or world.hostility.patches() for world in worlds)
+    simulations = [NetworkSimulation(seed, new_marks(NODES), NODES) for seed in range(20)]
+    assert not any(simulation.crowd.strangers or simulation.hostility.patches() for simulation in simulations)
 
 
-def test_strangers_leave_worlds_alone_in_which_they_would_take_all_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_leave_simulations_alone_in_which_they_would_take_all_room(monkeypatch: pytest.MonkeyPatch) -> None:
     switch_on(monkeypatch, *Fault)
     for seed in range(100):
         swarm = draw(Random(seed), NODES)

@@ -9,7 +9,8 @@ XML is recognised by how it begins and never parsed. Time is linear in the body,
 import re
 from typing import Final, NamedTuple
 
-from waypost.errors import DecodeError
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.limits import MAX_PACKET_SIZE
 from waypost.wire.describe.bodies import body_text
 from waypost.wire.variant_types import VT_VECTOR, VarType
 
@@ -52,6 +53,15 @@ class Reading(NamedTuple):
     text: str | None
     kind: str
     error: str | None = None
+
+
+def check_size(body: bytes) -> None:
+    """Raises InvalidParameter for a body that no message has room for."""
+    if len(body) > MAX_PACKET_SIZE:
+        raise InvalidParameter(
+            f"the body has {len(body)} bytes, and a message at most {MAX_PACKET_SIZE} (4 MiB) with all that belongs "
+            "to it; send it in parts, or send the place where it is kept"
+        )
 
 
 def decode_text(body: bytes, body_type: int) -> str:

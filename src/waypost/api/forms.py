@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from waypost.core.positions import END
 from waypost.limits import MAX_BULK_NAME
 
 _GUID: Final = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -35,6 +36,9 @@ GuidOrNothing = Annotated[str, Meta(extra_json_schema=GUID_OR_NOTHING_FORM)]
 Address = Annotated[str, Meta(extra_json_schema=ADDRESS_FORM)]
 LookupIdText = Annotated[str, Meta(extra_json_schema=LOOKUP_ID_FORM)]
 LookupIdOrNothing = Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)]
+# Both are taken in requests.
+LookupIdNumber = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": END - 1})]
+LookupId = LookupIdNumber | LookupIdText
 Place = Annotated[str, Meta(extra_json_schema=PLACE_FORM)]
 Time = Annotated[str, Meta(extra_json_schema=TIME_FORM)]
 BulkName = Annotated[str, Meta(extra_json_schema=BULK_NAME_FORM)]

@@ -1,17 +1,16 @@
 """What can be asked of a queue manager: one record an operation, its reply, and one row that says the rest.
 
 Whatever carries operations reads these rows: the HTTP client builds a request from one, the server's route is bound
-from the same one, and the queue manager's handlers are found by the type of the record. An operation that is not here
-yet is a function of waypost.node.application.
+from the same one, and the queue manager's handlers are found by the type of the record.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
-from msgspec import Meta, Struct
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
 from waypost.api.damaged import DamagedPage, Forgotten
@@ -22,10 +21,21 @@ from waypost.api.forms import (
     ADDRESS_OR_NOTHING_FORM,
     GUID_FORM,
     GUID_OR_NOTHING_FORM,
+    LOOKUP_ID_FORM,
+    LOOKUP_ID_OR_NOTHING_FORM,
     MESSAGE_ID_FORM,
     PLACE_FORM,
+    Count,
+    LookupId,
+    LookupIdNumber,
+    LookupIdOrNothing,
+    Seconds,
 )
-from waypost.api.queues import Kind, QueueInfo, QueueList
+from waypost.api.forms import Guid as AnyGuid
+from waypost.api.messages import Received, Sent
+from waypost.api.opened import Handle, TransactionObject
+from waypost.api.properties import MessageProperties, NewMessage, QueueProperties
+from waypost.api.queues import Kind, MovedObject, QueueInfo, QueueList
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.identifiers import MessageIdentifier
@@ -33,7 +43,7 @@ from waypost.wire.identifiers import MessageIdentifier
 R_co = TypeVar("R_co", covariant=True)
 O = TypeVar("O", bound="Operation[object]")  # noqa: E741, an operation
 
-# To purge or delete a queue takes as long as it has messages: minutes if they are millions.
+# To purge, delete or renumber a queue takes as long as it has messages: minutes if they are millions.
 LONG_SECONDS: Final = 3600.0
 
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -55,9 +65,11 @@ class Right(Enum):
 class Row:
     """What is to know of an operation beside its fields.
 
-    `path_names`, `query_names` and `body_names` say where each field is in a request. `reads_only` if it changes
+    `path_names`, `query_names` and `body_names` say where each field is in a request, and `body` is the structure of
+    the last: the record itself, if it is all of it. `reads_only` if it changes
     nothing, `is_repeatable` if to do it twice is as good as to do it once. `status` is that of success, 204 exactly if
-    there is no reply. An answer may take `wait_s` seconds longer than others.
+    there is no reply. An answer may take `wait_s` seconds longer than others. `waits` if it waits for a message, for as
+    long as its `timeout_s` says, and can be cancelled meanwhile.
     """
 
     name: str
@@ -66,12 +78,14 @@ class Row:
     path_names: tuple[str, ...]
     query_names: tuple[str, ...]
     body_names: tuple[str, ...]
+    body: type[Struct] | None
     reply: type[Any]
     asks: Right
     reads_only: bool
     is_repeatable: bool
     status: int
     wait_s: float
+    waits: bool
     help: str
 
     @property
@@ -86,7 +100,9 @@ class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=
     row: ClassVar[Row]
 
 
-def operation(binding: str, *, asks: Right, status: int = 200, wait_s: float = 0.0) -> Callable[[type[O]], type[O]]:
+def operation(
+    binding: str, *, asks: Right, status: int = 200, wait_s: float = 0.0, is_repeatable: bool = False
+) -> Callable[[type[O]], type[O]]:
     """Give a record its row. `binding` is like "POST /api/queues/{name}/purge?outgoing".
 
     Fields that it names with ? are in the query of a request; the others are in the path, if it has them there, or in
@@ -101,7 +117,8 @@ def operation(binding: str, *, asks: Right, status: int = 200, wait_s: float = 0
         rest = [name for name in names if name not in in_path]
         in_query = tuple(rest) if method in _WITHOUT_BODY else tuple(query.split("&") if query else ())
         assert set(in_path) | set(in_query) <= set(names), f"{binding} names what {kind.__name__} does not have"
-        (reply,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]  # of a subclass of Operation[R]
+        in_body = tuple(name for name in rest if name not in in_query)
+        reply = _reply(kind)
         assert (status == 204) is (reply is type(None)), f"the status of {kind.__name__} does not fit its reply"
         assert kind.__doc__
         kind.row = Row(
@@ -110,18 +127,46 @@ def operation(binding: str, *, asks: Right, status: int = 200, wait_s: float = 0
             path=path,
             path_names=in_path,
             query_names=in_query,
-            body_names=tuple(name for name in rest if name not in in_query),
+            body_names=in_body,
+            body=_body(kind, in_body) if in_body else None,
             reply=reply,
             asks=asks,
             reads_only=method == "GET",
-            is_repeatable=method in ("GET", "PATCH"),
+            is_repeatable=is_repeatable or method in ("GET", "PATCH"),
             status=status,
             wait_s=wait_s,
+            waits=reply is Received and "timeout_s" in names,
             help=kind.__doc__.partition("\n")[0],
         )
         return kind
 
     return add_row
+
+
+def _body(kind: type[Operation[object]], names: tuple[str, ...]) -> type[Struct]:
+    if len(names) == len(kind.__struct_fields__):
+        return kind
+    given = []
+    for each in fields(kind):
+        if each.name in names:
+            default = each.default if each.default is not NODEFAULT else field(default_factory=each.default_factory)
+            given.append((each.name, each.type) if each.required else (each.name, each.type, default))
+    return defstruct(
+        f"{kind.__name__}Body",
+        given,
+        namespace={"__doc__": kind.__doc__},
+        kw_only=True,
+        omit_defaults=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def _reply(kind: type[Operation[object]]) -> type[Any]:
+    """The R of the Operation[R] that it is a subclass of."""
+    bases: tuple[Any, ...] = kind.__orig_bases__  # type: ignore[attr-defined]  # of a subclass of a generic class
+    (reply,) = next(get_args(base) for base in bases if get_origin(base) is Operation)
+    found: type[Any] = reply
+    return found
 
 
 # In a path it is percent-encoded.
@@ -131,6 +176,12 @@ Age = Annotated[float, Meta(description="Seconds, 0 or more.", extra_json_schema
 Guid = Annotated[str, Meta(description="The GUID of a queue manager.", extra_json_schema=GUID_FORM)]
 Address = Annotated[str, Meta(description="An IP address.", extra_json_schema=ADDRESS_FORM)]
 After = Annotated[str, Meta(description="The `next` of the page before.", extra_json_schema=PLACE_FORM)]
+Outgoing = Annotated[bool, Meta(description="Whether the outgoing queue with this format name is meant.")]
+Identifier = Annotated[str, Meta(description="The id that opened it, or began it.", extra_json_schema=GUID_FORM)]
+Seek: TypeAlias = Literal["first", "previous", "current", "next", "last"]
+# Of the messages in an answer over HTTP.
+Form: TypeAlias = Literal["full", "packet"]
+Answer: TypeAlias = Literal["full", "ids"]
 
 
 # --- Queues -----------------------------------------------------------------------------------------------------------
@@ -175,6 +226,226 @@ class ResumeQueue(Operation[None], frozen=True, kw_only=True):
     name: QueueName
 
 
+@operation("POST /api/queues", asks=Right.ADMIN, status=201)
+class CreateQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
+    """Create a queue."""
+
+    name: str
+    transactional: bool = False
+
+
+@operation("PATCH /api/queues/{name}", asks=Right.ADMIN)
+class SetQueue(QueueProperties, Operation[QueueInfo], frozen=True, kw_only=True):
+    """Change properties of a queue; the others stay."""
+
+    name: QueueName
+
+
+@operation("POST /api/queues/{name}/purge?outgoing", asks=Right.RECEIVE, status=204, wait_s=LONG_SECONDS)
+class PurgeQueue(Operation[None], frozen=True, kw_only=True):
+    """Remove all messages that are in the queue now."""
+
+    name: QueueName
+    outgoing: Outgoing = False
+
+
+# --- Messages ---------------------------------------------------------------------------------------------------------
+
+
+@operation("POST /api/queues/{name}/messages", asks=Right.SEND)
+class Send(Operation[Sent], frozen=True, kw_only=True):
+    """Send messages, and answer when they are safe: recoverable ones on disk, those of a transaction at its commit.
+
+    Messages of their own, each sent by itself in order; or bodies that share the properties of `like`: all or none.
+    The quick form, that of waypost.connect, is `like` and `bodies` in MessagePack with the answer "ids", for one
+    message as for many; it always has `like.body_type`. Only one body can go to several queues (format names joined
+    with commas).
+    """
+
+    name: QueueName
+    messages: list[NewMessage] = []
+    like: MessageProperties | UnsetType = UNSET
+    bodies: list[bytes] = []
+    transaction: AnyGuid | UnsetType = UNSET
+    begin_s: Seconds | UnsetType = UNSET
+    answer: Answer = "full"
+
+
+class Read(Operation[Received], frozen=True, kw_only=True):
+    """Of a receive or a peek; `count` is for what is not looked up."""
+
+    name: QueueName
+    outgoing: Outgoing = False
+    count: Count = 1
+    timeout_s: Seconds = 0
+    transaction: AnyGuid | UnsetType = UNSET
+    begin_s: Seconds | UnsetType = UNSET
+    lookup_id: LookupId | UnsetType = UNSET
+    seek: Seek | UnsetType = UNSET
+    handle: AnyGuid | UnsetType = UNSET
+    lease_s: Seconds | UnsetType = UNSET
+    acknowledge: list[AnyGuid] = []
+    form: Form = "full"
+
+
+@operation("POST /api/queues/{name}/receive?outgoing", asks=Right.RECEIVE)
+class Receive(Read, frozen=True, kw_only=True):
+    """Take messages out of the queue: those that are there, up to `count`, or the first that comes in time."""
+
+
+@operation("POST /api/queues/{name}/peek?outgoing", asks=Right.READ, is_repeatable=True)
+class Peek(Read, frozen=True, kw_only=True):
+    """Look at messages and leave them there."""
+
+
+@operation("GET /api/queues/{name}/browse", asks=Right.READ)
+class Browse(Operation[Received], frozen=True, kw_only=True):
+    """Look at all messages, page by page: `after` is what the page before calls `next`."""
+
+    name: QueueName
+    after: Annotated[str, Meta(extra_json_schema=LOOKUP_ID_OR_NOTHING_FORM)] = ""
+    limit: Count = 100
+    form: Form = "full"
+    outgoing: Outgoing = False
+
+
+@operation("DELETE /api/queues/{name}/messages/{number}", asks=Right.RECEIVE, status=204)
+class DeleteMessage(Operation[None], frozen=True, kw_only=True):
+    """Remove one message, as a receive does."""
+
+    name: QueueName
+    number: Annotated[
+        str, Meta(description="The lookup_id of a message in the queue.", extra_json_schema=LOOKUP_ID_FORM)
+    ]
+    outgoing: Outgoing = False
+
+
+@operation("POST /api/queues/{name}/move?outgoing", asks=Right.RECEIVE, status=204)
+class MoveMessage(Operation[None], frozen=True, kw_only=True):
+    """Move a message between a queue and its subqueues."""
+
+    name: QueueName
+    lookup_id: LookupId
+    to: str
+    transaction: AnyGuid | UnsetType = UNSET
+    begin_s: Seconds | UnsetType = UNSET
+    outgoing: Outgoing = False
+
+
+@operation("POST /api/queues/{name}/move-all?outgoing", asks=Right.RECEIVE)
+class MoveAll(Operation[MovedObject], frozen=True, kw_only=True):
+    """Move the messages of a queue to one of its subqueues, or back, some thousand with one request.
+
+    To go on, ask again with `after` and `up_to` as the answer has them in `next` and `up_to`, until `next` is empty.
+    Messages that come meanwhile stay, and so do those that a reader holds. Each message is in one of the two queues,
+    whenever this ends.
+    """
+
+    name: QueueName
+    to: str
+    after: LookupIdNumber | LookupIdOrNothing = ""
+    up_to: LookupIdNumber | LookupIdOrNothing = ""
+    outgoing: Outgoing = False
+
+
+@operation("POST /api/queues/{name}/resend?outgoing", asks=Right.RECEIVE)
+class Resend(Operation[Sent], frozen=True, kw_only=True):
+    """Take a message and send it once more, to another queue or to where it was sent to: both are done or neither."""
+
+    name: QueueName
+    lookup_id: LookupId
+    to: str | UnsetType = UNSET
+    form: Form = "full"
+    outgoing: Outgoing = False
+
+
+# --- What is open between two requests --------------------------------------------------------------------------------
+
+
+@operation("POST /api/handles", asks=Right.RECEIVE, status=201)
+class OpenQueue(Operation[Handle], frozen=True, kw_only=True):
+    """Open a queue for this client alone, so that nobody else receives from it."""
+
+    queue: str
+    exclusive: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
+
+
+@operation("DELETE /api/handles/{identifier}", asks=Right.RECEIVE, status=204)
+class CloseQueue(Operation[None], frozen=True, kw_only=True):
+    """Close it: what waits on it ends."""
+
+    identifier: Identifier
+
+
+@operation("POST /api/cursors", asks=Right.RECEIVE, status=201)
+class OpenCursor(Operation[Handle], frozen=True, kw_only=True):
+    """A place in a queue, before its first message.
+
+    `handle` is that of an exclusive open of the same queue, whose cursor it shall be.
+    """
+
+    queue: str
+    outgoing: bool = False
+    handle: AnyGuid | UnsetType = UNSET
+
+
+@operation("DELETE /api/cursors/{identifier}", asks=Right.RECEIVE, status=204)
+class CloseCursor(Operation[None], frozen=True, kw_only=True):
+    """Forget the place."""
+
+    identifier: Identifier
+
+
+class CursorRead(Operation[Received], frozen=True, kw_only=True):
+    """Of a read at a cursor."""
+
+    identifier: Identifier
+    timeout_s: Seconds = 0
+    transaction: AnyGuid | UnsetType = UNSET
+    begin_s: Seconds | UnsetType = UNSET
+    form: Form = "full"
+
+
+@operation("POST /api/cursors/{identifier}/peek", asks=Right.READ, is_repeatable=True)
+class CursorPeek(CursorRead, frozen=True, kw_only=True):
+    """Look at the message where the cursor is."""
+
+
+@operation("POST /api/cursors/{identifier}/next", asks=Right.READ)
+class CursorNext(CursorRead, frozen=True, kw_only=True):
+    """Go on to the next message, and look at it."""
+
+
+@operation("POST /api/cursors/{identifier}/receive", asks=Right.RECEIVE)
+class CursorReceive(CursorRead, frozen=True, kw_only=True):
+    """Receive the message where the cursor is."""
+
+
+@operation("POST /api/transactions", asks=Right.SEND, status=201)
+class BeginTransaction(Operation[TransactionObject], frozen=True, kw_only=True):
+    """Begin a transaction, which is aborted when it was not used for `timeout_s`.
+
+    `id` is a GUID, made up by the server if not given.
+    """
+
+    id: AnyGuid | UnsetType = UNSET
+    timeout_s: Seconds | UnsetType = UNSET
+
+
+@operation("POST /api/transactions/{identifier}/commit", asks=Right.SEND, status=204, is_repeatable=True)
+class CommitTransaction(Operation[None], frozen=True, kw_only=True):
+    """Commit, and answer when all is on disk. One that is committed already stays so."""
+
+    identifier: Identifier
+
+
+@operation("POST /api/transactions/{identifier}/abort", asks=Right.SEND, status=204)
+class AbortTransaction(Operation[None], frozen=True, kw_only=True):
+    """Undo all that was done in it."""
+
+    identifier: Identifier
+
+
 # --- Transactional sequences ------------------------------------------------------------------------------------------
 
 
@@ -193,11 +464,12 @@ class ListSequences(Operation[SequencePage], frozen=True, kw_only=True):
     after: After = ""
 
 
-@operation("POST /api/sequences/reset", asks=Right.ADMIN)
+@operation("POST /api/sequences/reset", asks=Right.ADMIN, wait_s=LONG_SECONDS)
 class ResetSequences(Operation[SequenceReset], frozen=True, kw_only=True):
     """Begin transactional sequences again, which may let messages come twice: `warning` says which.
 
-    They are those that fit all that is given. The name of an outgoing queue means the sequence that is sent from here.
+    They are those that fit all that is given. The name of an outgoing queue means the sequence that is sent from here;
+    it is answered when all waiting messages have their new numbers, and a second reset meanwhile is refused.
     `trial` changes nothing, and says what would be done. A request looks at ten thousand sequences at most; `after`
     goes on where its `next` says.
     """
@@ -275,6 +547,27 @@ OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (
     DeleteQueue,
     PauseQueue,
     ResumeQueue,
+    CreateQueue,
+    SetQueue,
+    PurgeQueue,
+    Send,
+    Receive,
+    Peek,
+    Browse,
+    DeleteMessage,
+    MoveMessage,
+    MoveAll,
+    Resend,
+    OpenQueue,
+    CloseQueue,
+    OpenCursor,
+    CloseCursor,
+    CursorPeek,
+    CursorNext,
+    CursorReceive,
+    BeginTransaction,
+    CommitTransaction,
+    AbortTransaction,
     ListSequences,
     ResetSequences,
     AdmitAddress,

@@ -3,7 +3,7 @@
 waypost.api.rows says what a line has. To add a property of a message, add its field here, and its parameter in
 waypost.client.with_properties and aio_with_properties, which a test compares with this table; then its attribute in
 core and its place in a packet. To show it, add its key here and its attribute in waypost.client.message. A property of
-a queue is added in the same way, and shown by waypost.client.queue_info.
+a queue is added in the same way, and shown by waypost.api.queue_attributes.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias, get_args
@@ -207,6 +207,14 @@ class MessageProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_
         says("The GUID of a connector, for gateways to other systems.", pattern=_GUID_PATTERN),
         Property("ConnectorTypeIdentifier", Kind.GUID, "UserHeader.ConnectorType", metavar="GUID"),
     ] = None
+
+
+class NewMessage(MessageProperties, frozen=True):
+    """One of the three has the body; text is what `Queue.send` makes of a str."""
+
+    body: bytes | UnsetType = UNSET
+    body_base64: bytes | UnsetType = UNSET
+    body_text: str | UnsetType = UNSET
 
 
 class CopyObject(Struct, kw_only=True):

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from waypost.api.records import Record
 from waypost.wire.property_values import QueuePrivacy
 
@@ -77,3 +79,11 @@ class QueueList(Record, frozen=True):
     """Queues in the order of their names."""
 
     queues: tuple[QueueInfo, ...]
+
+
+class MovedObject(Struct):
+    """How many messages were moved with this request. `next` is "" when all are."""
+
+    moved: int
+    next: str
+    up_to: str

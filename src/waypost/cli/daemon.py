@@ -27,6 +27,7 @@ from waypost.errors import (
     MessageError,
     QueueExists,
     QueueNotFound,
+    ResetUnderWay,
     ServiceNotAvailable,
     SharingViolation,
     StoreError,
@@ -80,7 +81,9 @@ _USAGE: Final = (InvalidParameter, EncodeError, LabelTooLong, IllegalFormatName,
 _GIVEN: Final = "--help tells what can be given."
 _NAMES: Final = "a queue is named like orders, 'orders;retry' or 'DIRECT=OS:host\\private$\\orders'."
 
-Hints: TypeAlias = tuple[tuple[type[WaypostError], str], ...]
+Hint: TypeAlias = tuple[type[WaypostError], str]
+Hints: TypeAlias = tuple[Hint, ...]
+NAME_A_FOLDER: Final = "name the data folder of a queue manager."
 
 # The first class that an error is of has the hint. The daemon gives hints too, in the words of HTTP.
 _HINTS: Final[Hints] = (
@@ -100,6 +103,7 @@ _HINTS: Final[Hints] = (
     (LimitReached, "end or delete what is not needed any more, or wait until it expires."),
     (InsufficientResources, "receive or purge messages, or raise the quota with `waypost queue set --quota-kb`."),
     (BackupUnderWay, "wait until it is made."),
+    (ResetUnderWay, "wait until it is done; `waypost explain QUEUE` shows how far it is."),
     (BackupError, "name a new folder, or begin the backup again."),
     (StoreReadOnly, "run the command as the user of the queue manager, or let this user write there."),
     (StoreError, "`waypost store verify --data FOLDER` looks at a folder, and `waypost doctor` at a daemon."),
@@ -153,6 +157,16 @@ def is_elsewhere(context: typer.Context, manager: "Manager") -> bool:
     return False
 
 
+@contextmanager
+def failures(*hints: Hint) -> Iterator[None]:
+    """Errors of folders here, without a daemon, with hints of their own; "" for that of everybody else."""
+    try:
+        yield
+    except WaypostError as error:
+        hint = next((hint for kind, hint in hints if isinstance(error, kind)), "")
+        raise (Failure(sentence_of(error), hint) if hint else failure(error)) from None
+
+
 def failure(error: WaypostError, hints: Hints = _HINTS) -> Failure:
     """What an error of the queue manager is at the command line."""
     hint = next(hint for kind, hint in hints if isinstance(error, kind))
@@ -179,7 +193,7 @@ def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
 
 def request(manager: "Manager", method: str, path: str, body: object = None) -> Any:
     """What the daemon offers and the Python API does not. The answer is what its JSON says."""
-    return manager.request(method, path, body)  # type: ignore[attr-defined]  # only a remote manager has it
+    return manager.request(method, path, body)
 
 
 def sentence_of(error: WaypostError) -> str:

@@ -103,7 +103,7 @@ def _await(queue: "Queue", count: int) -> None:
 
 
 def _audited(context: typer.Context, stage: Stage) -> "Report":
-    server: str = stage.here.url  # type: ignore[attr-defined]  # only a remote manager has it
+    server = stage.here.url
     settings = ("spark.sql.shuffle.partitions=2",)
     with working(context, "demo", master="local[2]", conf=settings, quiet=False) as work:
         # What was delivered is in the journal, and what was not is a dead letter.

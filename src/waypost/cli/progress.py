@@ -1,9 +1,10 @@
 """A bar on standard error for work that takes a while, if somebody watches."""
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
+from typing import Final
 
 Advance = Callable[[int], None]
 
@@ -14,3 +15,29 @@ def progress(verb: str, total: int) -> AbstractContextManager[Advance]:
         return nullcontext(lambda _: None)
     bar: AbstractContextManager[Advance] = import_module("waypost.cli.drawing").bar(verb, total)
     return bar
+
+
+@contextmanager
+def reporting(verb: str, unit: int = 1) -> Iterator["Report"]:
+    """A bar that is drawn by telling it how far it is."""
+    with ExitStack() as stack:
+        yield Report(verb, unit, stack)
+
+
+class Report:
+    """Draws how far it is, from the moment on in which it is known how far it has to go, in multiples of `unit`."""
+
+    def __init__(self, verb: str, unit: int, stack: ExitStack) -> None:
+        self._verb: Final = verb
+        self._unit: Final = unit
+        self._stack: Final = stack
+        self._advance: Advance | None = None
+        self._total = self._shown = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        done, total = done // self._unit, max(total // self._unit, 1)
+        if self._advance is None or total > self._total:
+            self._stack.close()
+            self._advance, self._total, self._shown = self._stack.enter_context(progress(self._verb, total)), total, 0
+        self._advance(done - self._shown)
+        self._shown = done

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, TextIO
 
+from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
-from waypost.client.aio_manager import Manager
-from waypost.client.backups.source import BackupLimits
+from waypost.client.aio import Manager
 from waypost.client.msmq.aio import msmq
+from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.config import Config, Rpc
 from waypost.daemon.config_page import FLAGS
 from waypost.daemon.loading import ConfigError, load
@@ -23,7 +24,7 @@ from waypost.daemon.logs import Log, standard_log
 from waypost.daemon.rpc import is_loopback_only
 from waypost.daemon.rpc_acceptors import has_kerberos_key
 from waypost.daemon.rpc_users import UsersFile
-from waypost.daemon.service import Endpoints, max_size_of, reserve_of, run
+from waypost.daemon.service import Endpoints, run
 from waypost.daemon.sockets import CannotListen
 from waypost.errors import StoreDamaged, StoreError, StoreInUse, StoreTooNew, WaypostError
 from waypost.http.app import Application, create_app
@@ -31,7 +32,6 @@ from waypost.http.doctor import check_users
 from waypost.http.remote_queues import Connect
 from waypost.http.settings import HttpSettings, Listener, RpcAccess
 
-_MEGABYTE: Final = 1_000_000
 _DAMAGE_HINT: Final = (
     "`waypost store verify --data FOLDER` shows all of it, and `waypost store salvage FOLDER NEW` brings what is whole "
     "into the new folder NEW."
@@ -56,7 +56,7 @@ def serve(file: Path | None, flags: Mapping[str, object], settings: Sequence[str
         return run(
             config,
             log,
-            lambda shell, endpoints: _app(config, Manager(shell, config.folder), endpoints),
+            lambda shell, endpoints: _app(config, Manager(AioEmbedded(shell, config.folder)), endpoints),
             lambda facts: _ready(config, log, out, facts),
         )
     except ConfigError as error:
@@ -82,12 +82,7 @@ def _app(config: Config, manager: Manager, endpoints: Endpoints) -> Application:
         transaction_s=http.transaction_s,
         handle_s=http.handle_s,
         listeners=tuple(_listener(config, name, place) for name, place in endpoints.items()),
-        backup=BackupLimits(
-            config.store.backup_limit_s,
-            int(config.store.backup_mb_per_s * _MEGABYTE),
-            max_size_of(config),
-            reserve_of(config),
-        ),
+        backup=backup_limits(config),
         rpc=_rpc_access(config.rpc),
     )
     return create_app(manager, settings, _connecting(config, manager))

@@ -14,14 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from waypost.cli.program import Output
-from waypost.sim.mutants import MUTANTS as LOCAL_MUTANTS
-from waypost.sim.net.mutants import NET_MUTANTS
-from waypost.sim.run import Outcome, hunt, new_marks, run_seed
+from waypost.sim.run import Outcome, new_marks, run_seed
 
 DEFAULT_SEEDS: Final = 100
-MUTANT_SEEDS: Final = 500
 LAST_EVENTS: Final = 30
-MUTANTS: Final = (*LOCAL_MUTANTS, *NET_MUTANTS)
 
 Advance = Callable[[], None]
 
@@ -30,34 +26,27 @@ def sim(
     *,
     seeds: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="How many seeds to run, 100 unless given; for each mutant at most, 500."),
+        typer.Option(metavar="N", min=1, help="Number of seeds to run (default: 100)."),
     ] = None,
     first: Annotated[int, typer.Option("--from", metavar="SEED", min=0, help="The first seed.")] = 0,
     replay: Annotated[
         int | None, typer.Option(metavar="SEED", min=0, help="Run this seed alone and show every event.")
     ] = None,
-    nodes: Annotated[
-        int, typer.Option(metavar="N", min=1, max=16, help="How many machines each world has, on one network.")
-    ] = 1,
-    mutants: Annotated[
-        bool, typer.Option("--mutants", help="Plant mistakes in the queue manager, and show which seed finds each.")
-    ] = False,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, max=16, help="Number of hosts on one network.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
 ) -> None:
     """Simulate queue managers with crashes, full disks and jumping clocks, and check that their promises hold.
 
     With several nodes they send each other messages over a network that fails too.
 
-    Each seed is a world of its own, and the same everywhere. The run ends with the first seed in which something is
-    not as it must be. The exit code is 0 when everything held and 1 when something did not, or a mutant was not found.
+    Each seed is one simulation, and the same everywhere. The run ends with the first seed in which something is
+    not as it must be. The exit code is 0 when everything held and 1 when something did not.
     """
     out = Output()
     if replay is not None:
-        if seeds is not None or mutants:
-            raise typer.BadParameter("it runs one seed and goes with --nodes and --json alone", param_hint="--replay")
+        if seeds is not None:
+            raise typer.BadParameter("--replay and --seeds are mutually exclusive", param_hint="--replay")
         is_sound = _replay(out, replay, nodes, as_json=as_json)
-    elif mutants:
-        is_sound = _hunt_all(out, range(first, first + (seeds or MUTANT_SEEDS)), as_json=as_json)
     else:
         is_sound = _run(out, range(first, first + (seeds or DEFAULT_SEEDS)), nodes, as_json=as_json)
     out.flush()
@@ -98,7 +87,7 @@ def _run(out: Output, seeds: range, nodes: int, *, as_json: bool) -> bool:
         _show_violation(out, violation, nodes)
     else:
         out.write(f"seeds {seeds.start} to {seeds.stop - 1}: no violation\n")
-        out.write(f"{operations} operations, {starts} starts of machines, digest {digest:08x}\n")
+        out.write(f"{operations} operations, {starts} starts of hosts, digest {digest:08x}\n")
         for name in marks.missing:
             out.write(f"never reached: {name}\n")
     typer.echo(f"{count / seconds:.0f} seeds/s", err=True)
@@ -121,29 +110,6 @@ def _replay(out: Output, seed: int, nodes: int, *, as_json: bool) -> bool:
     out.write(f"seed {seed}: {outcome.violation or 'no violation'}\n")
     out.write(f"digest {outcome.digest}\n")
     return outcome.violation is None
-
-
-def _hunt_all(out: Output, seeds: range, *, as_json: bool) -> bool:
-    found: list[tuple[str, Outcome | None]] = []
-    with _progress(len(MUTANTS)) as advance:
-        for mutant in MUTANTS:
-            outcome = hunt(mutant, seeds)
-            found.append((mutant.name, outcome))
-            if not as_json:
-                caught = "NOT FOUND" if outcome is None else f"seed {outcome.seed}: {outcome.violation}"
-                out.write(f"{mutant.name:26} {mutant.mistake}\n{'':26} {caught}\n")
-            advance()
-    if as_json:
-        summary = [
-            {
-                "mutant": name,
-                "seed": None if outcome is None else outcome.seed,
-                "violation": None if outcome is None else outcome.violation,
-            }
-            for name, outcome in found
-        ]
-        _write_json(out, {"from": seeds.start, "seeds": len(seeds), "mutants": summary})
-    return all(outcome is not None for _, outcome in found)
 
 
 def _violation(outcome: Outcome, nodes: int) -> dict[str, object]:

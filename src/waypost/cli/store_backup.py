@@ -2,18 +2,18 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from waypost.cli.daemon import Json, failure, session
+from waypost.cli.daemon import NAME_A_FOLDER, Hint, Json, failures, session
 from waypost.cli.program import Failure, Output, printable
-from waypost.cli.progress import Advance, progress
+from waypost.cli.progress import reporting
 from waypost.cli.tables import write_json
-from waypost.errors import BackupDamaged, BackupError, BackupUnderWay, NotAStore, WaypostError
+from waypost.errors import BackupDamaged, BackupError, BackupUnderWay, NotAStore
 
 if TYPE_CHECKING:
     from waypost import BackupInfo, RestoreInfo
@@ -33,6 +33,14 @@ def backup(
         Path | None,
         typer.Option(metavar="FOLDER", help="Back up this data folder on disk, with or without its daemon."),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="WAYPOST_CONFIG",
+            help="TOML file of the queue manager in --data, for its store.max_size_gb and store.reserve_mb.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Back up a running queue manager into a folder or a stream, without stopping it.
@@ -44,7 +52,7 @@ def backup(
     \b
     waypost store backup /backups/monday
     waypost store backup - | gzip > monday.backup.gz
-    waypost store backup /backups/monday --data /var/lib/waypost
+    waypost store backup /backups/monday --data /var/lib/waypost --config /etc/waypost/waypost.toml
     """
     if target == _STANDARD and as_json:
         raise typer.BadParameter(
@@ -54,14 +62,15 @@ def backup(
     info: BackupInfo
     if target != _STANDARD:
         target = _absolute(target)
-    with _bar("backing up (MB)") as report, _standard_output(target) as place:
+    with reporting("backing up (MB)", _MEGABYTE) as report, _standard_output(target) as place:
         if data is None:
             with session(context) as manager:
                 info = manager.backup(place, progress=report)
         else:
-            with _errors("name a new folder, or begin the backup again."):
+            with failures(*_hints("name a new folder, or begin the backup again.")):
                 making = import_module("waypost.client.backups.making")
-                info = making.backup_of_folder(data.absolute(), place, report)
+                limits = import_module("waypost.cli.backup_limits").backup_limits_of(config)
+                info = making.backup_of_folder(data.absolute(), place, report, limits)
     if as_json:
         write_json(out, info.to_dict())
         out.flush()
@@ -118,7 +127,7 @@ def restore(
     out = Output()
     info: RestoreInfo
     data = data.absolute()
-    with _bar("restoring (MB)") as report, _errors("name a new folder for DATA."):
+    with reporting("restoring (MB)", _MEGABYTE) as report, failures(*_hints("name a new folder for DATA.")):
         info = import_module("waypost.client.backups.restoring").restore(
             _standard_input() if source == _STANDARD else _absolute(source),
             data,
@@ -163,40 +172,11 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-@contextmanager
-def _errors(hint: str) -> Iterator[None]:
-    """Errors of folders here, without a daemon. The hint is for the folder that is to be made."""
-    try:
-        yield
-    except BackupDamaged as error:
-        raise Failure(failure(error).sentence, "name another backup; nothing was made of this one.") from None
-    except BackupUnderWay as error:
-        raise failure(error) from None
-    except NotAStore as error:
-        raise Failure(failure(error).sentence, "name the data folder of a queue manager.") from None
-    except BackupError as error:
-        raise Failure(failure(error).sentence, hint) from None
-    except WaypostError as error:
-        raise failure(error) from None
-
-
-@contextmanager
-def _bar(verb: str) -> Iterator["_Report"]:
-    with ExitStack() as stack:
-        yield _Report(verb, stack)
-
-
-class _Report:
-    """Draws how far it is, from the moment on in which it is known how far it has to go."""
-
-    def __init__(self, verb: str, stack: ExitStack) -> None:
-        self._verb: Final = verb
-        self._stack: Final = stack
-        self._advance: Advance | None = None
-        self._shown = 0
-
-    def __call__(self, come: int, about: int) -> None:
-        if self._advance is None:
-            self._advance = self._stack.enter_context(progress(self._verb, max(about // _MEGABYTE, 1)))
-        self._advance(come // _MEGABYTE - self._shown)
-        self._shown = come // _MEGABYTE
+def _hints(hint: str) -> tuple[Hint, ...]:
+    """For errors of folders here, without a daemon. The hint is for the folder that is to be made."""
+    return (
+        (BackupDamaged, "name another backup; nothing was made of this one."),
+        (BackupUnderWay, ""),
+        (NotAStore, NAME_A_FOLDER),
+        (BackupError, hint),
+    )

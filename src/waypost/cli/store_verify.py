@@ -1,23 +1,26 @@
 """`waypost store verify` and `waypost store salvage`."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from waypost.cli.daemon import Json, failure, session
+from waypost.cli.daemon import NAME_A_FOLDER, Json, failures, session
 from waypost.cli.program import Failure, Output, printable
-from waypost.cli.progress import Advance, progress
+from waypost.cli.progress import reporting
 from waypost.cli.tables import write_json, write_pairs, write_table
-from waypost.errors import InvalidParameter, NotAStore, StoreInUse, WaypostError
+from waypost.errors import InvalidParameter, NotAStore, StoreInUse
 
 if TYPE_CHECKING:
     from waypost import SalvageReport, StoreReport
 
 _SHOWN: Final = 20
+_HINTS: Final = (
+    (StoreInUse, "stop the queue manager that uses it."),
+    (NotAStore, NAME_A_FOLDER),
+    (InvalidParameter, "name a new folder for NEW."),
+)
 
 
 def verify(
@@ -40,12 +43,12 @@ def verify(
     """
     out = Output()
     report: StoreReport
-    with _bar("verifying (pages)") as tell:
+    with reporting("verifying (pages)") as tell:
         if data is None:
             with session(context) as manager:
                 report = manager.verify_store(progress=tell)
         else:
-            with _errors():
+            with failures(*_HINTS):
                 report = import_module("waypost.client.storage.verifying").verify(data.absolute(), progress=tell)
     if as_json:
         write_json(out, report.to_dict())
@@ -104,7 +107,7 @@ def salvage(
     out = Output()
     report: SalvageReport
     data, new = data.absolute(), new.absolute()
-    with _bar("salvaging (pages)") as tell, _errors():
+    with reporting("salvaging (pages)") as tell, failures(*_HINTS):
         report = import_module("waypost.client.storage.salvaging").salvage(data, new, progress=tell)
     if as_json:
         write_json(out, report.to_dict())
@@ -138,41 +141,3 @@ def _show_salvage(out: Output, report: "SalvageReport") -> None:
     if not report.same_identity:
         out.write("The record of the queue manager is lost: the new folder gets a new GUID at its first start.\n")
     out.write(f"Messages brought back: {report.brought_back}. Missing: {report.missing}.\n")
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """What is wrong with folders here, without a daemon."""
-    try:
-        yield
-    except StoreInUse as error:
-        raise Failure(failure(error).sentence, "stop the queue manager that uses it.") from None
-    except NotAStore as error:
-        raise Failure(failure(error).sentence, "name the data folder of a queue manager.") from None
-    except InvalidParameter as error:
-        raise Failure(failure(error).sentence, "name a new folder for NEW.") from None
-    except WaypostError as error:
-        raise failure(error) from None
-
-
-@contextmanager
-def _bar(verb: str) -> Iterator["_Bar"]:
-    with ExitStack() as stack:
-        yield _Bar(verb, stack)
-
-
-class _Bar:
-    """Draws how far it is, from the moment on in which it is known how far it has to go."""
-
-    def __init__(self, verb: str, stack: ExitStack) -> None:
-        self._verb: Final = verb
-        self._stack: Final = stack
-        self._advance: Advance | None = None
-        self._total = self._shown = 0
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._advance is None or total > self._total:
-            self._stack.close()
-            self._advance, self._total, self._shown = self._stack.enter_context(progress(self._verb, total)), total, 0
-        self._advance(done - self._shown)
-        self._shown = done

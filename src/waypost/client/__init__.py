@@ -1,5 +1,4 @@
-"""The Python API: a queue manager inside the process, and the same as coroutines.
+"""The Python API: one facade for threads (facade) and the same as coroutines (aio).
 
-What does not wait is written once (calls, and what arguments and results mean). The shells of waypost.drive are the two
-ways to wait for an answer, and the classes on them differ in nothing else.
+What they do is a record of waypost.api.operations, which a transport (transports) brings to the queue manager.
 """

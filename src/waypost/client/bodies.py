@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from waypost.api.bodies import BYTES, VT_BSTR, WIDE
+from waypost.api.bodies import BYTES, VT_BSTR, WIDE, check_size
 from waypost.errors import InvalidParameter
-from waypost.limits import MAX_PACKET_SIZE
 
 Body: TypeAlias = str | bytes | bytearray | memoryview
 
@@ -29,11 +28,7 @@ def encode_body(body: Body, body_type: int | None) -> tuple[bytes, int]:
         raise InvalidParameter(
             f"a body is bytes or text, not {type(body).__name__}; make bytes of it, with json for example"
         )
-    if len(data) > MAX_PACKET_SIZE:
-        raise InvalidParameter(
-            f"the body has {len(data)} bytes, and a message at most {MAX_PACKET_SIZE} (4 MiB) with all that belongs "
-            "to it; send it in parts, or send the place where it is kept"
-        )
+    check_size(data)
     return data, number
 
 

@@ -10,16 +10,16 @@ from msgspec import UNSET, UnsetType, to_builtins
 
 from waypost.api.bodies import decode_text
 from waypost.api.headers import message_headers
+from waypost.api.message_attributes import acknowledge_text
+from waypost.api.messages import Copies
 from waypost.api.properties import CopyObject, MessageObject
 from waypost.api.times import iso_8601
-from waypost.client.sending import acknowledge_text
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from waypost.core.serialization import packet_of, size_in_bytes
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID, guid_text
-from waypost.node.sending import Copies
 from waypost.wire import base_header, user_header
 from waypost.wire.codec import INFINITE
 from waypost.wire.format_names import FormatName, PublicFormatName
@@ -330,6 +330,11 @@ class SentToSeveral(Message):
     @property
     def destination_queue(self) -> str:
         return str(self._several.name)
+
+
+def core_of(message: Message) -> CoreMessage:
+    """What it shows."""
+    return message._core  # noqa: SLF001, of this module
 
 
 def message_object(message: Message) -> MessageObject:

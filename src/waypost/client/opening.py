@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from waypost.client.manager import Manager
+from waypost.client.facade import Manager
+from waypost.client.transports.embedded import Embedded
 from waypost.drive.settings import check_store, settings
 from waypost.drive.threads import Threads
 
@@ -27,4 +28,4 @@ def open(  # noqa: A001, the name that people look for
     Waypost has written it, and NotAStore if it holds something else.
     """
     check_store(path, max_size)
-    return Manager(Threads(path, settings(name, quota_kb), max_size=max_size), Path(path))
+    return Manager(Embedded(Threads(path, settings(name, quota_kb), max_size=max_size), Path(path)))

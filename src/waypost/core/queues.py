@@ -249,6 +249,8 @@ class OutgoingQueue(Queue):
     link: Any = None
     # The greatest LookupIdentifier of what transactions have sent here: what commits later stands behind it.
     last_committed: int = 0
+    # Its messages get new numbers, and none leaves before all have theirs.
+    awaits_numbers: bool = False
     # The peer whose messages made this queue necessary, for acknowledgments that they asked for; "" if a program here
     # has sent to it. Volatile: it is found again in the acknowledgments.
     opened_for: str = ""
@@ -284,4 +286,4 @@ class OutgoingQueue(Queue):
     @property
     def may_send(self) -> bool:
         """MS-MQDMPR 3.1.1.3: nothing leaves a queue that is Locked or OnHold."""
-        return self.state not in (OutgoingQueueState.LOCKED, OutgoingQueueState.ON_HOLD)
+        return not self.awaits_numbers and self.state not in (OutgoingQueueState.LOCKED, OutgoingQueueState.ON_HOLD)

@@ -6,7 +6,7 @@ Other messages pay nothing for this: with a `__getattr__` in Message, a function
 """
 
 from codecs import utf_16_le_decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from struct import Struct
@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from waypost.core.message import LOCAL_ATTRIBUTES, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
-from waypost.core.serialization import message_from_packet
+from waypost.core.plain_packets import plain_packets
+from waypost.core.serialization import message_from_packet, packet_of
 from waypost.errors import DecodeError
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE
@@ -117,9 +118,20 @@ def copied(message: Message) -> Message:
     """Another message with the same attributes. One that was not decoded stays so."""
     if not isinstance(message, _StoredMessage):
         return replace(message)
-    copy = stored_message(message.packet)
-    for name in LOCAL_ATTRIBUTES:
-        setattr(copy, name, getattr(message, name))
+    copy = object.__new__(Message)
+    copy.lookup_identifier = message.lookup_identifier
+    copy.allow_peek_when_locked = message.allow_peek_when_locked
+    copy.application_deadletter_queue = message.application_deadletter_queue
+    copy.arrival_time = message.arrival_time
+    copy.authentication_level = message.authentication_level
+    copy.transaction_status_queue_format_name = message.transaction_status_queue_format_name
+    copy.unit_of_work = message.unit_of_work
+    copy.abort_count = message.abort_count
+    copy.move_count = message.move_count
+    copy.last_move_time = message.last_move_time
+    copy.target_subqueue_name = message.target_subqueue_name
+    copy.origin = message.origin
+    copy.packet = message.packet
     copy.__class__ = message.__class__
     return copy
 
@@ -149,6 +161,19 @@ def sequence_of(packet: bytes) -> tuple[TxSequenceId, int, int]:
     value, number, previous = _SEQUENCE.unpack_from(packet, _sequence_at(packet))
     time_stamp, ordinal = divmod(value, 1 << 32)
     return TxSequenceId(ordinal, time_stamp), number, previous
+
+
+def is_numbered(message: Message, own: bytes) -> bool:
+    """Whether it is a message of a transaction of this queue manager that has a place in a sequence.
+
+    One that is not committed has none yet.
+    """
+    packet = message.packet
+    return (
+        message.identifier.queue_manager_guid == own
+        and is_transactional(packet)
+        and sequence_of(packet)[0].time_stamp > 0
+    )  # fmt: skip
 
 
 def with_previous(packet: bytes, previous: int) -> bytes:
@@ -424,3 +449,25 @@ def _transaction_header_at(packet: bytes) -> int | None:
     if name_size is None or _DESTINATION_AT + name_size >= len(packet):
         return None
     return _DESTINATION_AT + name_size
+
+
+def messages_like(like: Message, bodies: Sequence[bytes], source: bytes, ordinal: int) -> list[Message]:
+    """Messages with packets and identifiers of their own, for these bodies. `like` is used up."""
+    like.identifier = MessageIdentifier(source, ordinal)
+    packets = plain_packets(like, bodies, ordinal)
+    if packets is not None:
+        form = stored_message if like.asks_for_attention else quiet_message
+        messages = [form(packet) for packet in packets]
+        for name in LOCAL_ATTRIBUTES:
+            value = getattr(like, name)
+            if value != getattr(messages[0], name):
+                for message in messages:
+                    setattr(message, name, value)
+        return messages
+    messages = []
+    for number, body in enumerate(bodies, ordinal):
+        identifier = MessageIdentifier(source, number)
+        message = replace(like, identifier=identifier, body=body, packet=b"")
+        packet_of(message)
+        messages.append(message)
+    return messages

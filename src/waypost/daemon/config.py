@@ -21,6 +21,8 @@ from waypost.transfer.settings import ACK_HOSTS_ANY, PING_PORT, SESSION_PORT, Re
 from waypost.wire.session_header import DEFAULT_WINDOW_SIZE
 
 _TRANSFER: Final = TransferSettings()
+_MEGABYTE: Final = 1 << 20
+_GIGABYTE: Final = 1 << 30
 
 # A timer that takes longer than a hundred years is a mistake.
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=0xFFFF_FFFF)]
@@ -503,6 +505,17 @@ def keys() -> Iterator[Key]:
         hints = get_type_hints(struct, include_extras=True)
         for each in fields(struct):
             yield Key(section, each.name, hints[each.name], each.default)
+
+
+def max_size_of(config: Config) -> int:
+    """The bytes that the file of the store may have."""
+    return int(config.store.max_size_gb * _GIGABYTE)
+
+
+def reserve_of(config: Config) -> int | None:
+    """The bytes of the disk that are kept for receiving messages; None to let the store choose."""
+    megabytes = config.store.reserve_mb
+    return int(megabytes * _MEGABYTE) if megabytes else None
 
 
 def _state_folder() -> Path:

@@ -6,7 +6,6 @@ disk: going on half broken would be worse, and whoever started it can start it a
 """
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -21,7 +20,8 @@ from typing import Any, Final, Self, TypeAlias
 from waypost.core.system import Identity
 from waypost.daemon import systemd
 from waypost.daemon.addresses import own_addresses
-from waypost.daemon.config import Config
+from waypost.daemon.config import Config, max_size_of, reserve_of
+from waypost.daemon.cycles import Cycles
 from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
@@ -47,8 +47,6 @@ from waypost.store.room import LOW, LOW_HINT, Room
 if sys.platform != "win32":
     import uvloop
 
-_MEGABYTE: Final = 1 << 20
-_GIGABYTE: Final = 1 << 30
 # How often the log tells how far the upgrade of a store is, and what systemd is asked to wait meanwhile.
 _UPGRADE_SECONDS: Final = 5.0
 _PATIENCE_USEC: Final = 120_000_000
@@ -173,6 +171,7 @@ class Daemon:
         servers: list[asyncio.Server] = []
         shell.driver.watch_store(self._tell_trouble, self._tell_room)
         forget_collections = watch.watch_collections()
+        cycles = Cycles(loop, watch)
         late_lines = loop.create_task(self._write_late())
         try:
             await pings.start(sockets.ping, sockets.asking)
@@ -188,12 +187,12 @@ class Daemon:
                     servers.append(await loop.create_server(accepting, sock=each))
             if web is not None:
                 await web.start()
-            # What was made until here stays: no collection has to look at it again.
-            gc.freeze()
+            cycles.start()
             self._announce(shell.driver.node.manager.identity, sockets.endpoints, announce)
             await self._stop.wait()
             systemd.notify("STOPPING=1")
         finally:
+            cycles.stop()
             forget_collections()
             late_lines.cancel()
             for server in servers:
@@ -342,15 +341,6 @@ def _rpc_sockets(undo: ExitStack, config: Config) -> RpcSockets:
         _kept(undo, stepping_sockets(address, rpc.qm2qm_port, PORT_STEP)),
         _kept(undo, stream_sockets(address, rpc.epm_port)) if rpc.epm else [],
     )
-
-
-def max_size_of(config: Config) -> int:
-    return int(config.store.max_size_gb * _GIGABYTE)
-
-
-def reserve_of(config: Config) -> int | None:
-    megabytes = config.store.reserve_mb
-    return int(megabytes * _MEGABYTE) if megabytes else None
 
 
 def _settings(config: Config, addresses: frozenset[str], rpc: RpcSockets) -> Settings:

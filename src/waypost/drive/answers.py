@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from waypost.api.operations import Operation
-from waypost.node.application import OperationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,20 +13,14 @@ if TYPE_CHECKING:
 class Answer:
     """What became of one request. Whoever waits for it leaves a `wake`, which is called once, when it is there."""
 
-    __slots__ = ("args", "error", "handle", "is_done", "operation", "request", "value", "wake")
+    __slots__ = ("error", "is_done", "operation", "request", "value", "waits", "wake")
 
-    def __init__(
-        self,
-        request: int,
-        operation: Operation[object] | OperationFunction,
-        args: tuple[Any, ...],
-        handle: int | None,
-    ) -> None:
+    def __init__(self, request: int, operation: Operation[object] | None) -> None:
+        """`operation` is None for what is not one of waypost.api.operations."""
         self.request: Final = request
         self.operation: Final = operation
-        self.args: Final = args
-        # Of a read: the handle under which it may wait.
-        self.handle: Final = handle
+        # Whether it is a read, which can be cancelled.
+        self.waits: Final = operation is not None and operation.row.waits
         self.value: Any = None
         self.error: WaypostError | None = None
         self.is_done = False

@@ -13,9 +13,19 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from waypost.api.operations import Operation
+from waypost.api.opened import Handle
+from waypost.api.operations import (
+    CloseCursor,
+    CloseQueue,
+    CursorNext,
+    CursorPeek,
+    OpenCursor,
+    OpenQueue,
+    Operation,
+    Peek,
+)
 from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.new_guid import new_guid
@@ -29,7 +39,7 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.application import Application, Call, OperationFunction
+from waypost.node.application import Call
 from waypost.node.effects import Commit, Failure, Reply
 from waypost.node.handlers import Handlers
 from waypost.node.node import Node
@@ -61,7 +71,6 @@ class Driver:
         "_abandoned",
         "_answers",
         "_ended",
-        "_handlers",
         "_is_alone",
         "_last_request",
         "_leave_until",
@@ -72,12 +81,11 @@ class Driver:
         "_store",
         "_submitted",
         "_told_trouble",
-        "application",
+        "handlers",
         "is_broken",
         "node",
         "on_durable",
         "restored",
-        "transactions",
         "unwritten",
         "unwritten_bytes",
     )
@@ -90,10 +98,7 @@ class Driver:
         self._leave_until: float | None = None
         self._outside: Final[Outside] = Nowhere() if outside is None else outside
         self.node: Final = node
-        self.application: Final = Application(node)
-        self._handlers: Final = Handlers(node)
-        # Those under way, which end when the queue manager does.
-        self.transactions: set[bytes] = set()
+        self.handlers: Final = Handlers(node)
         # What the start did because the store is of a backup; None if it is not.
         self.restored: Restored | None = None
         # How many batches are not durable yet, and the bytes in them.
@@ -163,31 +168,27 @@ class Driver:
         if self._ended is not None:
             raise _again(self._ended)
 
-    def start(
-        self,
-        operation: Operation[object] | OperationFunction,
-        args: tuple[Any, ...] = (),
-        handle: int | None = None,
-    ) -> Answer:
+    def start(self, operation: Operation[object] | Callable[[Call], None]) -> Answer:
         """Ask for something. What the operation refuses is raised; `settle` has to follow in either case.
 
-        A record is all of an operation; a function has arguments too. `handle` marks a read, which can be cancelled.
+        A function is called with a Call, and leads to one Reply or Failure.
         """
         if self._ended is not None:
             raise _again(self._ended)
         now = _now()
         self._last_request = request = self._last_request + 1
-        answer = self._answers[request] = Answer(request, operation, args, handle)
+        record = operation if isinstance(operation, Operation) else None
+        answer = self._answers[request] = Answer(request, record)
         try:
-            looks = isinstance(operation, Operation) and operation.row.reads_only
-            if (handle is not None and not self._is_alone) or looks or now.monotonic >= self._next_tick:
+            looks = record is not None and record.row.reads_only
+            if (answer.waits and not self._is_alone) or looks or now.monotonic >= self._next_tick:
                 self._next_tick = now.monotonic + _TICK_SECONDS
                 if not (self._is_alone and self.node.long_work):
                     self._tick(now)
             if isinstance(operation, Operation):
-                self._handlers.start(Call(request, now), operation)
+                self.handlers.start(Call(request, now), operation)
             else:
-                operation(Call(request, now), *args)
+                operation(Call(request, now))
         except WaypostError:
             del self._answers[request]
             raise
@@ -195,6 +196,13 @@ class Driver:
             self._break(ServiceNotAvailable(_INTERRUPTED))
             raise
         return answer
+
+    def close_queue(self, name: str, call: Call, *, keeps_sending: bool) -> None:
+        """Close what operations have opened under a name. It is a function to start."""
+        opened = self.handlers.opened
+        opened.close(call, opened.name(name), keeps_sending=keeps_sending)
+        with self.node.operation(call.now):
+            self.node.reply(call.request)
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network; `settle` has to follow. None if the queue manager is broken."""
@@ -361,9 +369,9 @@ class Driver:
         is_under_way = self._answers.pop(answer.request, None) is not None
         if self.is_broken:
             return
-        if is_under_way and answer.handle is not None:
-            with suppress(InvalidHandle):
-                self.application.cancel(_now(), answer.handle, answer.request)
+        if is_under_way and answer.waits:
+            assert answer.operation is not None
+            self.handlers.cancel(_now(), answer.request, answer.operation)
         elif is_under_way:
             self._abandon(answer)
         elif answer.error is None:
@@ -380,8 +388,7 @@ class Driver:
         now = _now()
         try:
             self._cancel_reads(now)
-            for identifier in self.transactions:
-                self.application.abort(Call(0, now), identifier)
+            self.handlers.stop(now)
         except BaseException:
             self._break(self._ended)
             raise
@@ -415,36 +422,33 @@ class Driver:
 
     def _cancel_reads(self, now: Now) -> None:
         for answer in tuple(self._answers.values()):
-            if answer.handle is not None:
-                with suppress(InvalidHandle):
-                    self.application.cancel(now, answer.handle, answer.request)
+            if answer.operation is not None and answer.waits:
+                self.handlers.cancel(now, answer.request, answer.operation)
 
     def _tell_trouble(self, trouble: StoreError) -> None:
         """Nobody knows when there will be room. Only a receive waits for it: what it has taken must not be lost."""
-        peeks = (self.application.peek, self.application.peek_next, self.application.peek_by_lookup_id)
         for answer in tuple(self._answers.values()):
-            if answer.handle is None:
+            if not answer.waits:
                 self._end(answer.request, OutcomeUnknown(f"{trouble}{_OPEN_OUTCOME}"))
                 self._abandon(answer)
-            elif answer.operation in peeks:
+            elif isinstance(answer.operation, Peek | CursorPeek | CursorNext):
                 self.cancel(answer)
                 answer.error = _again(trouble)
                 answer.end()
 
     def _abandon(self, answer: Answer) -> None:
-        if answer.operation in (self.application.open_queue, self.application.open_cursor):
+        if isinstance(answer.operation, OpenQueue | OpenCursor):
             self._abandoned[answer.request] = answer
 
     def _close(self, answer: Answer) -> None:
         """Close what was opened for nobody."""
-        call = Call(0, _now())
+        if not isinstance(answer.value, Handle):
+            return
+        identifier = answer.value.id
+        close = CloseQueue if isinstance(answer.operation, OpenQueue) else CloseCursor
         # The handle of a cursor may be closed already, and the cursor with it.
         with suppress(InvalidHandle):
-            if answer.operation == self.application.open_queue:
-                self.application.close_queue(call, answer.value)
-            elif answer.operation == self.application.open_cursor:
-                (handle,) = answer.args
-                self.application.close_cursor(call, handle, answer.value)
+            self.handlers.start(Call(0, _now()), close(identifier=identifier))
 
     def _persisted(self, tokens: list[int]) -> None:
         now = _now()

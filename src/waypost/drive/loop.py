@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from waypost.api.operations import Operation
 from waypost.clock import Now
@@ -16,10 +16,11 @@ from waypost.drive.driver import Driver
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
-from waypost.node.application import OperationFunction
+from waypost.node.application import Call
 from waypost.node.recovery import Settings
 from waypost.store.progress import Progress, unheard
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -63,17 +64,18 @@ class Loop:
         )
 
     async def call(self, operation: Operation[R]) -> R:
-        reply: R = await self._wait(self._start(operation, (), None))
+        reply: R = await self._wait(self._start(operation))
         return reply
 
-    async def do(self, operation: OperationFunction, *args: Any) -> Any:
-        return await self._wait(self._start(operation, args, None))
+    async def do(self, work: Callable[Concatenate[Call, P], None], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Have something done that is not an operation yet."""
+        return await self._wait(self._start(lambda call: work(call, *args, **kwargs), work))
 
-    async def read(self, operation: OperationFunction, handle: int, *args: Any) -> Any:
-        return await self._wait(self._start(operation, (handle, *args), handle))
+    def start(self, operation: Operation[object]) -> None:
+        self._start(operation)
 
-    def start(self, operation: OperationFunction, *args: Any) -> None:
-        self._start(operation, args, None)
+    def close_queue(self, name: str, *, keeps_sending: bool = False) -> None:
+        self._start(partial(self.driver.close_queue, name, keeps_sending=keeps_sending), "close queue")
 
     def tell(self, fact: Callable[[Now], R]) -> R | None:
         """Bring a fact of the network. What the facts of one turn of the loop lead to is one batch."""
@@ -125,23 +127,21 @@ class Loop:
                 "the queue manager belongs to another event loop; use it there, and open one in each loop"
             )
 
-    def _start(
-        self, operation: Operation[object] | OperationFunction, args: tuple[Any, ...], handle: int | None
-    ) -> Answer:
+    def _start(self, operation: Operation[object] | Callable[[Call], None], what: object = None) -> Answer:
         self.check_loop()
         began = self.watch.begin()
         try:
-            return self.driver.start(operation, args, handle)
+            return self.driver.start(operation)
         finally:
             if not self.driver.has_something_to_write:
                 self._settle()
             else:
                 self._settle_soon()
-            self.watch.end(began, operation.row.words if isinstance(operation, Operation) else operation)
+            self.watch.end(began, operation.row.words if isinstance(operation, Operation) else what)
 
     async def _wait(self, answer: Answer) -> Any:
         if not answer.is_done:
-            if answer.handle is None:
+            if not answer.waits:
                 future: asyncio.Future[None] = self._loop.create_future()
             else:
                 future = _Read(self._loop, partial(self.driver.cancel, answer))

@@ -22,6 +22,7 @@ _NAMED_SECONDS: Final = 0.005
 # How exactly work is told apart from waiting.
 _LOOK_SECONDS: Final = 0.002
 _OTHERS: Final = "other work"
+CLEARING_UP: Final = "clearing up memory"
 # Names that are counted one by one; there are fewer, unless somebody makes them up.
 _MAX_NAMES: Final = 100
 
@@ -104,6 +105,11 @@ class LoopWatch:
         if seconds >= _NAMED_SECONDS:
             self._found.append((seconds, what if isinstance(what, str) else _name(what)))
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nobody has worked since the last round."""
+        return not self._is_marked
+
     def longest(self, seconds: float, now: float) -> Turn | None:
         """The longest turn of the last seconds before this Unix time; None if none took long enough to be known."""
         return max((turn for turn in self._longest if turn.at > now - seconds), key=_seconds, default=None)
@@ -117,7 +123,7 @@ class LoopWatch:
             if phase == "start":
                 began = self._clock()
             elif self._is_marked:
-                self.end(began, "clearing up memory")
+                self.end(began, CLEARING_UP)
 
         gc.callbacks.append(told)
         return lambda: gc.callbacks.remove(told)

@@ -21,7 +21,7 @@ from waypost.api.operations import Operation
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
-from waypost.node.application import OperationFunction
+from waypost.node.application import Call
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")
@@ -46,20 +46,16 @@ class Threads:
 
     def call(self, operation: Operation[R]) -> R:
         """Have an operation done, and wait for its reply, which says nothing that is not durable."""
-        reply: R = self._wait(self._start(operation, (), None))
+        reply: R = self._wait(self._start(operation))
         return reply
 
-    def do(self, operation: OperationFunction, *args: Any) -> Any:
-        """Have something done, and wait until it is durable."""
-        return self._wait(self._start(operation, args, None))
+    def start(self, operation: Operation[object]) -> None:
+        """Have an operation done that nobody needs to wait for."""
+        self._start(operation)
 
-    def read(self, operation: OperationFunction, handle: int, *args: Any) -> Any:
-        """Read through a handle, and wait until there is something to read or its time is over."""
-        return self._wait(self._start(operation, (handle, *args), handle))
-
-    def start(self, operation: OperationFunction, *args: Any) -> None:
-        """Have something done that nobody needs to wait for."""
-        self._start(operation, args, None)
+    def close_queue(self, name: str, *, keeps_sending: bool = False) -> None:
+        """Close what is open under this name for all: reads that wait end. Or only for those who read."""
+        self._start(partial(self.driver.close_queue, name, keeps_sending=keeps_sending))
 
     def look(self, function: Callable[..., R], *args: Any) -> R:
         """Look at the queue manager while nobody changes it."""
@@ -100,14 +96,12 @@ class Threads:
                 f"the queue manager belongs to process {self._process}, which forked this one; open another here"
             )
 
-    def _start(
-        self, operation: Operation[object] | OperationFunction, args: tuple[Any, ...], handle: int | None
-    ) -> Answer:
+    def _start(self, operation: Operation[object] | Callable[[Call], None]) -> Answer:
         self._check_process()
         with self._lock:
             self._take_news()
             try:
-                answer = self.driver.start(operation, args, handle)
+                answer = self.driver.start(operation)
             finally:
                 self.driver.settle()
             if self._leader is not None:

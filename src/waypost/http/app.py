@@ -6,7 +6,7 @@ from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
-from waypost.client.aio_manager import Manager
+from waypost.client.aio import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -20,9 +20,6 @@ from waypost.http import (
     metrics,
     openapi,
     problems,
-    queues,
-    reading,
-    sending,
     status,
     verifying,
 )
@@ -42,31 +39,10 @@ ROUTES: Final = (
     status.page,
     status.status,
     status.doctor,
-    queues.create_queue,
-    queues.change_queue,
-    queues.purge_queue,
     verifying.start_verification,
     verifying.show_verification,
     backup.backup,
-    sending.send,
-    reading.receive,
-    reading.peek,
-    reading.browse,
-    reading.move,
-    reading.move_all,
-    reading.resend,
-    reading.delete_message,
     events.events,
-    handles.open_handle,
-    handles.close_handle,
-    handles.open_cursor,
-    handles.close_cursor,
-    handles.cursor_peek,
-    handles.cursor_next,
-    handles.cursor_receive,
-    handles.begin_transaction,
-    handles.commit_transaction,
-    handles.abort_transaction,
     handles.commit_transactions,
     bulk.bulk_queues,
     bulk.show_bulk_queue,

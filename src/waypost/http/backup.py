@@ -33,7 +33,7 @@ async def backup(service: Served) -> ASGIApp:
     can be made of it.
     """
     loop = asyncio.get_running_loop()
-    source = await loop.run_in_executor(None, BackupSource, service.manager.path, service.settings.backup)
+    source = await loop.run_in_executor(None, BackupSource, service.path, service.settings.backup)
     # A refusal is said before anything is sent.
     try:
         first = await loop.run_in_executor(None, source.read)

@@ -3,27 +3,63 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import Parameter, Signature
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args
 
 import msgspec
 from litestar import delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Struct
-from msgspec.structs import FieldInfo, asdict, fields
+from msgspec.structs import FieldInfo, fields
 
 from waypost.api.explanation import Explanation
-from waypost.api.operations import OPERATIONS, DeleteQueue, Explain, ListQueues, Operation, ShowQueue
+from waypost.api.messages import Received
+from waypost.api.operations import (
+    OPERATIONS,
+    AbortTransaction,
+    BeginTransaction,
+    Browse,
+    CloseCursor,
+    CloseQueue,
+    CommitTransaction,
+    CursorNext,
+    CursorPeek,
+    CursorReceive,
+    DeleteMessage,
+    DeleteQueue,
+    Explain,
+    Form,
+    ListQueues,
+    MoveAll,
+    MoveMessage,
+    OpenCursor,
+    OpenQueue,
+    Operation,
+    Peek,
+    PurgeQueue,
+    Receive,
+    Resend,
+    Send,
+    SetQueue,
+    ShowQueue,
+)
 from waypost.api.queues import QueueInfo, QueueList
 from waypost.api.records import record_of
+from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
 from waypost.errors import InvalidParameter
+from waypost.http import handles, reading, sending
+from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Served, decoded
-from waypost.http.service import Service
+from waypost.http.results import answer, resent
+from waypost.http.service import AsgiClient, Client, Service
 from waypost.http.slices import sliced
 from waypost.node.queue_calls import QueueCalls
 
 R = TypeVar("R")
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
+
+# Does what a request asks for.
+Perform: TypeAlias = Callable[[Service, O, ApiRequest], Awaitable[object]]
 
 _DECORATORS: Final[dict[str, Callable[..., Any]]] = {"GET": get, "POST": post, "PATCH": patch, "DELETE": delete}
 
@@ -47,46 +83,100 @@ async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
     return QueueList(tuple(await sliced(partial(queues.infos, operation.pattern), names)))
 
 
-async def _show_queue(service: Service, operation: ShowQueue) -> QueueInfo:
+async def _own(service: Service, operation: ShowQueue | SetQueue | DeleteQueue) -> QueueInfo | None:
+    """Of queues of this computer alone."""
     with service.remote.explaining(operation.name):
         return await service.shell.call(operation)
 
 
-async def _delete_queue(service: Service, operation: DeleteQueue) -> None:
-    """By the queue object that all share, whose handles have to be closed."""
-    with service.remote.explaining(operation.name):
-        await service.manager.queue(operation.name).delete()
+async def _taken(service: Service, operation: PurgeQueue | DeleteMessage) -> None:
+    with service.reading(operation.name, outgoing=operation.outgoing) as queue:
+        await queue.call(operation)
+
+
+async def _resend(service: Service, operation: Resend, request: ApiRequest) -> Messages | Packets:
+    with service.reading(operation.name, outgoing=operation.outgoing) as queue:
+        sent = await queue.call(operation)
+    return resent(sent, operation.form, packed=is_message_pack(request.scope, b"accept"))
+
+
+async def _send(service: Service, operation: Send, request: ApiRequest) -> SentMessages | SentIds:
+    return await sending.sent(service, operation, packed=is_message_pack(request.scope, b"accept"))
+
+
+def _reading(read: Callable[[Service, Client, O], Awaitable[Received]]) -> Perform[O]:
+    """What answers with messages, in the form that is asked for."""
+
+    async def perform(service: Service, operation: O, request: ApiRequest) -> Messages | Packets:
+        found = await read(service, AsgiClient(request.receive), operation)
+        form: Form = operation.form  # type: ignore[attr-defined]  # all of these have it
+        return answer(found, form, packed=is_message_pack(request.scope, b"accept"))
+
+    return perform
+
+
+def _plain(perform: Callable[[Service, O], Awaitable[object]]) -> Perform[O]:
+    """What needs to know nothing of the request."""
+
+    async def performed(service: Service, operation: O, _: ApiRequest) -> object:
+        return await perform(service, operation)
+
+    return performed
+
+
+async def _browse(service: Service, _: Client, operation: Browse) -> Received:
+    return await reading.browsed(service, operation)
 
 
 def routes() -> list[HTTPRouteHandler]:
     """One for each operation."""
-    by_hand = [
-        _route(Explain, _explain),
-        _route(ListQueues, _list_queues),
-        _route(ShowQueue, _show_queue),
-        _route(DeleteQueue, _delete_queue),
-    ]
-    others = set(OPERATIONS) - {Explain, ListQueues, ShowQueue, DeleteQueue}
-    return [*by_hand, *(_route(kind, _ask) for kind in OPERATIONS if kind in others)]
+    by_hand = (
+        _route(Explain, _plain(_explain)),
+        _route(ListQueues, _plain(_list_queues)),
+        _route(ShowQueue, _plain(_own)),
+        _route(SetQueue, _plain(_own)),
+        _route(DeleteQueue, _plain(_own)),
+        _route(PurgeQueue, _plain(_taken)),
+        _route(DeleteMessage, _plain(_taken)),
+        _route(Send, _send, SentMessages | SentIds),
+        _route(Resend, _resend, Messages | Packets),
+        _route(Receive, _reading(reading.received), Messages | Packets),
+        _route(Peek, _reading(reading.peeked), Messages | Packets),
+        _route(Browse, _reading(_browse), Messages | Packets),
+        _route(MoveMessage, _plain(reading.moved)),
+        _route(MoveAll, _plain(reading.moved_all)),
+        _route(OpenQueue, _plain(handles.open_queue)),
+        _route(CloseQueue, _plain(handles.close_queue)),
+        _route(OpenCursor, _plain(handles.open_cursor)),
+        _route(CloseCursor, _plain(handles.close_cursor)),
+        _route(CursorPeek, _reading(handles.read_at), Messages | Packets),
+        _route(CursorNext, _reading(handles.read_at), Messages | Packets),
+        _route(CursorReceive, _reading(handles.read_at), Messages | Packets),
+        _route(BeginTransaction, _plain(handles.begin_transaction)),
+        _route(CommitTransaction, _plain(handles.commit_transaction)),
+        _route(AbortTransaction, _plain(handles.abort_transaction)),
+    )
+    bound = {route.name for route in by_hand}
+    return [*by_hand, *(_route(kind, _plain(_ask)) for kind in OPERATIONS if kind.row.name not in bound)]
 
 
-def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) -> HTTPRouteHandler:
+def _route(kind: type[O], perform: Perform[O], reply: Any = None) -> HTTPRouteHandler:
+    """`reply` is what the answer is made of, if that is not the reply itself."""
     row = kind.row
     by_name = {each.name: each for each in fields(kind)}
-    body = _body(kind)
 
-    async def handle(service: Service, data: Struct | None = None, **values: Any) -> object:
-        return await perform(service, operation_of(kind, values, data))
+    async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: Any) -> object:
+        return await perform(service, operation_of(kind, values, data), request)
 
-    types: dict[str, Any] = {"service": Served}
+    types: dict[str, Any] = {"service": Served, "request": ApiRequest}
     types |= {name: _annotated(by_name[name], PathParameter) for name in row.path_names}
     types |= {name: _annotated(by_name[name], QueryParameter) for name in row.query_names}
-    if body is not None:
-        types["data"] = Annotated[body, Body()]
+    if row.body is not None:
+        types["data"] = Annotated[row.body, Body()]
     handle.__name__ = handle.__qualname__ = row.name
     handle.__doc__ = kind.__doc__
     # litestar reads what a handler takes, and the schema of it, from its signature.
-    handle.__annotations__ = types | {"return": None if row.reply is type(None) else row.reply}
+    handle.__annotations__ = types | {"return": None if row.reply is type(None) else reply or row.reply}
     handle.__signature__ = Signature(  # type: ignore[attr-defined]  # inspect looks for it
         [
             Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=_default(by_name.get(name)))
@@ -97,7 +187,7 @@ def _route(kind: type[O], perform: Callable[[Service, O], Awaitable[object]]) ->
     path = row.path
     for name in row.path_names:
         path = path.replace(f"{{{name}}}", f"{{{name}:str}}")
-    bind: Callable[..., HTTPRouteHandler] = _DECORATORS[row.method](path, status_code=row.status)
+    bind: Callable[..., HTTPRouteHandler] = _DECORATORS[row.method](path, status_code=row.status, name=row.name)
     return bind(handle)
 
 
@@ -107,26 +197,12 @@ def operation_of(kind: type[O], values: dict[str, Any], body: Struct | None) -> 
         return body
     for name in kind.row.path_names:
         values[name] = decoded(values[name])
+    if body is not None:
+        return kind(**values, **{name: getattr(body, name) for name in kind.row.body_names})
     try:
-        return record_of(values if body is None else values | asdict(body), kind)
+        return record_of(values, kind)
     except msgspec.ValidationError as error:
         raise InvalidParameter(f"the request is not what it should be: {error}") from None
-
-
-def _body(kind: type[Operation[object]]) -> type[Struct] | None:
-    """What the body of a request is decoded into: the record, or the part of it that is not elsewhere."""
-    row = kind.row
-    if not row.body_names:
-        return None
-    if not row.path_names and not row.query_names:
-        return kind
-    given = [each for each in fields(kind) if each.name in row.body_names]
-    return msgspec.defstruct(
-        f"{kind.__name__}Body",
-        [(each.name, each.type) if each.required else (each.name, each.type, each.default) for each in given],
-        kw_only=True,
-        forbid_unknown_fields=True,
-    )
 
 
 def _annotated(field: FieldInfo, place: Callable[..., object]) -> Any:

@@ -14,15 +14,14 @@ from msgspec import UNSET
 
 from waypost.api.excerpt import excerpt
 from waypost.api.forms import BULK_NAME_FORM
+from waypost.api.message_attributes import message_attributes
 from waypost.api.names import check_can_be_sent_to
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, NewMessage
 from waypost.client.bodies import encode_bodies, encode_body
 from waypost.client.bulk import schema
 from waypost.client.bulk.frame import MEDIA_TYPE
 from waypost.client.bulk.local import parse_epoch
 from waypost.client.bulk.schema import Batches, Claimed, ClaimObject, Claims, Committed, Returned, Staged
-from waypost.client.remote.schema import NewMessage
-from waypost.client.sending import message_attributes
 from waypost.core.message import Message
 from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
 from waypost.guid import NULL_GUID, guid_text, parse_guid

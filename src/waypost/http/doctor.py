@@ -82,10 +82,10 @@ async def examine(service: Service) -> list[Check]:
 def _store(service: Service) -> Iterator[Check]:
     trouble = service.node.kernel.failure or service.node.kernel.trouble
     if trouble is None:
-        yield Check("store", True, f"the store in {service.manager.path} can be written")
+        yield Check("store", True, f"the store in {service.path} can be written")
     else:
         yield Check("store", False, str(trouble), "mend the disk, or make room; what waits is written when it can be")
-    free = shutil.disk_usage(service.manager.path).free
+    free = shutil.disk_usage(service.path).free
     room = f"{free >> 20} MiB are free, and the store has {service.node.kernel.room.reserve >> 20} MiB in reserve"
     if shortage := disk_shortage(service.node):
         yield Check("disk", False, f"{shortage}; receives go on", LOW_HINT)
@@ -116,7 +116,7 @@ def _damaged(service: Service) -> Check:
 
 
 def _permissions(service: Service) -> Check:
-    path = service.manager.path
+    path = service.path
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if mode & _OTHERS:
         return Check(
@@ -324,7 +324,10 @@ def _identifier(network: Network) -> Check:
     if not network.twins:
         return Check("identifier", True, "no other queue manager was seen with the identifier of this one")
     sentence = f"a queue manager with the identifier of this one is at {', '.join(network.twins)}"
-    hint = "one of them was copied: start the copy on a new data folder, so that it gets an identifier of its own"
+    hint = (
+        "one of them is a copy: stop it, and make its data folder of a backup of the other one with `waypost store "
+        "restore BACKUP DATA --new-identity`, or start it on an empty data folder"
+    )
     return Check("identifier", False, sentence, hint)
 
 

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from waypost.clock import Now
 from waypost.guid import NULL_GUID, guid_text
-from waypost.limits import MAX_SEQUENCES_LOOKED_AT
+from waypost.limits import MAX_SEQUENCES_LOOKED_AT, MAX_TIME_STAMP_AHEAD_SECONDS
 from waypost.node.explain_sequences import refused_hint, refused_sentence
 from waypost.node.explain_words import at, span
 from waypost.node.node import Node
@@ -18,8 +18,6 @@ _SHOWN: Final = 3
 _MANY_SINGLE: Final = 1000
 # Clocks are corrected by seconds.
 _CLOCK_TOLERANCE: Final = 60
-# Many outgoing queues that are made at once, each with a TimeStamp above the one before, are this far ahead.
-_AHEAD_SECONDS: Final = 3600
 
 
 def examine_sequences(node: Node, now: Now) -> Iterator[Finding]:
@@ -74,7 +72,7 @@ def _clock(node: Node, now: Now) -> Iterator[Finding]:
             "not applied to new sequences"
         )
         yield "sequence clock", False, sentence, "set the clock of this computer"
-    ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > _AHEAD_SECONDS]
+    ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > MAX_TIME_STAMP_AHEAD_SECONDS]
     if not ahead:
         return
     queue, seconds = max(ahead, key=lambda each: each[1])

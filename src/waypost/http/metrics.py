@@ -251,6 +251,6 @@ def _counter(name: str, text: str, value: float) -> Metric:
 
 def _store_size(service: Service) -> int:
     try:
-        return os.stat(service.manager.path / "data.mdb").st_size
+        return os.stat(service.path / "data.mdb").st_size
     except OSError:
         return 0

@@ -17,7 +17,7 @@ from litestar.typing import FieldDefinition
 from msgspec import Meta, Struct
 
 import waypost
-from waypost.client.remote.schema import ErrorObject
+from waypost.client.transports.http.schema import ErrorObject
 from waypost.http.guard import OPEN, WITH_BODY
 from waypost.http.media import JSON, MESSAGE_PACK
 

@@ -7,8 +7,7 @@ that is not yet durable.
 from dataclasses import dataclass, field
 from typing import Final
 
-from waypost.core.message import Message
-from waypost.core.positions import END, PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, START, PositionState
+from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, PositionState
 from waypost.core.queues import Queue
 from waypost.node.application import Call
 from waypost.node.bulk import find_queue
@@ -17,43 +16,6 @@ from waypost.wire.format_names import FormatName
 
 # Messages that were there, and not yet to be seen, which one follower remembers.
 _MAX_HELD: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Messages in list order. `is_last` if there were no more."""
-
-    messages: list[Message]
-    is_last: bool
-
-
-class Browse:
-    """A page of what can be peeked at behind a LookupIdentifier, which need not be in the queue any more."""
-
-    __slots__ = ("_after", "_limit", "_max_bytes", "_name", "_node")
-
-    def __init__(self, node: Node, name: FormatName, after: int | None, limit: int, *, max_bytes: int) -> None:
-        self._node: Final = node
-        self._name: Final = name
-        self._after: Final = START if after is None else after
-        self._limit: Final = limit
-        self._max_bytes: Final = max_bytes
-
-    def __call__(self, call: Call) -> None:
-        with self._node.operation(call.now):
-            self._node.reply(call.request, self._page(find_queue(self._node, self._name)))
-
-    def _page(self, queue: Queue) -> Page:
-        messages: list[Message] = []
-        size = 0
-        position = queue.positions.next_peekable(self._after)
-        while position != END and len(messages) < self._limit and size < self._max_bytes:
-            message = self._node.manager.positions.find(queue, position)
-            if message is not None:
-                messages.append(message)
-                size += len(message.packet)
-            position = queue.positions.next_peekable(position)
-        return Page(messages, position == END)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from litestar.params import PathParameter, QueryParameter
 
 from waypost.api.excerpt import excerpt
 from waypost.api.forms import GUID_FORM, LOOKUP_ID_FORM, PLACE_FORM
-from waypost.core.positions import END
 from waypost.errors import InvalidParameter
 from waypost.http.service import Service
 
@@ -34,13 +33,3 @@ def decoded(name: str) -> str:
         return unquote(name, errors="strict")
     except UnicodeDecodeError:
         raise InvalidParameter(f"the name {excerpt(name)} is not UTF-8 in percent-encoding") from None
-
-
-def lookup_id(value: int | str) -> int:
-    """A LookupIdentifier, as a number or in decimal digits."""
-    if isinstance(value, str):
-        is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
-        value = int(value) if is_number else -1
-    if not 0 <= value < END:
-        raise InvalidParameter("a lookup_id is the number that a message has in its queue, in decimal digits")
-    return value

@@ -8,7 +8,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from waypost import errors
-from waypost.client.remote.schema import ErrorObject
+from waypost.client.transports.http.schema import ErrorObject
 from waypost.errors import DecodeError, EncodeError, WaypostError
 from waypost.http.media import ClientGone, encode
 
@@ -46,6 +46,7 @@ _HINTS: Final[dict[type[WaypostError], str]] = {
     errors.InsufficientResources: "receive or purge messages, or raise the quota",
     errors.HostUnreachable: "the host has to be up, and to let others read its queues over RPC",
     errors.BackupUnderWay: "wait until it is made",
+    errors.ResetUnderWay: "wait until it is done; `waypost explain QUEUE` shows how far it is",
     errors.StoreFull: "receive or purge messages, or make room on the disk, and ask again",
     errors.OutcomeUnknown: "make room on the disk, or mend it, and look whether it was done before you ask again",
 }

@@ -1,8 +1,7 @@
 """The requests that come by the thousand, without the way through ASGI and the framework: sends, receives and commits.
 
-They are the same operations, on the same structures, as the handlers with these paths in sending, reading and handles,
-which the schema documents; only MessagePack without a query goes this way, and only what the guard lets pass. A single
-request costs a third.
+They are the same operations, on the same structures, as the routes with these paths, which the schema documents; only
+MessagePack without a query goes this way, and only what the guard lets pass. A single request costs a third.
 """
 
 import logging
@@ -13,13 +12,15 @@ from typing import Any, Final
 import msgspec
 from litestar import MediaType
 
-from waypost.client.remote.schema import Read, Send
+from waypost.api.operations import CommitTransaction, Operation, Receive, Send
 from waypost.errors import InvalidParameter, WaypostError
+from waypost.http import bound
+from waypost.http.handles import commit_transaction
 from waypost.http.media import MESSAGE_PACK
-from waypost.http.parameters import decoded
 from waypost.http.problems import problem, status_of
 from waypost.http.protocol import COMMON_LINES
 from waypost.http.reading import received
+from waypost.http.results import answer
 from waypost.http.sending import sent
 from waypost.http.service import Client, Service
 
@@ -41,15 +42,15 @@ _log: Final = logging.getLogger("waypost.http")
 class Quick:
     """Finds the handler of a request. `refine` has the last word on what an error is."""
 
-    __slots__ = ("_encoder", "_max_body", "_reads", "_refine", "_sends", "_service")
+    __slots__ = ("_encoder", "_max_body", "_receives", "_refine", "_sends", "_service")
 
     def __init__(self, service: Service, refine: Refine) -> None:
         self._service: Final = service
         self._refine: Final = refine
         self._max_body: Final = service.settings.max_body
         self._encoder: Final = msgspec.msgpack.Encoder()
-        self._sends: Final = msgspec.msgpack.Decoder(Send)
-        self._reads: Final = msgspec.msgpack.Decoder(Read)
+        self._sends: Final = _decoder(Send)
+        self._receives: Final = _decoder(Receive)
 
     def handler(self, path: str, headers: Headers) -> Handler | None:
         """For a POST to this path, as it was sent; None if it has to go the other way."""
@@ -103,13 +104,21 @@ class Quick:
         return HTTPStatus.OK, self._encoder.encode(value), _LINES
 
     async def _send(self, name: str, body: bytes, _client: Client) -> object:
-        return await sent(self._service, decoded(name), _decoded(self._sends, body), packed=True)
+        found = _decoded(self._sends, body)
+        return await sent(self._service, bound.operation_of(Send, {"name": name}, found), packed=True)
 
     async def _receive(self, name: str, body: bytes, client: Client) -> object:
-        return await received(self._service, client, decoded(name), _decoded(self._reads, body), packed=True)
+        operation = bound.operation_of(Receive, {"name": name}, _decoded(self._receives, body))
+        return answer(await received(self._service, client, operation), operation.form, packed=True)
 
     async def _commit(self, name: str, _body: bytes, _client: Client) -> None:
-        await self._service.transactions.commit(decoded(name))
+        await commit_transaction(
+            self._service, bound.operation_of(CommitTransaction, {"identifier": name}, None)
+        )  # fmt: skip
+
+
+def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Any]":
+    return msgspec.msgpack.Decoder(kind.row.body)
 
 
 def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", body: bytes) -> Any:

@@ -9,11 +9,29 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
+from msgspec import UNSET, UnsetType
+
+from waypost.api.messages import Received
 from waypost.api.names import format_name
-from waypost.client.calls import Seek
-from waypost.client.message import Message
+from waypost.api.operations import (
+    Browse,
+    CursorNext,
+    CursorPeek,
+    CursorRead,
+    DeleteMessage,
+    MoveAll,
+    MoveMessage,
+    Operation,
+    Peek,
+    PurgeQueue,
+    Read,
+    Receive,
+    Resend,
+)
+from waypost.api.reading import lookup_number
+from waypost.client.message import Message, core_of
 from waypost.client.msmq.aio import Host
 from waypost.client.msmq.aio_queue import HostCursor, HostQueue
 from waypost.errors import (
@@ -30,6 +48,7 @@ from waypost.errors import (
     QueueError,
     QueueNotFound,
     ServiceNotAvailable,
+    Timeout,
     TransactionError,
     TransactionUsage,
     UnsupportedFormatName,
@@ -49,6 +68,8 @@ from waypost.wire.format_names import (
     PublicFormatName,
 )
 from waypost.wire.queue_format import REMOTE_READ_PROTOCOLS
+
+R = TypeVar("R")
 
 # What means the same to a client whoever says it. The rest would be taken for something of this computer.
 _ANSWERS: Final = (
@@ -142,9 +163,19 @@ class RemoteQueues:
             queue = stack.enter_context(self.using(place))
             return queue.cursor(stack.pop_all())
 
-    def exclusive(self, place: Elsewhere) -> "RemoteQueue":
+    async def exclusive(self, place: Elsewhere) -> "RemoteQueue":
         """A queue object of one's own, to be closed, that denies the queue to others."""
-        return self._new(place, exclusive=True)
+        queue = self._new(place, exclusive=True)
+        try:
+            # The queue is opened now and not at the first receive, so that it is known who has it.
+            async with queue.cursor() as cursor:
+                await cursor.peek(0)
+        except Timeout:
+            pass
+        except BaseException:
+            await queue.close()
+            raise
+        return queue
 
     @contextmanager
     def explaining(self, text: str) -> Iterator[None]:
@@ -219,80 +250,86 @@ class RemoteQueue:
     def format_name(self) -> str:
         return str(self._name)
 
-    async def receive(
-        self,
-        timeout: float | None = None,
-        *,
-        transaction: object = None,
-        lookup_id: int | None = None,
-        seek: Seek | None = None,
-    ) -> Message:
-        _refuse(self._name, transaction)
-        with _translating(self._name):
-            return await self._queue.receive(timeout, lookup_id=lookup_id, seek=seek)
+    async def call(self, operation: Operation[R]) -> R:
+        """Have an operation done by the host, as a transport does."""
+        reply: R = await self._perform(operation)
+        return reply
 
-    async def receive_many(
-        self, count: int, timeout: float | None = None, *, transaction: object = None
-    ) -> list[Message]:
+    async def _perform(self, operation: Operation[object]) -> Any:
+        with _translating(self._name):
+            match operation:
+                case Receive():
+                    _refuse(self._name, operation.transaction)
+                    return await self._receive(operation)
+                case Peek():
+                    place = _sought(operation)
+                    return Received([core_of(await self._queue.peek(operation.timeout_s, **place))])
+                case Browse():
+                    after = lookup_number(operation.after) if operation.after else None
+                    return await self.page(after, operation.limit)
+                case MoveMessage():
+                    _refuse(self._name, operation.transaction)
+                    return await self._queue.move(lookup_number(operation.lookup_id), operation.to)
+                case DeleteMessage():
+                    await self._queue.receive(0, lookup_id=lookup_number(operation.number))
+                    return None
+                case PurgeQueue():
+                    return await self._queue.purge()
+                case MoveAll():
+                    raise _noted(
+                        InvalidParameter(
+                            f"{self._name} is a queue of another computer, whose messages are moved one by one"
+                        ),
+                        "move all of them at that computer",
+                    )
+                case Resend():
+                    raise _noted(
+                        TransactionUsage(
+                            f"{self._name} is a queue of another computer: its messages cannot be taken and sent in "
+                            "one step from here"
+                        ),
+                        "receive the message and send it, or resend it at that computer",
+                    )
+        raise InvalidParameter(f"{self._name} is a queue of another computer: {operation.row.words} is for others")
+
+    async def _receive(self, operation: Receive) -> Received:
         """Each is a receive of its own, so that what was taken is the result whatever becomes of the next."""
-        messages = [await self.receive(timeout, transaction=transaction)]
+        messages = [await self._queue.receive(operation.timeout_s, **_sought(operation))]
         size = messages[0].size
         with suppress(WaypostError):
-            while len(messages) < count and size < MAX_HTTP_ANSWER:
-                messages.append(await self.receive(0))
+            while len(messages) < operation.count and size < MAX_HTTP_ANSWER:
+                messages.append(await self._queue.receive(0))
                 size += messages[-1].size
-        return messages
+        return Received([core_of(message) for message in messages])
 
-    async def peek(
-        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
-    ) -> Message:  # fmt: skip
-        with _translating(self._name):
-            return await self._queue.peek(timeout, lookup_id=lookup_id, seek=seek)
-
-    async def page(self, after: int | None, limit: int) -> tuple[list[Message], bool]:
-        """Messages behind a LookupIdentifier, which need not be there any more, and whether these were the last."""
+    async def page(self, after: int | None, limit: int) -> Received:
+        """Messages behind a LookupIdentifier, which need not be there any more."""
         messages: list[Message] = []
         size = 0
         while len(messages) < limit and size < MAX_HTTP_ANSWER:
             message = await self._behind(after)
             if message is None:
-                return messages, True
+                return Received([core_of(each) for each in messages])
             messages.append(message)
             size += message.size
             after = message.lookup_id
-        return messages, False
+        return Received([core_of(each) for each in messages], str(after))
 
     async def _behind(self, after: int | None) -> Message | None:
         """The next message. Only from one that is there the other computer tells it, so else all before are passed."""
         if after is not None:
             with suppress(MessageNotFound):
-                return await self.peek(0, lookup_id=after, seek="next")
+                return await self._queue.peek(0, lookup_id=after, seek="next")
             with suppress(MessageNotFound):
-                await self.peek(0, lookup_id=after)
+                await self._queue.peek(0, lookup_id=after)
                 return None
         try:
-            message = await self.peek(0, seek="first")
+            message = await self._queue.peek(0, seek="first")
             while after is not None and message.lookup_id <= after:
-                message = await self.peek(0, lookup_id=message.lookup_id, seek="next")
+                message = await self._queue.peek(0, lookup_id=message.lookup_id, seek="next")
         except MessageNotFound:
             return None
         return message
-
-    async def move(self, message: int, to: str, *, transaction: object = None) -> None:
-        _refuse(self._name, transaction)
-        with _translating(self._name):
-            await self._queue.move(message, to)
-
-    async def resend(self, _message: int, _to: str | None = None) -> Message:
-        error = TransactionUsage(
-            f"{self._name} is a queue of another computer: its messages cannot be taken and sent in one step from here"
-        )
-        error.add_note("receive the message and send it, or resend it at that computer")
-        raise error
-
-    async def purge(self) -> None:
-        with _translating(self._name):
-            await self._queue.purge()
 
     def cursor(self, held: ExitStack | None = None) -> "Cursor":
         return Cursor(self._name, self._queue.cursor(), held or ExitStack())
@@ -322,14 +359,22 @@ class Cursor:
         with _translating(self._name):
             return await self._cursor.peek(timeout)
 
-    async def peek_next(self, timeout: float | None = None) -> Message:
-        with _translating(self._name):
-            return await self._cursor.peek_next(timeout)
+    async def call(self, operation: Operation[R]) -> R:
+        """Have a read done by the host, as a transport does."""
+        reply: R = await self._perform(operation)
+        return reply
 
-    async def receive(self, timeout: float | None = None, *, transaction: object = None) -> Message:
-        _refuse(self._name, transaction)
+    async def _perform(self, operation: Operation[object]) -> Any:
+        assert isinstance(operation, CursorRead)
+        _refuse(self._name, operation.transaction)
         with _translating(self._name):
-            return await self._cursor.receive(timeout)
+            if isinstance(operation, CursorPeek):
+                message = await self._cursor.peek(operation.timeout_s)
+            elif isinstance(operation, CursorNext):
+                message = await self._cursor.peek_next(operation.timeout_s)
+            else:
+                message = await self._cursor.receive(operation.timeout_s)
+        return Received([core_of(message)])
 
     async def close(self) -> None:
         with self._held:
@@ -348,8 +393,20 @@ def _translating(name: FormatName) -> Iterator[None]:
         raise HostError(f"{name} cannot be read: {error}") from None
 
 
-def _refuse(name: FormatName, transaction: object) -> None:
-    if transaction is not None:
+def _sought(operation: Read) -> dict[str, Any]:
+    return {
+        "lookup_id": None if operation.lookup_id is UNSET else lookup_number(operation.lookup_id),
+        "seek": None if operation.seek is UNSET else operation.seek,
+    }
+
+
+def _noted(error: WaypostError, note: str) -> WaypostError:
+    error.add_note(note)
+    return error
+
+
+def _refuse(name: FormatName, transaction: str | UnsetType) -> None:
+    if transaction is not UNSET:
         raise TransactionUsage(
             f"{name} is a queue of another computer, from which nothing is received in a transaction or with a lease"
         )

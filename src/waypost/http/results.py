@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
+from waypost.api.messages import Copies, Received, Sent
+from waypost.api.operations import Form
 from waypost.api.properties import MessageObject
-from waypost.client.message import Message, message_object
-from waypost.client.remote.packing import packet_row
-from waypost.client.remote.schema import Form, Messages, Packets
+from waypost.client.message import message_object, sent_message
+from waypost.client.transports.http.packing import packet_row
+from waypost.client.transports.http.schema import Messages, Packets
+from waypost.core.message import Message
 
 
-def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]:
+def objects(messages: Sequence[Message | Copies], *, packed: bool) -> list[MessageObject]:
     """`packed` for MessagePack, which carries bytes as they are."""
-    found = [message_object(message) for message in messages]
+    found = [message_object(sent_message(message)) for message in messages]
     if packed:
         for each in found:
             each.body, each.body_base64 = each.body_base64, UNSET
@@ -20,7 +23,18 @@ def objects(messages: Sequence[Message], *, packed: bool) -> list[MessageObject]
     return found
 
 
-def answer(messages: Sequence[Message], form: Form, *, packed: bool) -> Messages | Packets:
+def answer(found: Received, form: Form, *, packed: bool) -> Messages | Packets:
     if form == "packet":
-        return Packets(rows=[packet_row(message) for message in messages])
-    return Messages(messages=objects(messages, packed=packed))
+        rows = [packet_row(message) for message in found.messages]
+        return Packets(rows=rows, next=found.next, receipt=found.receipt, refused=found.refused)
+    messages = objects(found.messages, packed=packed)
+    return Messages(messages=messages, next=found.next, receipt=found.receipt, refused=found.refused)
+
+
+def resent(sent: Sent, form: Form, *, packed: bool) -> Messages | Packets:
+    """Of a message that was sent once more: one object, or one row a queue."""
+    if form == "full":
+        return Messages(messages=objects(sent.messages, packed=packed))
+    (message,) = sent.messages
+    copies = message.messages if isinstance(message, Copies) else (message,)
+    return Packets(rows=[packet_row(copy) for copy in copies])

@@ -1,64 +1,58 @@
-"""POST /api/queues/NAME/messages."""
+"""Send, as it comes over HTTP: also messages of their own, each with its properties."""
 
 import asyncio
 
-from litestar import post
-from litestar.params import JSONBody
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from waypost.client.aio_manager import Transaction
-from waypost.client.aio_queue import Queue
-from waypost.client.bodies import Body
-from waypost.client.message import Message
-from waypost.client.remote.packing import sent_ids
-from waypost.client.remote.schema import NewMessage, Send, Sent, SentIds
+from waypost.api.messages import Copies
+from waypost.api.operations import Send
+from waypost.api.properties import NewMessage
+from waypost.client.bodies import Body, encode_body
+from waypost.client.transports.http.packing import sent_ids
+from waypost.client.transports.http.schema import SentIds, SentMessages
+from waypost.core.message import Message
 from waypost.errors import InvalidParameter
-from waypost.http.media import ApiRequest, is_message_pack
-from waypost.http.parameters import Name, Served, decoded
 from waypost.http.results import objects
 from waypost.http.service import Service
 
 
-@post("/api/queues/{name:str}/messages", status_code=200)
-async def send(name: Name, data: JSONBody[Send], request: ApiRequest, service: Served) -> Sent | SentIds:
-    """Send messages, and answer when they are safe: recoverable ones on disk, those of a transaction at its commit."""
-    return await sent(service, decoded(name), data, packed=is_message_pack(request.scope, b"accept"))
-
-
-async def sent(service: Service, name: str, data: Send, *, packed: bool) -> Sent | SentIds:
+async def sent(service: Service, operation: Send, *, packed: bool) -> SentMessages | SentIds:
     """The answer to a Send. `packed` if it is going to be MessagePack."""
-    if (data.like is UNSET) == (not data.messages) or bool(data.bodies) == bool(data.messages):
+    if (operation.like is UNSET) == (not operation.messages) or bool(operation.bodies) == bool(operation.messages):
         raise InvalidParameter("give either `messages`, or `like` and `bodies`, and one message at least")
-    if data.answer == "ids" and data.messages:
+    if operation.answer == "ids" and operation.messages:
         raise InvalidParameter('the answer "ids" is for `like` and `bodies`')
-    queue = service.manager.queue(name)
-    with service.in_transaction(data.transaction, data.begin_s) as transaction:
-        send_all = _send_alike if data.bodies else _send_each
-        messages = await send_all(queue, data, transaction)
-    return sent_ids(messages) if data.answer == "ids" else Sent(objects(messages, packed=packed))
+    with service.in_transaction(operation.transaction, operation.begin_s) as transaction:
+        if transaction is not UNSET:
+            operation = replace(operation, transaction=transaction, begin_s=UNSET)
+        messages: list[Message] | list[Message | Copies]
+        if operation.messages:
+            messages = await _send_each(service, operation)
+        else:
+            messages = (await service.shell.call(operation)).messages
+    if operation.answer == "ids":
+        return sent_ids(messages)
+    return SentMessages(objects(messages, packed=packed))
 
 
-async def _send_alike(queue: Queue, data: Send, transaction: Transaction | None) -> list[Message]:
-    assert data.like is not UNSET
-    if len(data.bodies) == 1:
-        return [await queue.send_record(data.bodies[0], data.like, transaction)]
-    return await queue.send_records(data.bodies, data.like, transaction)
-
-
-async def _send_each(queue: Queue, data: Send, transaction: Transaction | None) -> list[Message]:
+async def _send_each(service: Service, operation: Send) -> list[Message | Copies]:
     """All of them in one turn of the loop, so that they share one flush."""
-    bodies = [body_of(each) for each in data.messages]
-    outcomes = await asyncio.gather(
-        *(queue.send_record(*each, transaction) for each in zip(bodies, data.messages, strict=True)),
-        return_exceptions=True,
-    )
-    sent = [outcome for outcome in outcomes if isinstance(outcome, Message)]
+    sends = [_send(operation, each) for each in operation.messages]
+    outcomes = await asyncio.gather(*map(service.shell.call, sends), return_exceptions=True)
+    done = [message for each in outcomes if not isinstance(each, BaseException) for message in each.messages]
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
-            if sent:
-                outcome.add_note(f"{len(sent)} of {len(outcomes)} messages were sent.")
+            if done:
+                outcome.add_note(f"{len(done)} of {len(outcomes)} messages were sent.")
             raise outcome
-    return sent
+    return done
+
+
+def _send(operation: Send, message: NewMessage) -> Send:
+    body, body_type = encode_body(body_of(message), message.body_type)
+    like = replace(message, body_type=body_type)
+    return Send(name=operation.name, like=like, bodies=[body], transaction=operation.transaction)
 
 
 def body_of(message: NewMessage) -> Body:

@@ -1,20 +1,22 @@
-"""What the handlers share: the manager, its shell, and what clients have open."""
+"""What the handlers share: the queue manager, and what clients have open."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name
-from waypost.client.aio_manager import Manager, Transaction, calls_of, outgoing_queue_of, shell_of
-from waypost.client.aio_queue import Cursor, Queue
+from waypost.api.operations import CloseCursor, CloseQueue
+from waypost.client.aio import Manager
+from waypost.client.aio_opening import shell_of
+from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import LoopWatch
-from waypost.errors import InvalidHandle, InvalidParameter, QueueNotFound
+from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
 from waypost.http.remote_queues import Connect, RemoteQueue, RemoteQueues
 from waypost.http.remote_queues import Cursor as RemoteCursor
@@ -28,8 +30,6 @@ from waypost.wire.format_names import FormatName
 T = TypeVar("T")
 
 
-AnyQueue: TypeAlias = Queue | RemoteQueue
-
 # What ASGI calls receive: the next part of a request, or that the client is gone.
 Receive = Callable[[], Awaitable[Any]]
 
@@ -38,12 +38,12 @@ class Service:
     """One manager, as clients see it."""
 
     __slots__ = (
-        "calls",
         "cursors",
         "handles",
         "is_stopping",
         "manager",
         "node",
+        "path",
         "remote",
         "settings",
         "shared",
@@ -57,15 +57,15 @@ class Service:
     def __init__(self, manager: Manager, settings: HttpSettings, connect: Connect) -> None:
         self.manager: Final = manager
         self.settings: Final = settings
+        self.path: Final = manager.path
         self.shell: Final = shell_of(manager)
-        self.calls: Final = calls_of(manager)
         self.node: Final = self.shell.driver.node
-        self.transactions: Final = Transactions(manager, settings)
+        self.transactions: Final = Transactions(self.shell, settings)
         self.remote: Final = RemoteQueues(self.node, settings, connect)
-        self.handles: Final[Leases[AnyQueue]] = Leases("handles", settings.max_handles, _close_handle)
-        self.cursors: Final[Leases[OpenCursor]] = Leases("cursors", settings.max_handles, _close_cursor)
-        self.shared: Final = SharedQueues()
-        self.verifier: Final = Verifier(manager.path)
+        self.handles: Final[Leases[RemoteQueue | None]] = Leases("handles", settings.max_handles, self.close_handle)
+        self.cursors: Final[Leases[OpenedCursor]] = Leases("cursors", settings.max_handles, self.close_cursor)
+        self.shared: Final = SharedQueues(partial(self.shell.close_queue, keeps_sending=True))
+        self.verifier: Final = Verifier(self.path)
         # How many follow a queue.
         self.streams = 0
         # Whether they shall end.
@@ -85,51 +85,41 @@ class Service:
     def name(self, text: str) -> FormatName:
         return format_name(text, self.manager.name)
 
-    @asynccontextmanager
-    async def queue(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> AsyncIterator[AnyQueue]:
-        """The queue object to work with: that of a handle, or one for an outgoing queue, or the one that all share.
+    @contextmanager
+    def reading(self, name: str, *, outgoing: bool, handle: str | UnsetType = UNSET) -> Iterator["Loop | RemoteQueue"]:
+        """Who does what is asked of a queue: the queue manager here, or the host whose queue it is.
 
-        Unless the outgoing queue is meant, a queue of another computer is read there.
+        A queue of another computer is read there, but if its outgoing queue is meant.
         """
         if handle is not UNSET:
-            with self.using_handle(handle, name) as queue:
-                yield queue
-        elif outgoing:
-            async with await self.outgoing_queue(name) as outgoing_queue:
-                yield outgoing_queue
-        elif (place := self.remote.find(name)) is not None:
-            with self.remote.using(place) as remote_queue:
-                yield remote_queue
+            with self.using_handle(handle, name) as remote:
+                yield self.shell if remote is None else remote
+        elif not outgoing and (place := self.remote.find(name)) is not None:
+            with self.remote.using(place) as remote:
+                yield remote
         else:
-            with self.shared.reading(self.manager.queue(name)) as shared:
-                yield shared
-
-    def shared_cursor(self, name: str) -> "OpenCursor":
-        """A cursor of the queue object that all share, which is read from until the cursor is closed."""
-        queue = self.manager.queue(name)
-        self.shared.begin(queue)
-        return OpenCursor(queue.cursor(), None, None, partial(self.shared.end, queue))
-
-    def exclusive_queue(self, name: str) -> AnyQueue:
-        """A queue object of one's own, to be closed, that denies the queue to others when it is used."""
-        place = self.remote.find(name)
-        return self.manager.queue(name, exclusive=True) if place is None else self.remote.exclusive(place)
-
-    async def outgoing_queue(self, name: str) -> Queue:
-        """A queue object of one's own, to be closed."""
-        found = outgoing_queue_of(self.manager, self.name(name))
-        if found is None:
-            raise QueueNotFound(f"{self.name(name)} is no outgoing queue of this computer")
-        return found
+            with self.shared.reading(str(self.name(name))):
+                yield self.shell
 
     @contextmanager
-    def using_handle(self, handle: str, name: str) -> Iterator[AnyQueue]:
+    def using_handle(self, handle: str, name: str) -> Iterator["RemoteQueue | None"]:
+        """The queue of another computer, if it is one of that."""
         if handle not in self.handles:
             raise InvalidHandle("the handle is not open")
-        with self.handles.using(handle) as queue:
-            if queue.format_name != str(self.name(name)):
-                raise InvalidParameter(f"the handle is one of {queue.name}, not of {excerpt(name)}")
-            yield queue
+        with self.handles.using(handle) as remote:
+            if remote is not None and remote.format_name != str(self.name(name)):
+                raise InvalidParameter(f"the handle is one of {remote.name}, not of {excerpt(name)}")
+            yield remote
+
+    async def close_handle(self, identifier: str, remote: "RemoteQueue | None") -> None:
+        """What is not kept open any more."""
+        if remote is not None:
+            await remote.close()
+        else:
+            self.shell.start(CloseQueue(identifier=identifier))
+
+    async def close_cursor(self, identifier: str, cursor: "OpenedCursor") -> None:
+        await cursor.close(self.shell, identifier)
 
     @contextmanager
     def keeping(self, handle: str | None) -> Iterator[None]:
@@ -145,49 +135,37 @@ class Service:
     @contextmanager
     def in_transaction(
         self, identifier: str | UnsetType, begin_s: float | UnsetType
-    ) -> Iterator[Transaction | None]:  # fmt: skip
-        """The transaction that a request names, if it names one."""
+    ) -> Iterator[str | UnsetType]:  # fmt: skip
+        """The id of the transaction that a request names, if it names one."""
         if identifier is UNSET:
             if begin_s is not UNSET:
                 raise InvalidParameter("begin_s needs the id of the transaction to begin")
-            yield None
+            yield UNSET
             return
         with self.transactions.using(identifier, None if begin_s is UNSET else begin_s) as transaction:
             yield transaction
 
 
-class OpenCursor:
-    """A cursor, with the id of the handle that it belongs to, if there is one."""
+class OpenedCursor:
+    """A cursor. `handle` is the id of the exclusive open that it belongs to, if there is one."""
 
-    __slots__ = ("_end", "cursor", "handle", "owned")
+    __slots__ = ("_end", "handle", "remote")
 
     def __init__(
-        self,
-        cursor: Cursor | RemoteCursor,
-        handle: str | None,
-        owned: AnyQueue | None,
-        end: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`end` is called when it is closed."""
+        self, remote: RemoteCursor | None, handle: str | None, end: Callable[[], None] = lambda: None
+    ) -> None:  # fmt: skip
+        """`remote` is None for a queue of this computer. `end` is called when it is closed."""
         self._end: Final = end
-        self.cursor: Final = cursor
+        self.remote: Final = remote
         self.handle: Final = handle
-        # The queue object that was made for this cursor alone.
-        self.owned: Final = owned
 
-    async def close(self) -> None:
+    async def close(self, shell: Loop, identifier: str) -> None:
         self._end()
-        await self.cursor.close()
-        if self.owned is not None:
-            await self.owned.close()
-
-
-async def _close_handle(_: str, queue: AnyQueue) -> None:
-    await queue.close()
-
-
-async def _close_cursor(_: str, cursor: OpenCursor) -> None:
-    await cursor.close()
+        if self.remote is not None:
+            await self.remote.close()
+        else:
+            with suppress(InvalidHandle):
+                shell.start(CloseCursor(identifier=identifier))
 
 
 async def client_gone(receive: Receive) -> None:

@@ -1,15 +1,15 @@
-"""The queue objects that requests share. Each has handles at the queue manager, which others have to reckon with.
+"""The queues that requests share. Each is open at the queue manager, which others have to reckon with.
 
 Whoever wants a queue for itself cannot have it while somebody else has it open for reading. So what no request has read
 from for a while is closed; the next one opens it again.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from waypost.client.aio_queue import Queue, stop_reading
+from waypost.errors import ServiceNotAvailable
 
 _REST_SECONDS: Final = 1.0
 
@@ -17,42 +17,45 @@ _REST_SECONDS: Final = 1.0
 class SharedQueues:
     """Those that are read from, with how many requests do so now, and those that rest, with since when."""
 
-    __slots__ = ("_closing", "_resting", "_users")
+    __slots__ = ("_closing", "_resting", "_stop_reading", "_users")
 
-    def __init__(self) -> None:
-        self._users: dict[Queue, int] = {}
-        self._resting: dict[Queue, float] = {}
+    def __init__(self, stop_reading: Callable[[str], None]) -> None:
+        """`stop_reading` leaves a queue to those who want to read it alone."""
+        self._stop_reading: Final = stop_reading
+        self._users: dict[str, int] = {}
+        self._resting: dict[str, float] = {}
         self._closing: asyncio.TimerHandle | None = None
 
     @contextmanager
-    def reading(self, queue: Queue) -> Iterator[Queue]:
-        self.begin(queue)
+    def reading(self, name: str) -> Iterator[None]:
+        self.begin(name)
         try:
-            yield queue
+            yield
         finally:
-            self.end(queue)
+            self.end(name)
 
-    def begin(self, queue: Queue) -> None:
+    def begin(self, name: str) -> None:
         """Somebody reads from it, until `end`."""
-        self._users[queue] = self._users.get(queue, 0) + 1
-        self._resting.pop(queue, None)
+        self._users[name] = self._users.get(name, 0) + 1
+        self._resting.pop(name, None)
 
-    def end(self, queue: Queue) -> None:
-        self._users[queue] -= 1
-        if not self._users[queue]:
-            del self._users[queue]
-            self._rest(queue)
+    def end(self, name: str) -> None:
+        self._users[name] -= 1
+        if not self._users[name]:
+            del self._users[name]
+            self._rest(name)
 
-    def _rest(self, queue: Queue) -> None:
+    def _rest(self, name: str) -> None:
         loop = asyncio.get_running_loop()
-        self._resting[queue] = loop.time()
+        self._resting[name] = loop.time()
         if self._closing is None:
             self._closing = loop.call_later(_REST_SECONDS, self._close)
 
     def _close(self) -> None:
         loop = asyncio.get_running_loop()
         latest = loop.time() - _REST_SECONDS
-        for queue in [queue for queue, since in self._resting.items() if since <= latest]:
-            del self._resting[queue]
-            stop_reading(queue)
+        for name in [name for name, since in self._resting.items() if since <= latest]:
+            del self._resting[name]
+            with suppress(ServiceNotAvailable):
+                self._stop_reading(name)
         self._closing = loop.call_later(_REST_SECONDS, self._close) if self._resting else None

@@ -11,7 +11,7 @@ from msgspec import Struct
 import waypost
 from waypost.api.forms import Time
 from waypost.api.times import iso_8601
-from waypost.client.remote.schema import Status
+from waypost.client.transports.http.schema import Status
 from waypost.drive.loop_watch import Turn
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served

@@ -8,12 +8,13 @@ to acknowledge is to commit it.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
 from waypost.api.excerpt import excerpt
-from waypost.client.aio_manager import Manager, Transaction
+from waypost.api.operations import AbortTransaction, BeginTransaction, CommitTransaction
+from waypost.drive.loop import Loop
 from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, InvalidParameter, LimitReached, TransactionSequence, WaypostError
 from waypost.guid import guid_text, parse_guid
@@ -30,12 +31,12 @@ _EXPIRED: Final = "aborted, because its time was over"
 class Transactions:
     """Those that clients of one manager have under way."""
 
-    __slots__ = ("_committing", "_manager", "_open", "_outcomes", "_seconds", "expired")
+    __slots__ = ("_committing", "_open", "_outcomes", "_seconds", "_shell", "expired")
 
-    def __init__(self, manager: Manager, settings: HttpSettings) -> None:
-        self._manager: Final = manager
+    def __init__(self, shell: Loop, settings: HttpSettings) -> None:
+        self._shell: Final = shell
         self._seconds: Final = settings.transaction_s
-        self._open: Final[Leases[Transaction]] = Leases("transactions", settings.max_transactions, self._expire)
+        self._open: Final[Leases[None]] = Leases("transactions", settings.max_transactions, self._expire)
         self._outcomes: OrderedDict[str, str] = OrderedDict()
         self._committing: dict[str, asyncio.Task[None]] = {}
         # How many nobody has ended.
@@ -50,30 +51,43 @@ class Transactions:
         if key in self._open or key in self._outcomes:
             raise TransactionSequence(f"the transaction {key} was begun before; give each an id of its own")
         self.check_room()
-        return self._open.add(self._manager.transaction(), self._limit(seconds), key)
+        self._shell.start(BeginTransaction(id=key))
+        return self._open.add(None, self._limit(seconds), key)
+
+    def begin_own(self) -> str:
+        """One of the server itself, which has to end it."""
+        key = guid_text(new_guid())
+        self._shell.start(BeginTransaction(id=key))
+        return key
+
+    async def end_own(self, key: str, *, commits: bool) -> None:
+        if commits:
+            await self._shell.call(CommitTransaction(identifier=key))
+        else:
+            self._abort(key)
 
     def check_room(self) -> None:
         """Raises LimitReached if no more may be under way."""
         self._open.check_room()
 
-    async def adopt(self, transaction: Transaction, seconds: float) -> str:
-        """Leave a transaction to the client, under the id that is returned."""
+    def adopt(self, key: str, seconds: float) -> str:
+        """Leave a transaction of the server to the client, under the id that is returned."""
         try:
-            return self._open.add(transaction, self._limit(seconds), transaction.id)
+            return self._open.add(None, self._limit(seconds), key)
         except LimitReached:
-            await transaction.abort()
+            self._abort(key)
             raise
 
     @contextmanager
-    def using(self, identifier: str, begin_s: float | None = None) -> Iterator[Transaction]:
-        """The transaction, to do something in it. With `begin_s` it is begun if there is none with this id."""
+    def using(self, identifier: str, begin_s: float | None = None) -> Iterator[str]:
+        """The id of the transaction, to do something in it. With `begin_s` it is begun if there is none."""
         key = _key(identifier)
         if key not in self._open:
             if begin_s is None or key in self._outcomes:
                 raise self._over(key)
             self.begin(begin_s, key)
-        with self._open.using(key) as transaction:
-            yield transaction
+        with self._open.using(key):
+            yield key
 
     async def commit(self, identifier: str) -> None:
         """A commit goes on when the client that has asked for it goes away, and who asks again gets its answer."""
@@ -95,27 +109,26 @@ class Transactions:
             task.exception()
 
     async def _commit(self, key: str) -> None:
-        with self._open.using(key) as transaction:
+        with self._open.using(key):
             outcome = _IN_DOUBT
             try:
-                await transaction.commit()
+                await self._shell.call(CommitTransaction(identifier=key))
                 outcome = _COMMITTED
             finally:
                 # A commit that was refused at once, on a full disk for example, can be asked for again.
-                if not transaction.is_open:
+                if parse_guid(key) not in self._shell.driver.node.manager.transactions.collection:
                     self._open.drop(key)
                     self._remember(key, outcome)
 
     async def abort(self, identifier: str) -> None:
         key = _key(identifier)
-        transaction = None if key in self._committing else self._open.drop(key)
-        if transaction is None:
+        if key in self._committing or key not in self._open:
             if self._outcomes.get(key) in (None, _COMMITTED, _IN_DOUBT):
                 raise self._over(key)
             return
+        self._open.drop(key)
         self._remember(key, _ABORTED)
-        if transaction.is_open:
-            await transaction.abort()
+        self._abort(key)
 
     async def acknowledge(self, identifiers: Sequence[str]) -> tuple[list[str], list[str]]:
         """Commit each by itself, all with one flush to disk: those that are committed, and those that were over."""
@@ -144,11 +157,15 @@ class Transactions:
         if len(self._outcomes) > MAX_HTTP_OUTCOMES:
             self._outcomes.popitem(last=False)
 
-    async def _expire(self, key: str, transaction: Transaction) -> None:
+    async def _expire(self, key: str, _: None) -> None:
         self._remember(key, _EXPIRED)
         self.expired += 1
-        if transaction.is_open:
-            await transaction.abort()
+        self._abort(key)
+
+    def _abort(self, key: str) -> None:
+        # The queue manager may have ended it.
+        with suppress(TransactionSequence):
+            self._shell.start(AbortTransaction(identifier=key))
 
 
 def _key(identifier: str) -> str:

@@ -21,7 +21,7 @@ from waypost.store.records import (
     TransactionRecord,
 )
 from waypost.store.restored import RestoredRecord
-from waypost.store.sequence_records import AddressRecord, IncomingRecord
+from waypost.store.sequence_records import AddressRecord, IncomingRecord, RenumberingRecord
 
 _GUID_SIZE: Final = 16
 
@@ -119,6 +119,7 @@ def _demand(holds: bool) -> None:  # noqa: FBT001
 
 _COUNTERS: Final = frozenset(counter.value for counter in keys.Counter)
 _COUNTER_RANGES: Final[tuple[tuple[tuple[bytes, bytes], Callable[[bytes], object]], ...]] = (
+    (keys.renumbering_range(), RenumberingRecord.decode),
     (keys.met_host_range(), CounterRecord.decode),
     (keys.destination_range(), DestinationRecord.decode),
     (keys.kept_ack_range(), KeptAckRecord.decode),

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from waypost.api.messages import Copies
 from waypost.clock import Now
 from waypost.core.cursors import Cursor
 from waypost.core.message import Message
 from waypost.core.queues import AccessType, OpenQueueDescriptor, Queue, QueueAttributes, ReadRequest, ShareMode
 from waypost.core.reading import MessageSeekAction, Read, Waiting
+from waypost.core.stored_message import messages_like
 from waypost.core.writing import EnqueueStatus, MovedPart
 from waypost.errors import (
     AccessDenied,
@@ -28,12 +30,14 @@ from waypost.node.deleting import delete_queue
 from waypost.node.failures import failure, not_enqueued, not_moved
 from waypost.node.node import Node
 from waypost.node.resending import resend
-from waypost.node.sending import close_unusable, messages_like, new_message, queue_of
+from waypost.node.sending import close_unusable, new_message, queue_of
 from waypost.wire.format_names import FormatName
 
 # An operation that is not a record of waypost.api.operations yet. It gets a Call and its arguments, and leads to one
 # Reply or Failure.
 OperationFunction: TypeAlias = Callable[..., None]
+# Makes the answer to a read of its message.
+Form: TypeAlias = Callable[[Message], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class ReadOptions:
     transaction: bytes | None = None
 
 
-def _as_it_is(message: Message) -> Message:
+def _as_it_is(message: object) -> object:
     return message
 
 
@@ -84,16 +88,24 @@ class Application:
     def open_queue(self, call: Call, name: FormatName, access: AccessType, share: ShareMode) -> None:
         """The answer is a handle. To send to a queue of another computer makes an outgoing queue."""
         with self._node.operation(call.now):
-            descriptor = self._node.manager.open_queue(name, access, share, call.now)
-            self._handles[descriptor.handle] = descriptor
-            self._node.reply(call.request, descriptor.handle)
+            self._node.reply(call.request, self.open(call.now, name, access, share))
+
+    def open(self, now: Now, name: FormatName, access: AccessType, share: ShareMode) -> int:
+        """The same within another operation."""
+        descriptor = self._node.manager.open_queue(name, access, share, now)
+        self._handles[descriptor.handle] = descriptor
+        return descriptor.handle
 
     def close_queue(self, call: Call, handle: int) -> None:
         """Reads that wait end; messages that were read with begin_receive and not ended are for others again."""
         with self._node.operation(call.now):
-            self._node.manager.close_queue(self._descriptor(handle))
-            del self._handles[handle]
+            self.close(handle)
             self._node.reply(call.request)
+
+    def close(self, handle: int) -> None:
+        """The same within another operation."""
+        self._node.manager.close_queue(self._descriptor(handle))
+        del self._handles[handle]
 
     def purge(self, call: Call, handle: int) -> None:
         """Over what the queue holds now. A long purge goes on while others work, and is answered at its end."""
@@ -105,23 +117,37 @@ class Application:
             purge = self._node.manager.writing.begin_purge(queue_of(descriptor))
             self._node.purges.begin(purge, lambda: self._node.reply(call.request))
 
-    def send(self, call: Call, handle: int, message: Message, transaction: bytes | None) -> None:
+    def send(
+        self,
+        call: Call,
+        handle: int,
+        message: Message,
+        transaction: bytes | None,
+        form: Callable[[Message | Copies], object] = _as_it_is,
+    ) -> None:
         """The answer is the message with its identifier, or the Copies of one that was sent to several queues.
 
-        The message belongs to the node from now on.
+        The message belongs to the node from now on. Here and elsewhere `form` makes the answer of it.
         """
         node = self._node
         message = new_message(message)
         descriptor = self._prepare(call, handle, message, transaction)
         try:
             with node.operation(call.now):
-                node.reply(call.request, node.sending.enqueue(descriptor, message, transaction, call.now))
+                node.reply(call.request, form(node.sending.enqueue(descriptor, message, transaction, call.now)))
         except UnsupportedFormatName:
             self._close_unusable(call, descriptor)
             raise
 
     def send_many(
-        self, call: Call, handle: int, like: Message, bodies: Sequence[bytes], *, transaction: bytes | None = None
+        self,
+        call: Call,
+        handle: int,
+        like: Message,
+        bodies: Sequence[bytes],
+        *,
+        transaction: bytes | None = None,
+        form: Callable[[list[Message]], object] = _as_it_is,
     ) -> None:
         """Send messages that differ in their bodies alone: all of them or none. The answer is their list, in order.
 
@@ -140,7 +166,8 @@ class Application:
                 "send fewer, or commit it and begin another one"
             )
         try:
-            messages = messages_like(like, bodies, node.manager)
+            source, ordinal = node.manager.identity.identifier, node.manager.first_ordinal(len(bodies))
+            messages = messages_like(like, bodies, source, ordinal)
         except UnsupportedFormatName:
             self._close_unusable(call, descriptor)
             raise
@@ -149,9 +176,9 @@ class Application:
             status = enqueue(queue_of(descriptor), messages, like, transaction, call.now)
             if status is not EnqueueStatus.ACCEPTED:
                 raise not_enqueued(descriptor, status)
-            node.reply(call.request, messages)
+            node.reply(call.request, form(messages))
 
-    def receive(self, call: Call, handle: int, options: ReadOptions) -> None:
+    def receive(self, call: Call, handle: int, options: ReadOptions, form: Form = _as_it_is) -> None:
         """Receive the first message, or that at the cursor. The answer is the message."""
         if options.transaction is None:
             self._node.check_store()
@@ -160,9 +187,17 @@ class Application:
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
-            self._answer(call, reading.dequeue_message(descriptor, _request(call, descriptor, options), call.now))
+            read = reading.dequeue_message(descriptor, _request(call, descriptor, options), call.now)
+            self._answer(call, read, form)
 
-    def receive_many(self, call: Call, handle: int, count: int, options: ReadOptions) -> None:
+    def receive_many(
+        self,
+        call: Call,
+        handle: int,
+        count: int,
+        options: ReadOptions,
+        form: Callable[[list[Message]], object] = _as_it_is,
+    ) -> None:
         """Receive up to `count` messages that are there, or wait for one and take what has come with it.
 
         The answer is their list.
@@ -179,11 +214,12 @@ class Application:
             request = _request(call, descriptor, options)
             messages = reading.dequeue_messages(descriptor, count, request)
             if messages:
-                self._node.reply(call.request, messages)
+                self._node.reply(call.request, form(messages))
                 return
 
-            def with_others(message: Message) -> list[Message]:
-                return [message, *reading.dequeue_messages(descriptor, count - 1, request)] if count > 1 else [message]
+            def with_others(message: Message) -> object:
+                others = reading.dequeue_messages(descriptor, count - 1, request) if count > 1 else ()
+                return form([message, *others])
 
             self._answer(call, reading.dequeue_message(descriptor, request, call.now), with_others)
 
@@ -192,7 +228,8 @@ class Application:
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
-            self._answer(call, reading.dequeue_message_begin(descriptor, _request(call, descriptor, options), call.now))
+            read = reading.dequeue_message_begin(descriptor, _request(call, descriptor, options), call.now)
+            self._answer(call, read, _as_it_is)
 
     def end_receive(self, call: Call, handle: int, lookup_id: int, *, delete_message: bool) -> None:
         """The second phase: delete the message, or leave it to others."""
@@ -201,24 +238,31 @@ class Application:
             end = self._node.manager.reading.dequeue_message_end
             self._answer_status(call, end(self._descriptor(handle), lookup_id, delete_message=delete_message))
 
-    def peek(self, call: Call, handle: int, options: ReadOptions) -> None:
+    def peek(self, call: Call, handle: int, options: ReadOptions, form: Form = _as_it_is) -> None:
         """Show the first message, or that at the cursor."""
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
-            self._answer(call, reading.peek_message(descriptor, _request(call, descriptor, options), call.now))
+            read = reading.peek_message(descriptor, _request(call, descriptor, options), call.now)
+            self._answer(call, read, form)
 
-    def peek_next(self, call: Call, handle: int, options: ReadOptions) -> None:
+    def peek_next(self, call: Call, handle: int, options: ReadOptions, form: Form = _as_it_is) -> None:
         """Move the cursor on and show the message there."""
         if options.cursor is None:
             raise InvalidParameter("only a cursor has a next message")
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             reading = self._node.manager.reading
-            self._answer(call, reading.peek_next_message(descriptor, _request(call, descriptor, options), call.now))
+            read = reading.peek_next_message(descriptor, _request(call, descriptor, options), call.now)
+            self._answer(call, read, form)
 
     def receive_by_lookup_id(
-        self, call: Call, handle: int, found: tuple[int, MessageSeekAction], options: ReadOptions
+        self,
+        call: Call,
+        handle: int,
+        found: tuple[int, MessageSeekAction],
+        options: ReadOptions,
+        form: Form = _as_it_is,
     ) -> None:
         """Receive the message that the action finds from the LookupIdentifier. Nothing waits here."""
         if options.transaction is None:
@@ -228,12 +272,14 @@ class Application:
         with self._node.operation(call.now):
             descriptor = self._descriptor(handle)
             read = self._node.manager.reading.read_message_by_lookup_identifier
-            self._answer(call, read(descriptor, *found, _request(call, descriptor, options)))
+            self._answer(call, read(descriptor, *found, _request(call, descriptor, options)), form)
 
-    def peek_by_lookup_id(self, call: Call, handle: int, found: tuple[int, MessageSeekAction]) -> None:
+    def peek_by_lookup_id(
+        self, call: Call, handle: int, found: tuple[int, MessageSeekAction], form: Form = _as_it_is
+    ) -> None:
         with self._node.operation(call.now):
             read = self._node.manager.reading.read_message_by_lookup_identifier
-            self._answer(call, read(self._descriptor(handle), *found, None))
+            self._answer(call, read(self._descriptor(handle), *found, None), form)
 
     def cancel(self, now: Now, handle: int, request: int) -> None:
         """End the read that waits under this number, which then fails. One that does not wait is left alone."""
@@ -257,7 +303,9 @@ class Application:
                 raise not_moved(source, destination, status)
             self._node.reply(call.request)
 
-    def move_some(self, call: Call, handle: int, target: int, part: MovedPart) -> None:
+    def move_some(
+        self, call: Call, handle: int, target: int, part: MovedPart, form: Callable[[MovedPart], object] = _as_it_is
+    ) -> None:
         """Move the next messages of a queue to that of the handle `target`. The answer is the MovedPart.
 
         Each message is in one of the two queues, whatever happens. Raises what `move` does.
@@ -268,9 +316,17 @@ class Application:
             moved = self._node.manager.move_some_to_open_queue(source, destination, part, MOVE_PART, now=call.now)
             if moved is None:
                 raise not_moved(source, destination, HResult.STATUS_INVALID_PARAMETER)
-            self._node.reply(call.request, moved)
+            self._node.reply(call.request, form(moved))
 
-    def resend(self, call: Call, handle: int, lookup_id: int, to: FormatName | None, transaction: bytes) -> None:
+    def resend(
+        self,
+        call: Call,
+        handle: int,
+        lookup_id: int,
+        to: FormatName | None,
+        transaction: bytes,
+        form: Callable[[Message | Copies], object] = _as_it_is,
+    ) -> None:
         """Take a message and send it once more, to another queue or to where it was sent to, in one step.
 
         The answer is that of `send`. `transaction` is a new GUID, for a message that was sent in one.
@@ -284,15 +340,19 @@ class Application:
             sent = resend(
                 node.manager, node.sending, descriptor, lookup_id, to=to, transaction=transaction, now=call.now
             )
-            node.reply(call.request, sent)
+            node.reply(call.request, form(sent))
 
     def open_cursor(self, call: Call, handle: int) -> None:
         """The answer is the number of the cursor."""
         with self._node.operation(call.now):
-            cursor = self._node.manager.open_cursor(self._descriptor(handle))
-            if cursor is None:
-                raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-            self._node.reply(call.request, cursor.handle)
+            self._node.reply(call.request, self.place(handle))
+
+    def place(self, handle: int) -> int:
+        """The same within another operation."""
+        cursor = self._node.manager.open_cursor(self._descriptor(handle))
+        if cursor is None:
+            raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        return cursor.handle
 
     def close_cursor(self, call: Call, handle: int, cursor: int) -> None:
         with self._node.operation(call.now):
@@ -348,7 +408,7 @@ class Application:
         with self._node.operation(call.now):
             close_unusable(self._node.manager, descriptor)
 
-    def _answer(self, call: Call, read: Read | Waiting, form: Callable[[Message], object] = _as_it_is) -> None:
+    def _answer(self, call: Call, read: Read | Waiting, form: Form) -> None:
         if type(read) is Waiting:
             self._node.await_read(call.request, read.wait_id, form)
             return

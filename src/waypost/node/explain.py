@@ -299,6 +299,9 @@ def _add_queue(explanation: Explanation, node: Node, queue: Queue, now: Now) -> 
     explanation.sentences.extend(damaged_sentences(damaged))
     if isinstance(queue, OutgoingQueue):
         add_transfer(explanation.sentences, facts, queue, now)
+        reset = node.renumberings.find(queue)
+        if reset is not None:
+            explanation.sentences.append(f"Its sequence is being reset: {reset.progress}, and nothing leaves before.")
         loop = None if node.network is None else node.network.loops.of(queue.destination_format_name)
         if loop is not None:
             add_loop(explanation.sentences, facts, loop)

@@ -8,7 +8,18 @@ from collections.abc import Callable
 from typing import Final, Never, TypeVar
 
 from waypost.api.operations import (
+    AbortTransaction,
     AdmitAddress,
+    BeginTransaction,
+    Browse,
+    CloseCursor,
+    CloseQueue,
+    CommitTransaction,
+    CreateQueue,
+    CursorNext,
+    CursorPeek,
+    CursorReceive,
+    DeleteMessage,
     DeleteQueue,
     Explain,
     ForgetDamaged,
@@ -16,19 +27,33 @@ from waypost.api.operations import (
     ListDamaged,
     ListQueues,
     ListSequences,
+    MoveAll,
+    MoveMessage,
+    OpenCursor,
+    OpenQueue,
     Operation,
     PauseQueue,
+    Peek,
+    PurgeQueue,
+    Receive,
+    Resend,
     ResetSequences,
     ResumeQueue,
     RevokeAddress,
+    Send,
+    SetQueue,
     ShowQueue,
 )
-from waypost.node.application import Call
+from waypost.clock import Now
+from waypost.node.application import Application, Call
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
+from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
+from waypost.node.opened_queues import OpenedQueues
 from waypost.node.queue_calls import QueueCalls
 from waypost.node.sequence_calls import SequenceCalls
+from waypost.node.transaction_calls import TransactionCalls
 
 O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
@@ -36,17 +61,43 @@ O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 class Handlers:
     """Those of one node."""
 
-    __slots__ = ("_by_type",)
+    __slots__ = ("_by_type", "_messages", "_transactions", "application", "opened")
 
     def __init__(self, node: Node) -> None:
+        self.application: Final = Application(node)
+        self.opened: Final = OpenedQueues(node, self.application)
+        self._transactions: Final = TransactionCalls(node, self.application)
+        self._messages: Final = MessageCalls(node, self.application, self.opened, self._transactions)
         # Nothing is sure of what any of them takes, but that it is the record of its key: `_on` sees to it.
         self._by_type: Final[dict[type[Operation[object]], Callable[[Call, Never], None]]] = {}
-        queues, sequences, damage = QueueCalls(node), SequenceCalls(node), DamageCalls(node)
+        queues, sequences, damage = QueueCalls(node, self.opened.deleted), SequenceCalls(node), DamageCalls(node)
+        messages, transactions = self._messages, self._transactions
         self._on(ListQueues, queues.list_queues)
         self._on(ShowQueue, queues.show)
         self._on(DeleteQueue, queues.delete)
         self._on(PauseQueue, queues.pause)
         self._on(ResumeQueue, queues.resume)
+        self._on(CreateQueue, queues.create)
+        self._on(SetQueue, queues.set)
+        self._on(PurgeQueue, messages.purge)
+        self._on(Send, messages.send)
+        self._on(Receive, messages.receive)
+        self._on(Peek, messages.peek)
+        self._on(Browse, messages.browse)
+        self._on(DeleteMessage, messages.delete)
+        self._on(MoveMessage, messages.move)
+        self._on(MoveAll, messages.move_all)
+        self._on(Resend, messages.resend)
+        self._on(OpenQueue, messages.open_queue)
+        self._on(CloseQueue, messages.close_queue)
+        self._on(OpenCursor, messages.open_cursor)
+        self._on(CloseCursor, messages.close_cursor)
+        self._on(CursorPeek, messages.cursor_peek)
+        self._on(CursorNext, messages.cursor_next)
+        self._on(CursorReceive, messages.cursor_receive)
+        self._on(BeginTransaction, transactions.begin)
+        self._on(CommitTransaction, transactions.commit)
+        self._on(AbortTransaction, transactions.abort)
         self._on(ListSequences, sequences.list_sequences)
         self._on(ResetSequences, sequences.reset)
         self._on(AdmitAddress, sequences.admit)
@@ -59,6 +110,14 @@ class Handlers:
     def start(self, call: Call, operation: Operation[object]) -> None:
         """Raises what the handler refuses."""
         self._by_type[type(operation)](call, operation)  # type: ignore[arg-type]  # the type of its key
+
+    def cancel(self, now: Now, request: int, operation: Operation[object]) -> None:
+        """End a read that waits for a message, which then fails."""
+        self._messages.cancel(now, request, operation)
+
+    def stop(self, now: Now) -> None:
+        """Abort the transactions that are under way."""
+        self._transactions.stop(now)
 
     @property
     def types(self) -> set[type[Operation[object]]]:

@@ -11,7 +11,8 @@ from typing import Final
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.ports import ReadEnded
-from waypost.errors import DecodeError, StoreDamaged, StoreError, WaypostError
+from waypost.errors import DecodeError, StoreDamaged, StoreError, StoreFull, WaypostError
+from waypost.limits import PARTS_AHEAD
 from waypost.node.damaged import DamagedMessages
 from waypost.node.effects import Commit, Effect, Failure, Notice, Reply
 from waypost.node.failures import failure
@@ -112,6 +113,11 @@ class Kernel:
             self.ready.clear()
             self.failure = StoreDamaged(f"a message of the store cannot be read: {error}")
             raise self.failure from error
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether work in parts waits for the store: a send would wait for all parts that were done before it."""
+        return self.messages.token - 1 - self.durable > PARTS_AHEAD
 
     @property
     def last_token(self) -> int:
@@ -220,7 +226,11 @@ class Kernel:
         """
         self.check_store()
         if not self.has_room(size, largest):
-            raise self.room.refusal()
+            raise self.no_room(size, largest)
+
+    def no_room(self, size: int, largest: int) -> StoreFull:
+        """Why this much finds no room."""
+        return self.room.refusal(self.messages.admitted_bytes, size, largest)
 
     def has_room(self, size: int, largest: int) -> bool:
         """Whether this much finds room on the disk behind all that was admitted before."""

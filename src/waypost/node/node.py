@@ -43,6 +43,7 @@ from waypost.node.network.network import Network
 from waypost.node.purging import Purges
 from waypost.node.recovery import Settings, recover
 from waypost.node.remote import RemoteReading
+from waypost.node.renumbering import Renumberings
 from waypost.node.reserves import Reserves
 from waypost.node.sending import Sending
 from waypost.node.sequences import Sequences
@@ -77,9 +78,11 @@ class Node:
         "manager",
         "messages",
         "network",
+        "new_guid",
         "operation",
         "purges",
         "remote",
+        "renumberings",
         "reply",
         "sending",
         "sequences",
@@ -96,6 +99,7 @@ class Node:
         """
         kernel = Kernel(reader, now, self._expire, self._settle)
         self.kernel: Final = kernel
+        self.new_guid: Final = new_guid
         self.damaged: Final = kernel.damaged
         self.messages: Final = kernel.messages
         self.directory: Final = NodeDirectory(kernel, reader, settings.directory, new_guid)
@@ -147,6 +151,7 @@ class Node:
         else:
             self.delivery = self.network.delivery
             self.transactional_acks = self.network.transactional_acks
+        self.renumberings: Final = Renumberings(kernel, self.manager, self.sequences, reader, self.network)
         self.sending: Final = Sending(kernel, self.manager, self.directory, self.delivery, longest)
         # What is seen by nobody yet.
         self.stages: Final = Stages(kernel, self.manager, self.sending, kept, new_guid)
@@ -185,6 +190,8 @@ class Node:
         """What is done in parts, one with every tick, in words for an operator; "" if nothing is."""
         if self.purges:
             return "a purge"
+        if self.renumberings:
+            return "a reset of a sequence"
         return "expired messages" if self.manager.positions.has_late else ""
 
     def persisted(self, token: int, now: Now) -> None:
@@ -203,13 +210,13 @@ class Node:
         if self.kernel.failure is not None:
             return
         with self.kernel.operation(now):
-            self.kernel.timers.fire(now)
+            self.kernel.timers.fire(now, works=not self.kernel.is_behind)
 
     def next_deadline(self, now: Now) -> float | None:
         """The monotonic time at which `tick` has something to do, as the clocks stand now."""
         if self.kernel.failure is not None:
             return None
-        if self.kernel.timers.works:
+        if self.kernel.timers.works and not self.kernel.is_behind:
             return now.monotonic
         deadline = self.kernel.timers.earliest()
         if self.manager.positions.expiries.first < inf:
@@ -298,6 +305,7 @@ class Node:
                 manager_store.write_queue_numbers(self.messages.batch, self.manager)
             case QueueDeleted(queue):
                 self.sequences.forget(queue)
+                self.renumberings.forget(queue)
                 self.claims.forget(queue)
                 self.transactional_acks.forget(queue)
                 if self.network is not None:

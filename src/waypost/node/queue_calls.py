@@ -1,15 +1,20 @@
-"""The operations on queues as a whole: to show, list, delete, pause and resume them."""
+"""The operations on queues as a whole: to create, change, show, list, delete, pause and resume them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace as changed
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from waypost.api.excerpt import excerpt
-from waypost.api.names import format_name, short_name
-from waypost.api.operations import DeleteQueue, ListQueues, PauseQueue, ResumeQueue, ShowQueue
+from waypost.api.names import format_name, path_name, short_name
+from waypost.api.operations import CreateQueue, DeleteQueue, ListQueues, PauseQueue, ResumeQueue, SetQueue, ShowQueue
+from waypost.api.properties import QueueProperties
+from waypost.api.queue_attributes import ignored, queue_attributes
 from waypost.api.queues import Kind, QueueInfo, QueueList
-from waypost.core.queues import OutgoingQueue, Queue
+from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.node.application import Call
 from waypost.node.deleting import delete_queue
@@ -22,12 +27,18 @@ _SYSTEM: Final = ("deadletter", "deadxact", "journal")
 _KINDS: Final[tuple[Kind, ...]] = ("", "local", "outgoing", "system", "all")
 
 
+def _unheard(_call: Call, _name: FormatName) -> None:
+    """Nobody wants to know."""
+
+
 class QueueCalls:
     """Those on one node. What is shown of a queue need not be durable yet."""
 
-    __slots__ = ("_computer", "_manager", "_node")
+    __slots__ = ("_computer", "_deleted", "_manager", "_node")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, deleted: Callable[[Call, FormatName], None] = _unheard) -> None:
+        """`deleted` hears of a queue that is to be deleted."""
+        self._deleted: Final = deleted
         self._node: Final = node
         self._manager: Final = node.manager
         self._computer: Final = node.manager.identity.computer_name
@@ -43,7 +54,28 @@ class QueueCalls:
             self._node.reply(call.request, QueueList(tuple(self.infos(operation.pattern, names))))
 
     def delete(self, call: Call, operation: DeleteQueue) -> None:
-        delete_queue(self._node, self._queue(operation.name), call.request, call.now)
+        name = self._name(operation.name)
+        delete_queue(self._node, queue_named(self._manager, name), call.request, call.now)
+        self._deleted(call, name)
+
+    def create(self, call: Call, operation: CreateQueue) -> None:
+        path = path_name(operation.name, self._computer)
+        given, notes = _without_ignored(self._name(operation.name), operation)
+        attributes = QueueAttributes(path, transactional=operation.transactional, **given)
+        self._node.check_room()
+        with self._node.operation(call.now):
+            self._manager.create_queue(attributes, call.now)
+            info = self._info(DirectFormatName(Protocol.OS, self._computer, path.kind, path.queue))
+            self._node.reply(call.request, replace(info, notes=notes))
+
+    def set(self, call: Call, operation: SetQueue) -> None:
+        name = self._name(operation.name)
+        given, notes = _without_ignored(name, operation)
+        queue = queue_named(self._manager, name)
+        self._node.check_store()
+        with self._node.operation(call.now):
+            self._manager.modify_queue(queue, changed(queue.attributes, **given), call.now)
+            self._node.reply(call.request, replace(self._info(name), notes=notes))
 
     def pause(self, call: Call, operation: PauseQueue) -> None:
         queue = self._outgoing(operation.name)
@@ -102,3 +134,13 @@ class QueueCalls:
 
     def _name(self, text: str) -> FormatName:
         return format_name(text, self._computer)
+
+
+def _without_ignored(name: FormatName, properties: QueueProperties) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The attributes that are given, without what changes nothing, and a sentence for that."""
+    attributes = queue_attributes(properties)
+    sentence = ignored(name, properties)
+    if not sentence:
+        return attributes, ()
+    del attributes["base_priority"]
+    return attributes, (sentence,)

@@ -31,6 +31,8 @@ def delete(batch: Batch, queue: Queue) -> None:
     batch.delete_range(Table.SEQUENCES, *keys.incoming_sequence_range(queue.number))
     batch.delete_range(Table.SEQUENCES, *keys.sequence_address_range(queue.number))
     batch.delete(Table.SEQUENCES, keys.outgoing_sequence_key(queue.number))
+    if isinstance(queue, OutgoingQueue):
+        batch.delete(Table.COUNTERS, keys.renumbering_key(queue.number))
 
 
 def record_of(queue: Queue) -> QueueRecord:

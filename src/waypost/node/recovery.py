@@ -15,7 +15,7 @@ from waypost.core.message import Message
 from waypost.core.positions import PositionState
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
-from waypost.core.stored_message import is_transactional, sequence_of
+from waypost.core.stored_message import is_numbered
 from waypost.core.system import Identity, QueueManagerAttributes
 from waypost.errors import StoreDamaged, StoreError
 from waypost.guid import NULL_GUID
@@ -210,7 +210,7 @@ def _restore_unfinished(reader: Reader, manager: QueueManager, queue: Queue) -> 
             manager.positions.restore_timers(queue, restored)
         if damage is not None:
             manager.positions.set_aside(queue, keys.lookup_id_of(damage.key), damage)
-        if not has_sequence and any(_is_numbered(message, manager) for message in restored):
+        if not has_sequence and any(_is_ours(message, manager) for message in restored):
             # To begin another sequence would be to give its messages to nobody.
             raise StoreDamaged(f"{queue} has messages of a sequence, and {describe(Table.SEQUENCES, key)} is missing")
 
@@ -226,14 +226,9 @@ def _readable(manager: QueueManager, queue: Queue, item: Item) -> Message | None
         return None
 
 
-def _is_numbered(message: Message, manager: QueueManager) -> bool:
+def _is_ours(message: Message, manager: QueueManager) -> bool:
     """Whether it is a message of one of our transactions that has a place in its sequence."""
-    is_ours = is_transactional(message.packet) and message.origin is None
-    return (
-        is_ours
-        and message.identifier.queue_manager_guid == manager.identity.identifier
-        and sequence_of(message.packet)[0].time_stamp > 0
-    )
+    return message.origin is None and is_numbered(message, manager.identity.identifier)
 
 
 def _restore_positions(

@@ -6,6 +6,7 @@ is not, so a queue of the other kind is refused. Of a queue on another computer 
 
 from typing import Final
 
+from waypost.api.messages import Copies
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
@@ -15,7 +16,7 @@ from waypost.errors import TransactionUsage
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.failures import failure
-from waypost.node.sending import Copies, Sending, queue_of
+from waypost.node.sending import Sending, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_valid_custom_class
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from waypost.clock import Now
-from waypost.core.stored_message import is_transactional, sequence_of, set_sequence
+from waypost.core.stored_message import is_numbered
 from waypost.errors import StoreError
 from waypost.node import manager_store, scans
 from waypost.node.message_records import message_of, value_of
+from waypost.node.renumbering import give_number
 from waypost.node.reserves import stored_end
 from waypost.node.transfer_store import last_time_stamp, write_last_time_stamp, write_outgoing
 from waypost.store import keys
@@ -76,6 +77,8 @@ def begin_again(store: Store, now: Now) -> Restored | None:
     if mark.begun:
         write_last_time_stamp(batch, mark.time_stamp + mark.begun - 1)
     _raise_counters(store, batch, now)
+    # Every sequence has begun again: a reset that was under way when the backup was made is over.
+    batch.delete_range(Table.COUNTERS, *keys.renumbering_range())
     remove_mark(batch)
     store.commit(batch, 1)
     return Restored(mark.begun, renumbered)
@@ -121,14 +124,11 @@ def _give_number(batch: Batch, item: Item, own: bytes, sequence: OutgoingSequenc
     key, value = item
     try:
         message = message_of(value, keys.lookup_id_of(key))
-        if message.identifier.queue_manager_guid != own or not is_transactional(message.packet):
-            return False
-        if not sequence_of(message.packet)[1]:
+        if not is_numbered(message, own):
             return False
     except StoreError:
         return False
-    number = sequence.number()
-    set_sequence(message, sequence.sequence_id, number, number - 1)
+    give_number(message, sequence)
     batch.put(Table.MESSAGES, key, value_of(message))
     return True
 

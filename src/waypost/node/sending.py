@@ -1,18 +1,16 @@
 """Messages that an application gives to be sent, as the queue manager takes them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from waypost.api.messages import Copies
 from waypost.clock import Now
 from waypost.core.delivery import Delivery
-from waypost.core.message import LOCAL_ATTRIBUTES, Message
+from waypost.core.message import Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee
-from waypost.core.plain_packets import plain_packets
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OpenQueueDescriptor, Queue
-from waypost.core.serialization import packet_of
-from waypost.core.stored_message import quiet_message, stored_message
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import UnsupportedFormatName
 from waypost.guid import NULL_GUID
@@ -20,8 +18,7 @@ from waypost.hresult import HResult
 from waypost.node.directory import NodeDirectory
 from waypost.node.failures import failure, not_enqueued, refused
 from waypost.node.kernel import Kernel
-from waypost.wire.format_names import FormatName, PublicFormatName
-from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.format_names import PublicFormatName
 
 # Bytes of a message beside its body and extension: headers, names, a label.
 _BESIDE: Final = 1024
@@ -47,14 +44,6 @@ def new_message(message: Message) -> Message:
         transactional_message_sequence_identifier=None,
         packet=b"",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """What was sent to several queues at once: the copy in each. All have one identifier."""
-
-    name: FormatName
-    messages: tuple[Message, ...]
 
 
 class Sending:
@@ -154,26 +143,3 @@ def queue_of(descriptor: OpenQueueDescriptor) -> Queue:
     if descriptor.queue is None:
         raise failure(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
     return descriptor.queue
-
-
-def messages_like(like: Message, bodies: Sequence[bytes], manager: QueueManager) -> list[Message]:
-    """Messages with packets and identifiers of their own, for these bodies."""
-    ordinal = manager.first_ordinal(len(bodies))
-    like.identifier = MessageIdentifier(manager.identity.identifier, ordinal)
-    packets = plain_packets(like, bodies, ordinal)
-    if packets is not None:
-        form = stored_message if like.asks_for_attention else quiet_message
-        messages = [form(packet) for packet in packets]
-        for name in LOCAL_ATTRIBUTES:
-            value = getattr(like, name)
-            if value != getattr(messages[0], name):
-                for message in messages:
-                    setattr(message, name, value)
-        return messages
-    messages = []
-    for number, body in enumerate(bodies, ordinal):
-        identifier = MessageIdentifier(manager.identity.identifier, number)
-        message = replace(like, identifier=identifier, body=body, packet=b"")
-        packet_of(message)
-        messages.append(message)
-    return messages

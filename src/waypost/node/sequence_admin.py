@@ -2,25 +2,29 @@
 
 Incoming sequences may be a million, so they are looked at in pages: whoever asks goes on where the page ended. A reset
 at the receiver forgets what was taken of a source; one at the sender begins a new sequence with all messages that are
-not acknowledged. Either may lead to messages that come twice, which is why nothing here happens by itself.
+not acknowledged, in parts (waypost.node.renumbering). Either may lead to messages that come twice, which is why nothing
+here happens by itself.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queues import OutgoingQueue, Queue
-from waypost.core.stored_message import is_transactional, sequence_of, set_sequence
+from waypost.core.stored_message import sequence_of
 from waypost.errors import QueueNotFound
 from waypost.guid import NULL_GUID
-from waypost.limits import MAX_SEQUENCE_PAGE, MAX_SEQUENCES_LOOKED_AT
+from waypost.limits import MAX_SCAN_BYTES, MAX_SEQUENCE_PAGE, MAX_SEQUENCES_LOOKED_AT
 from waypost.node.network.admission import Refused
 from waypost.node.node import Node
+from waypost.node.renumbering import numbered_part
+from waypost.node.sequences import BEFORE_TRANSACTIONAL
 from waypost.store import keys
 from waypost.transfer.incoming import IncomingSequences
 from waypost.transfer.order_acks import SequenceKey
+from waypost.transfer.sequences import TxOutgoingSequence
 from waypost.wire.format_names import FormatName
 
 _GUID_SIZE: Final = len(NULL_GUID)
@@ -28,6 +32,8 @@ _SOME: Final = 100
 # The part of the reserve on the disk that may be written again without a question: pages are copied, two of them for a
 # message at worst, and receives go on beside it.
 _SMALL_PART: Final = 8
+# Parts of a reset that take room on the disk at the same time: the pages of those before them are used again.
+_PARTS_AT_ONCE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +140,35 @@ class SequenceAdmin:
                 self._reset(key, wanted)
         return Reset(len(reset), next=following)
 
-    def reset_outgoing(self, queue: OutgoingQueue, now: Now, *, is_trial: bool) -> Reset:
+    def reset_outgoing(self, queue: OutgoingQueue, now: Now, then: Callable[[Reset], None]) -> None:
         """Begin a new sequence with the messages of an outgoing queue that are not acknowledged.
 
-        They are written once more, in one batch. If that is more than a small part of the reserve on the disk, there
-        has to be room for it: raises StoreFull before anything has changed.
+        They are written once more. If that is more than a small part of the reserve on the disk, there has to be room
+        for it: raises StoreFull before anything has changed, and ResetUnderWay.
         """
-        messages = [message for message in self._numbered(queue) if not _is_acknowledged(queue, message)]
-        sent = [message for message in messages if _may_be_sent(queue, message)]
-        if not is_trial:
-            sizes = [len(message.packet) for message in messages]
-            if sum(sizes) > self._node.kernel.room.reserve // _SMALL_PART:
-                self._node.check_room(sum(sizes), max(sizes))
-            self._begin_again(queue, now)
-        return Reset(1, len(messages), len(sent), [str(message.identifier) for message in sent[:_SOME]])
+        node, size = self._node, min(queue.total_bytes, _PARTS_AT_ONCE * MAX_SCAN_BYTES)
+        node.renumberings.check(queue)
+        if size > node.kernel.room.reserve // _SMALL_PART:
+            node.check_room(size, min(size, MAX_SCAN_BYTES))
+        tally = _Tally.of(queue)
+        node.renumberings.begin(queue, now, tally.add, lambda: then(tally.reset))
+
+    def try_outgoing(self, queue: OutgoingQueue, then: Callable[[Reset], None]) -> None:
+        """Find out what such a reset would lead to. Raises ResetUnderWay."""
+        node, tally, at = self._node, _Tally.of(queue), BEFORE_TRANSACTIONAL
+        node.renumberings.check(queue)
+        end = queue.last_committed
+
+        def look(_: Now) -> None:
+            nonlocal at
+            messages, at = numbered_part(node.manager, queue, at, end)
+            tally.add([message for message in messages if not tally.is_acknowledged(message)])
+            if at < end:
+                node.kernel.timers.start_work(look, look)
+            else:
+                then(tally.reset)
+
+        look(node.kernel.now)
 
     def find(self, name: FormatName) -> Queue:
         """Raises QueueNotFound."""
@@ -156,32 +177,6 @@ class SequenceAdmin:
         if queue is None:
             raise QueueNotFound(f"{name} is not a queue of this computer")
         return queue
-
-    def _begin_again(self, queue: OutgoingQueue, now: Now) -> None:
-        """Messages that the destination has acknowledged leave with the session; the others get new numbers."""
-        node, link = self._node, queue.link
-        if node.network is not None and link is not None and link.session is not None:
-            node.network.close(link.session, f"the sequence of {queue} begins again", now)
-        messages = list(self._numbered(queue))
-        sequence = node.sequences.begin_again(queue)
-        for message in messages:
-            number = sequence.number()
-            set_sequence(message, sequence.sequence_id, number, number - 1)
-            node.messages.update(queue.number, message)
-        node.sequences.write_outgoing(queue)
-        if node.network is not None:
-            node.network.departures.begun_again(queue)
-
-    def _numbered(self, queue: OutgoingQueue) -> Iterator[Message]:
-        """The messages of our transactions that have a number, in their order."""
-        own = self._node.manager.identity.identifier
-        for lookup_id in queue.positions:
-            message = self._node.manager.positions.find(queue, lookup_id)
-            if message is None or message.identifier.queue_manager_guid != own or not is_transactional(message.packet):
-                continue
-            # One that is not committed has no number yet.
-            if self._node.sequences.queue_of(sequence_of(message.packet)[0].value) is queue:
-                yield message
 
     def _reset(self, key: SequenceKey, wanted: Wanted) -> None:
         incoming, network = self._node.sequences.incoming, self._node.network
@@ -293,15 +288,38 @@ def _fits(
     )
 
 
-def _is_acknowledged(queue: OutgoingQueue, message: Message) -> bool:
-    """Whether the destination has said that it has the message, which is still here for its session."""
-    sequence_id, number, _ = sequence_of(message.packet)
-    link = queue.link
-    return link is not None and sequence_id == link.sequence.sequence_id and link.sequence.is_acknowledged(number)
+@dataclass(slots=True)
+class _Tally:
+    """What a reset of an outgoing queue leads to, part by part. `sent` is what was sent before it; None if unknown."""
 
+    sent: TxOutgoingSequence | None
+    renumbered: int = 0
+    may_come_twice: int = 0
+    identifiers: list[str] = field(default_factory=list)
 
-def _may_be_sent(queue: OutgoingQueue, message: Message) -> bool:
-    """Whether the message was written to a session, as far as is known: a process before this one may have."""
-    sequence_id, number, _ = sequence_of(message.packet)
-    link = queue.link
-    return link is None or sequence_id != link.sequence.sequence_id or number <= link.sequence.highest_number
+    @classmethod
+    def of(cls, queue: OutgoingQueue) -> "_Tally":
+        return cls(None if queue.link is None else queue.link.sequence)
+
+    @property
+    def reset(self) -> Reset:
+        return Reset(1, self.renumbered, self.may_come_twice, self.identifiers)
+
+    def add(self, messages: Sequence[Message]) -> None:
+        twice = [message for message in messages if self._may_be_sent(message)]
+        self.renumbered += len(messages)
+        self.may_come_twice += len(twice)
+        room = _SOME - len(self.identifiers)
+        self.identifiers += [str(message.identifier) for message in twice[:room]]
+
+    def is_acknowledged(self, message: Message) -> bool:
+        """Whether the destination has said that it has the message, which is still here for its session."""
+        sequence_id, number, _ = sequence_of(message.packet)
+        sent = self.sent
+        return sent is not None and sequence_id == sent.sequence_id and sent.is_acknowledged(number)
+
+    def _may_be_sent(self, message: Message) -> bool:
+        """Whether the message was written to a session, as far as is known: a process before this one may have."""
+        sequence_id, number, _ = sequence_of(message.packet)
+        sent = self.sent
+        return sent is None or sequence_id != sent.sequence_id or number <= sent.highest_number

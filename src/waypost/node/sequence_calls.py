@@ -18,7 +18,7 @@ from waypost.api.sequences import (
 )
 from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, Queue
-from waypost.errors import DecodeError, InvalidParameter
+from waypost.errors import DecodeError, InvalidParameter, QueueDeleted
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.application import Call
 from waypost.node.explain_sequences import refused_sentence
@@ -72,18 +72,29 @@ class SequenceCalls:
             if isinstance(queue, OutgoingQueue):
                 if wanted != Wanted(wanted.queue):
                     raise InvalidParameter(f"{queue} is an outgoing queue: it has one source, which is here")
-                reset = self._admin.reset_outgoing(queue, call.now, is_trial=is_trial)
-                warning = _outgoing_warning(reset, queue)
+                self._reset_outgoing(call, queue, is_trial=is_trial)
             else:
                 reset = self._admin.reset_incoming(wanted, place, call.now, is_trial=is_trial)
-                warning = _incoming_warning(wanted)
-            identifiers = tuple(reset.identifiers)
-            self._reply(
-                call,
-                SequenceReset(
-                    reset.sequences, warning, reset.renumbered, reset.may_come_twice, identifiers, reset.next.hex()
-                ),
-            )
+                self._reply_reset(call, reset, _incoming_warning(wanted))
+
+    def _reset_outgoing(self, call: Call, queue: OutgoingQueue, *, is_trial: bool) -> None:
+        """It is answered when the last part is done."""
+
+        def then(reset: Reset) -> None:
+            if queue.is_deleted:
+                self._node.fail(call.request, QueueDeleted(f"{queue} was deleted meanwhile"))
+            else:
+                self._reply_reset(call, reset, _outgoing_warning(reset, queue))
+
+        if is_trial:
+            self._admin.try_outgoing(queue, then)
+        else:
+            self._admin.reset_outgoing(queue, call.now, then)
+
+    def _reply_reset(self, call: Call, reset: Reset, warning: str) -> None:
+        identifiers = tuple(reset.identifiers)
+        counts = reset.sequences, warning, reset.renumbered, reset.may_come_twice
+        self._reply(call, SequenceReset(*counts, identifiers, reset.next.hex()))
 
     def admit(self, call: Call, operation: AdmitAddress) -> None:
         """Raises LimitReached, InvalidParameter."""

@@ -14,6 +14,7 @@ from waypost.core.positions import END, lookup_identifier
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.stored_message import set_sequence
+from waypost.limits import MAX_TIME_STAMP_AHEAD_SECONDS
 from waypost.node import transfer_store
 from waypost.node.incoming import Incoming
 from waypost.node.kernel import Kernel
@@ -30,7 +31,7 @@ _MINUTE: Final = 60
 _NO_PLACE: Final = TxSequenceId(0, 0), 0
 
 # Transactional messages count as of priority 0, whose positions are behind this one.
-_BEFORE_TRANSACTIONAL: Final = lookup_identifier(0, 0)
+BEFORE_TRANSACTIONAL: Final = lookup_identifier(0, 0)
 
 
 class Sequences:
@@ -107,28 +108,30 @@ class Sequences:
         sequence = self._outgoing.get(queue.number)
         return sequence is not None and (sequence.next_number, sequence.sequence_id.ordinal) != (1, 1)
 
-    def begin_again(self, queue: OutgoingQueue) -> OutgoingSequence:
-        """A new sequence at the time of the clock. The TimeStamp may be lower than the one before.
+    def begin_again(self, queue: OutgoingQueue, waiting: int) -> OutgoingSequence:
+        """A new sequence, above all TimeStamps that were used before (MS-MQQB 3.1.1.3.1, note 35).
 
-        Whoever gives numbers of it writes it with `write_outgoing`.
+        If these are far ahead of the clock, it is the time of the clock. What commits from now on gets numbers behind
+        those of so many messages that wait; whoever gives them theirs has the sequence that is returned.
         """
         before = self._outgoing.get(queue.number)
-        time_stamp = int(self._kernel.now.wall)
-        # Destinations may know those of earlier resets, and take nothing that begins under one of them again.
-        while time_stamp in self._queues or time_stamp in self._reset:
-            time_stamp += 1
+        clock = int(self._kernel.now.wall)
+        time_stamp = max(clock, self._last_time_stamp + 1)
+        if time_stamp > clock + MAX_TIME_STAMP_AHEAD_SECONDS:
+            time_stamp = clock
+            # Destinations may know those of earlier resets, and take nothing that begins under one of them again.
+            while time_stamp in self._queues or time_stamp in self._reset:
+                time_stamp += 1
         self._reset.add(time_stamp)
         if before is not None:
             self._queues.pop(before.sequence_id.time_stamp, None)
-        sequence = self._outgoing[queue.number] = OutgoingSequence.first(time_stamp)
+        sequence = self._outgoing[queue.number] = OutgoingSequence(TxSequenceId(1, time_stamp), waiting + 1)
+        transfer_store.write_outgoing(self._messages.batch, queue.number, sequence)
         self._queues[time_stamp] = queue
         if time_stamp > self._last_time_stamp:
             self._last_time_stamp = time_stamp
             transfer_store.write_last_time_stamp(self._messages.batch, time_stamp)
-        return sequence
-
-    def write_outgoing(self, queue: OutgoingQueue) -> None:
-        transfer_store.write_outgoing(self._messages.batch, queue.number, self._outgoing[queue.number])
+        return OutgoingSequence.first(time_stamp)
 
     def ahead_of_clock(self, now: Now) -> list[tuple[OutgoingQueue, int]]:
         """The outgoing queues whose TimeStamps are later than now, and by how many seconds."""
@@ -149,7 +152,7 @@ class Sequences:
         sequence = self._outgoing[queue.number]
         if sequence.next_number == 1 or len(sent):
             return
-        first = queue.positions.next_any(_BEFORE_TRANSACTIONAL)
+        first = queue.positions.next_any(BEFORE_TRANSACTIONAL)
         if first == END or first > queue.last_committed:
             sequence.begin_next()
             sent.begin(sequence.sequence_id)

@@ -16,6 +16,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import AccessType, OpenQueueDescriptor, OutgoingQueue, ShareMode
+from waypost.core.stored_message import messages_like
 from waypost.core.transaction_records import Run
 from waypost.core.writing import EnqueueStatus
 from waypost.errors import (
@@ -32,7 +33,7 @@ from waypost.node import bulk_store
 from waypost.node.commits import Commits, Key, check_repeats, destination_of, digest_of
 from waypost.node.failures import not_enqueued
 from waypost.node.kernel import Kernel
-from waypost.node.sending import Sending, close_unusable, messages_like, new_message, queue_of
+from waypost.node.sending import Sending, close_unusable, new_message, queue_of
 from waypost.store import keys
 from waypost.store.bulk_records import CommitRecord, StageRecord
 from waypost.store.port import Table
@@ -206,7 +207,8 @@ class Stages:
             raise InvalidParameter("bodies need the properties that they share, and one queue to go to")
         like = new_message(group.like)
         self._sending.prepare(descriptor, like, transaction, now, group.bodies)
-        messages = messages_like(like, group.bodies, self._manager)
+        ordinal = self._manager.first_ordinal(len(group.bodies))
+        messages = messages_like(like, group.bodies, self._manager.identity.identifier, ordinal)
         enqueue = self._manager.writing.enqueue_messages
         status = enqueue(queue_of(descriptor), messages, like, transaction, now)
         if status is not EnqueueStatus.ACCEPTED:

@@ -15,7 +15,7 @@ from waypost.store import keys
 from waypost.store.keys import Counter
 from waypost.store.port import Batch, Reader, Table
 from waypost.store.records import CounterRecord, DuplicatesRecord, SequenceRecord
-from waypost.store.sequence_records import TAKES_ANY, WENT_ON, IncomingRecord, PlaceRecord
+from waypost.store.sequence_records import TAKES_ANY, WENT_ON, IncomingRecord, PlaceRecord, RenumberingRecord
 from waypost.transfer.duplicates import Block, MessageHistory
 from waypost.transfer.incoming import IncomingSequences, Place
 from waypost.transfer.order_acks import SequenceKey
@@ -100,9 +100,32 @@ def read_outgoing(reader: Reader) -> dict[int, OutgoingSequence]:
             record = SequenceRecord.decode(value)
         except scans.UNDECODABLE as error:
             raise scans.undecodable(Table.SEQUENCES, key, error) from error
-        time_stamp, ordinal = divmod(record.sequence_identifier, 1 << _TIME_STAMP_SHIFT)
-        outgoing[queue] = OutgoingSequence(TxSequenceId(ordinal, time_stamp), record.sequence_number)
+        outgoing[queue] = _outgoing(record.sequence_identifier, record.sequence_number)
     return outgoing
+
+
+def _outgoing(identifier: int, next_number: int) -> OutgoingSequence:
+    time_stamp, ordinal = divmod(identifier, 1 << _TIME_STAMP_SHIFT)
+    return OutgoingSequence(TxSequenceId(ordinal, time_stamp), next_number)
+
+
+def write_renumbering(batch: Batch, queue: int, record: RenumberingRecord) -> None:
+    batch.put(Table.COUNTERS, keys.renumbering_key(queue), record.encode())
+
+
+def delete_renumbering(batch: Batch, queue: int) -> None:
+    batch.delete(Table.COUNTERS, keys.renumbering_key(queue))
+
+
+def read_renumberings(reader: Reader) -> dict[int, tuple[OutgoingSequence, int, int]]:
+    """Resets under way, by the numbers of the queues: the new sequence, and between which positions they go on."""
+    found: dict[int, tuple[OutgoingSequence, int, int]] = {}
+    for key, value in scans.items(reader, Table.COUNTERS, *keys.renumbering_range()):
+        # All of COUNTERS was decoded before.
+        record = RenumberingRecord.decode(value)
+        sequence = _outgoing(record.sequence_identifier, record.next_number)
+        found[keys.renumbering_queue_of(key)] = sequence, record.lookup_id, record.end
+    return found
 
 
 def begin_outgoing(batch: Batch, queue: int, last_time_stamp: int, now: Now) -> OutgoingSequence:

@@ -1,19 +1,31 @@
 """A simulated application: a script that asks, and goes on when it was answered."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from waypost.api.operations import Operation
 from waypost.hresult import HResult
 from waypost.node.application import ReadOptions
+from waypost.node.node import Node
 from waypost.sim.violation import Violation
+
+
+class Argument(ABC):
+    """An argument that the engine knows under another form."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_engine(self, node: Node) -> object: ...
 
 
 @dataclass(slots=True)
 class Ask:
-    """An operation of waypost.sim.desk by its name. Whoever does not wait is told the number of the request."""
+    """An operation of waypost.sim.operations by its name. Whoever does not wait is told the number of the request."""
 
     name: str
     arguments: tuple[object, ...] = ()
@@ -24,6 +36,11 @@ class Ask:
         words = [_text(each) for each in self.arguments]
         words += [f"{name}={_text(value)}" for name, value in self.options.items()]
         return f"{self.name}({', '.join(words)})"
+
+
+def do(operation: Operation[Any]) -> Ask:
+    """An operation as a record, as every surface hands it to the engine."""
+    return Ask("do", (operation,))
 
 
 @dataclass(slots=True)
@@ -55,7 +72,7 @@ Script = Generator[Ask | Pause, Result, None]
 
 
 class Asker(Protocol):
-    """Whoever asks a machine for something."""
+    """Whoever asks a host for something."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +81,7 @@ class Asker(Protocol):
 
 
 class Workplace(Protocol):
-    """A machine as its clients know it."""
+    """A host as its clients know it."""
 
     @property
     def rng(self) -> Random: ...
@@ -82,13 +99,13 @@ M = TypeVar("M", bound=Workplace)
 
 
 class Client(Generic[M]):
-    """A script ends with the life of its machine, and begins again with the next one, or when it is at its end."""
+    """A script ends with the life of its host, and begins again with the next one, or when it is at its end."""
 
-    __slots__ = ("_make", "_script", "machine", "name")
+    __slots__ = ("_make", "_script", "host", "name")
 
-    def __init__(self, name: str, machine: M, make: "Callable[[Client[M]], Script]") -> None:
+    def __init__(self, name: str, host: M, make: "Callable[[Client[M]], Script]") -> None:
         self.name: Final = name
-        self.machine: Final = machine
+        self.host: Final = host
         self._make: Final = make
         self._script: Script | None = None
 
@@ -111,8 +128,8 @@ class Client(Generic[M]):
 
     def _later(self, result: Result | None, seconds: float | None = None) -> None:
         """Go on in a while: after this time, or some thinking."""
-        machine = self.machine
-        machine.later(machine.think() if seconds is None else seconds, lambda: self._go_on(result))
+        host = self.host
+        host.later(host.think() if seconds is None else seconds, lambda: self._go_on(result))
 
     def _go_on(self, result: Result | None) -> None:
         """Take the next step, and more of them as long as they are answered at once and take no thinking."""
@@ -122,15 +139,15 @@ class Client(Generic[M]):
                 step = self._script.send(result)  # type: ignore[arg-type]
             except StopIteration:
                 self._script = None
-                self.machine.script_ended(self)
+                self.host.script_ended(self)
                 return
             if isinstance(step, Pause):
                 self._later(Result(0), step.seconds)
                 return
-            result = self.machine.perform(self, step)
+            result = self.host.perform(self, step)
             if result is None:
                 return
-            if self.machine.rng.random() < 0.5:
+            if self.host.rng.random() < 0.5:
                 self._later(result)
                 return
 
@@ -144,7 +161,7 @@ def _text(value: object) -> str:
         case tuple():
             return " ".join(map(_text, value))
         case ReadOptions(timeout_ms, cursor, transaction):
-            words = ["for ever" if timeout_ms is None else f"{timeout_ms} ms"]
+            words = ["without end" if timeout_ms is None else f"{timeout_ms} ms"]
             words += [] if cursor is None else [f"cursor {cursor}"]
             words += [] if transaction is None else [f"in {_text(transaction)}"]
             return " ".join(words)

@@ -1,4 +1,4 @@
-"""The clocks of a simulated machine, which run apart and jump."""
+"""The clocks of a simulated host, which run apart and jump."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from waypost.clock import Now
 
 @dataclass(slots=True)
 class Clock:
-    """Both clocks as functions of the time of the world. Only the wall clock can go back."""
+    """Both clocks as functions of the time of the simulation. Only the wall clock can go back."""
 
     monotonic_offset: float
     wall_offset: float

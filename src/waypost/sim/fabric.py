@@ -1,8 +1,8 @@
-"""A faulty network between simulated machines: names, connections, datagrams, and partitions.
+"""A faulty network between simulated endpoints: names, connections, datagrams, and partitions.
 
-It carries out what nodes ask of their shell (`Connect`, `Write`, `Close`, `Resolve`, `SendDatagram`) and tells machines
-the facts of `Node.network` in events of the world. When the world heals, nothing is cut off and nothing new breaks; a
-connection that fell silent before stays silent, as those at its ends have to find out.
+It carries out what nodes ask of their shell (`Connect`, `Write`, `Close`, `Resolve`, `SendDatagram`), and endpoints get
+the facts of `Node.network` in events of the simulation. When everything heals, nothing is cut off, and nothing new
+breaks; a connection that fell silent before stays silent, as those at its ends have to find out.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,105 +24,105 @@ E = TypeVar("E", bound=Endpoint)
 
 
 class Fabric(Generic[E]):
-    """All machines can reach each other, but for the faults."""
+    """All endpoints can reach each other, but for the faults."""
 
-    def __init__(self, world: Surroundings[E], faults: Faults) -> None:
-        self._world: Final = world
+    def __init__(self, simulation: Surroundings[E], faults: Faults) -> None:
+        self._simulation: Final = simulation
         self._faults: Final = faults
-        self._machines: Final[list[E]] = []
+        self._endpoints: Final[list[E]] = []
         self._by_address: Final[dict[str, E]] = {}
         self._hosts: Final[dict[str, tuple[str, ...]]] = {}
         self._known: Final[set[str]] = set()
-        # Until when the machines with these two names are cut off from each other.
+        # Until when the endpoints with these two names are cut off from each other.
         self._cut_until: Final[dict[frozenset[str], float]] = {}
         self._last_port = _FIRST_PORT
-        self.wires: Final[Wires[E]] = Wires(world, faults, self._by_address.get, self._held_until)
+        self.wires: Final[Wires[E]] = Wires(simulation, faults, self._by_address.get, self._held_until)
 
-    def add(self, machine: E, *hosts: str, addresses: Sequence[str] = ()) -> None:
-        """A machine, and the names by which others find its addresses. It has one unless they are given."""
-        addresses = addresses or (machine.address,)
-        self._machines.append(machine)
-        self._by_address.update((address, machine) for address in addresses)
+    def add(self, endpoint: E, *hosts: str, addresses: Sequence[str] = ()) -> None:
+        """A endpoint, and the names by which others find its addresses. It has one unless they are given."""
+        addresses = addresses or (endpoint.address,)
+        self._endpoints.append(endpoint)
+        self._by_address.update((address, endpoint) for address in addresses)
         self._known.update(addresses)
         self._hosts.update((host.casefold(), tuple(addresses)) for host in hosts)
 
-    def move(self, machine: E, address: str, moved: str) -> None:
+    def move(self, endpoint: E, address: str, moved: str) -> None:
         """One address becomes another. Connections do not move with it."""
         del self._by_address[address]
-        self._by_address[moved] = machine
+        self._by_address[moved] = endpoint
         self._known.add(moved)
         for host, addresses in self._hosts.items():
             self._hosts[host] = tuple(moved if each == address else each for each in addresses)
-        self.wires.break_all(machine)
+        self.wires.break_all(endpoint)
 
-    def lodge(self, machine: E) -> None:
-        """A machine that nobody has a name for, and that is never cut off."""
-        self._by_address[machine.address] = machine
+    def lodge(self, endpoint: E) -> None:
+        """A endpoint that nobody has a name for, and that is never cut off."""
+        self._by_address[endpoint.address] = endpoint
 
-    def went_down(self, machine: E) -> None:
-        """To be told whenever the process of a machine ends."""
-        self.wires.went_down(machine)
+    def went_down(self, endpoint: E) -> None:
+        """To be told whenever the process of a endpoint ends."""
+        self.wires.went_down(endpoint)
 
     def is_known(self, host: str) -> bool:
-        """Whether a machine that has names has this one, or has or had this address."""
+        """Whether a endpoint that has names has this one, or has or had this address."""
         return host.casefold() in self._hosts or host in self._known
 
     def strike(self) -> None:
-        """With each operation, perhaps, two machines are cut off from each other for a while."""
-        if len(self._machines) > 1 and self._world.strikes(self._faults.partition):
-            one, other = self._world.rng.sample(self._machines, 2)
-            self.cut(one, other, self._world.rng.uniform(0.1, 5.0))
+        """With each operation, perhaps, two endpoints are cut off from each other for a while."""
+        if len(self._endpoints) > 1 and self._simulation.strikes(self._faults.partition):
+            one, other = self._simulation.rng.sample(self._endpoints, 2)
+            self.cut(one, other, self._simulation.rng.uniform(0.1, 5.0))
 
     def cut(self, one: E, other: E, seconds: float) -> None:
         one.note(0, one.name, "and", other.name, f"are cut off for {seconds:.3f} s")
-        self._cut_until[frozenset((one.name, other.name))] = self._world.time + seconds
+        self._cut_until[frozenset((one.name, other.name))] = self._simulation.time + seconds
 
-    def carry(self, machine: E, effect: object, /) -> None:
+    def carry(self, endpoint: E, effect: object, /) -> None:
         match effect:
             case Connect(connection, address):
-                self.wires.connect(machine, connection, address)
+                self.wires.connect(endpoint, connection, address)
             case Write(connection, data):
-                self.wires.write(machine, connection, data)
+                self.wires.write(endpoint, connection, data)
             case Close(connection):
-                self.wires.close(machine, connection)
+                self.wires.close(endpoint, connection)
             case HoldReading(connection, is_held):
-                self.wires.hold(machine, connection, is_held=is_held)
+                self.wires.hold(endpoint, connection, is_held=is_held)
             case Resolve(request, host):
-                self._later(machine, lambda: self._resolve(machine, request, host))
+                self._later(endpoint, lambda: self._resolve(endpoint, request, host))
             case SendDatagram(data, address):
-                self._send(machine, data, address, self._new_port() if effect.is_request else PING_PORT)
+                self._send(endpoint, data, address, self._new_port() if effect.is_request else PING_PORT)
             case _:
-                raise Violation(f"{machine.name} wants {effect!r}, which no network carries")
+                raise Violation(f"{endpoint.name} wants {effect!r}, which no network carries")
 
-    def _resolve(self, machine: E, request: int, host: str) -> None:
-        world = self._world
+    def _resolve(self, endpoint: E, request: int, host: str) -> None:
+        simulation = self._simulation
         addresses = self._hosts.get(host.casefold(), ())
-        if world.strikes(self._faults.unknown_host):
+        if simulation.strikes(self._faults.unknown_host):
             addresses = ()
-        elif addresses and world.strikes(self._faults.stale_address):
+        elif addresses and simulation.strikes(self._faults.stale_address):
             addresses = (NOWHERE, *addresses)
-        machine.note(request, machine.name, "finds", host, "at", *addresses)
-        machine.resolved(request, addresses)
+        endpoint.note(request, endpoint.name, "finds", host, "at", *addresses)
+        endpoint.resolved(request, addresses)
 
-    def _send(self, machine: E, data: bytes, address: str, port: int) -> None:
+    def _send(self, endpoint: E, data: bytes, address: str, port: int) -> None:
         target = self._by_address.get(address)
-        if target is None or self._world.strikes(self._faults.datagram_loss):
+        if target is None or self._simulation.strikes(self._faults.datagram_loss):
             return
-        for _ in range(2 if self._world.strikes(self._faults.datagram_copy) else 1):
-            self._later(target, lambda: self._receive(target, data, machine, port))
+        for _ in range(2 if self._simulation.strikes(self._faults.datagram_copy) else 1):
+            self._later(target, lambda: self._receive(target, data, endpoint, port))
 
     def _receive(self, target: E, data: bytes, source: E, port: int) -> None:
-        if target.is_up and self._held_until(source, target) <= self._world.time:
+        if target.is_up and self._held_until(source, target) <= self._simulation.time:
             target.note(len(data), "a datagram from", source.name, "to", target.name)
             target.datagram_received(data, source.address, port)
 
     def _held_until(self, one: E, other: E) -> float:
-        if self._world.is_healing:
+        if self._simulation.is_healing:
             return 0.0
         return self._cut_until.get(frozenset((one.name, other.name)), 0.0)
 
-    def _later(self, machine: E, action: Callable[[], None]) -> None:
-        self._world.schedule(self._world.rng.random() * 2 * self._faults.latency, action, machine)
+    def _later(self, endpoint: E, action: Callable[[], None]) -> None:
+        self._simulation.schedule(self._simulation.rng.random() * 2 * self._faults.latency, action, endpoint)
 
     def _new_port(self) -> int:
         """A request is sent from a port of its own."""

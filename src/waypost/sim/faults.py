@@ -1,7 +1,49 @@
-"""How bad the network of a world is. Each world draws its own rates: some have no faults, some hardly anything else."""
+"""Faults of hosts and of their network. Each seed draws its own rates: some have no faults, some many."""
 
 from dataclasses import dataclass
 from random import Random
+
+from waypost.node import reserves, scans
+from waypost.sim.patches import Patch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFaults:
+    """Rates are probabilities: of a crash, a stop, a full disk, a jump of the clocks with each operation, ...
+
+    `think` is what applications take between two steps, `gather` how long a shell lets effects come together at the
+    rate `batching`. After an end of its process a host is down for a time of `outages`.
+    """
+
+    crash: float
+    crash_after_answer: float
+    crash_unreported: float
+    stop: float
+    full: float
+    jump: float
+    disk_delay: float
+    report_late: float
+    group_commit: bool
+    batching: float
+    think: float
+    gather: float
+    outages: tuple[tuple[float, float], ...]
+    # How far the wall clock jumps, and the rates at which the monotonic one does too, and at which it does meanwhile.
+    wall_jump: float
+    monotonic_jump: float
+    wall_jump_down: float
+    # How many operations there are before everything heals, and the shares of messages that are so.
+    operations: int
+    express: float
+    expiring: float
+    asking: float
+    # Limits: of all messages of a host, of reserved numbers, of a page at a start.
+    quota: int
+    block: int
+    page: int
+
+    def limits(self) -> tuple[Patch, ...]:
+        return Patch(reserves, "BLOCK", self.block), Patch(scans, "_PAGE", self.page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The seam for what happens between machines: every effect that a machine cannot carry out alone goes here."""
+"""The seam for what happens between hosts: every effect that a host cannot carry out alone goes here."""
 
 from collections.abc import Callable
 from random import Random
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
-    from waypost.sim.machine import Machine
+    from waypost.sim.local.host import LocalHost
 
 
 class Network(Protocol):
-    def carry(self, machine: "Machine", effect: object, /) -> None:
-        """An effect of the machine's node that reaches for another machine."""
+    def carry(self, host: "LocalHost", effect: object, /) -> None:
+        """An effect of the host's node that reaches for another host."""
 
     def stopping(self) -> None:
-        """The machine is about to stop as it should."""
+        """The host is about to stop as it should."""
 
     def went_down(self) -> None:
         """Its process is gone."""
@@ -25,10 +25,10 @@ class Network(Protocol):
 
 
 class NoNetwork:
-    """There is one machine, and it has nobody to talk to."""
+    """There is one host, and it has nobody to talk to."""
 
-    def carry(self, machine: "Machine", effect: object, /) -> None:
-        raise Violation(f"{machine.name} wants {effect!r} of a network that is not there")
+    def carry(self, host: "LocalHost", effect: object, /) -> None:
+        raise Violation(f"{host.name} wants {effect!r} of a network that is not there")
 
     def stopping(self) -> None: ...
 
@@ -38,7 +38,7 @@ class NoNetwork:
 
 
 class Endpoint(Protocol):
-    """A machine as the network knows it. The facts go on to `Node.network`, with the time of the machine."""
+    """A host as the network knows it. The facts go on to `Node.network`, with the time of the host."""
 
     @property
     def name(self) -> str: ...
@@ -74,7 +74,7 @@ E_contra = TypeVar("E_contra", bound=Endpoint, contravariant=True)
 
 
 class Surroundings(Protocol[E_contra]):
-    """The world as the network needs it: time, chance, and events."""
+    """The simulation as the network needs it: time, chance, and events."""
 
     @property
     def rng(self) -> Random: ...
@@ -87,5 +87,5 @@ class Surroundings(Protocol[E_contra]):
 
     def strikes(self, rate: float, /) -> bool: ...
 
-    def schedule(self, delay: float, action: Callable[[], None], machine: E_contra, /) -> None:
-        """Do it in a while, if the machine lives the same life then."""
+    def schedule(self, delay: float, action: Callable[[], None], host: E_contra, /) -> None:
+        """Do it in a while, if the host lives the same life then."""

@@ -1,4 +1,4 @@
-"""Other values in the place of the engine's own, for as long as one world runs."""
+"""Other values in the place of the engine's own, for as long as one simulation runs."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

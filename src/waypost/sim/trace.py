@@ -1,4 +1,4 @@
-"""What happened, event by event: the same for the same seed, wherever and whenever it runs."""
+"""The trace of events: the same for the same seed, wherever and whenever it runs."""
 
 from struct import pack
 from typing import Final

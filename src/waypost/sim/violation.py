@@ -1,4 +1,4 @@
-"""What the simulator finds."""
+"""The error for a broken promise."""
 
 
 class Violation(Exception):

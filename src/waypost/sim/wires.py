@@ -1,8 +1,8 @@
 """The TCP connections of a simulated network: in order, in pieces of any size, until they break.
 
-A connection has two ends. Bytes wait at the end that wrote them and move in events of the other end's machine, so what
-is on its way to a machine that goes down is gone with it. An end that is closed hears nothing more; one whose machine
-died is closed and dead, and the other end hears of that, or does not until it writes to a machine that is up again.
+A connection has two ends. Bytes wait at the end that wrote them and move in events of the other end's endpoint, so what
+is on its way to a endpoint that goes down is gone with it. An end that is closed hears nothing more; one whose endpoint
+died is closed and dead, and the other end hears of that, or does not until it writes to a endpoint that is up again.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ E = TypeVar("E", bound=Endpoint)
 class End(Generic[E]):
     """`sending` is what was written here and has not arrived. Without a peer it is still being connected."""
 
-    machine: E
+    endpoint: E
     number: int
     peer: "End[E] | None" = None
     sending: bytearray = field(default_factory=bytearray)
@@ -36,16 +36,16 @@ class End(Generic[E]):
 
 
 class Wires(Generic[E]):
-    """All connections. `held_until` tells till when nothing passes between two machines."""
+    """All connections. `held_until` says until when nothing passes between two endpoints."""
 
     def __init__(
         self,
-        world: Surroundings[E],
+        simulation: Surroundings[E],
         faults: Faults,
         find: Callable[[str], E | None],
         held_until: Callable[[E, E], float],
     ) -> None:
-        self._world: Final = world
+        self._simulation: Final = simulation
         self._faults: Final = faults
         self._find: Final = find
         self._held_until: Final = held_until
@@ -55,40 +55,40 @@ class Wires(Generic[E]):
         """How many ends are open."""
         return len(self._ends)
 
-    def connect(self, machine: E, number: int, address: str) -> None:
-        near = self._end(machine, number)
-        self._later(machine, lambda: self._arrive(near, address))
+    def connect(self, endpoint: E, number: int, address: str) -> None:
+        near = self._end(endpoint, number)
+        self._later(endpoint, lambda: self._arrive(near, address))
 
-    def write(self, machine: E, number: int, data: bytes) -> None:
-        end = self._ends.get((machine.name, number))
+    def write(self, endpoint: E, number: int, data: bytes) -> None:
+        end = self._ends.get((endpoint.name, number))
         if end is None:
             return
         end.sending += data
         if not end.is_paused and len(end.sending) > self._faults.buffer:
             end.is_paused = True
-            self._tell(end, lambda: machine.writing_paused(number))
+            self._tell(end, lambda: endpoint.writing_paused(number))
         self._flow_later(end)
 
-    def close(self, machine: E, number: int) -> None:
+    def close(self, endpoint: E, number: int) -> None:
         """What was written before still arrives."""
-        end = self._ends.get((machine.name, number))
+        end = self._ends.get((endpoint.name, number))
         if end is not None:
             self._shut(end)
             self._flow_later(end)
 
-    def hold(self, machine: E, number: int, *, is_held: bool) -> None:
+    def hold(self, endpoint: E, number: int, *, is_held: bool) -> None:
         """Nothing arrives at this end until it reads again: it waits at the other end."""
-        end = self._ends.get((machine.name, number))
+        end = self._ends.get((endpoint.name, number))
         if end is not None:
             end.is_held = is_held
             if not is_held and end.peer is not None:
                 self._flow_later(end.peer)
 
-    def peer(self, machine: E, number: int) -> tuple[E, int]:
+    def peer(self, endpoint: E, number: int) -> tuple[E, int]:
         """Who is at the other end of a connection that is open here."""
-        peer = self._ends[machine.name, number].peer
+        peer = self._ends[endpoint.name, number].peer
         assert peer is not None
-        return peer.machine, peer.number
+        return peer.endpoint, peer.number
 
     def find_dead(self) -> None:
         """Whoever has a connection at which nobody is left, or that has fallen silent, finds out."""
@@ -96,49 +96,49 @@ class Wires(Generic[E]):
             if end.peer is not None and (end.peer.is_dead or end.is_silent):
                 self._lose(end)
 
-    def went_down(self, machine: E) -> None:
-        """The process of the machine is gone. The other ends hear of it soon, or not before they write."""
-        for end in [end for end in self._ends.values() if end.machine is machine]:
+    def went_down(self, endpoint: E) -> None:
+        """The process of the endpoint is gone. The other ends hear of it soon, or not before they write."""
+        for end in [end for end in self._ends.values() if end.endpoint is endpoint]:
             self._shut(end)
             end.is_dead = True
             peer = end.peer
             if peer is None:
                 continue
-            # What moved towards the machine does so no longer.
+            # What moved towards the endpoint does so no longer.
             peer.is_flowing = False
-            is_silent = self._is_held(machine, peer.machine) or self._world.strikes(self._faults.silent_death)
+            is_silent = self._is_held(endpoint, peer.endpoint) or self._simulation.strikes(self._faults.silent_death)
             if not is_silent:
                 self._lose(peer)
 
-    def break_all(self, machine: E) -> None:
-        """Every connection of the machine breaks, and both ends find out."""
-        for end in [end for end in self._ends.values() if end.machine is machine and end.peer is not None]:
+    def break_all(self, endpoint: E) -> None:
+        """Every connection of the endpoint breaks, and both ends find out."""
+        for end in [end for end in self._ends.values() if end.endpoint is endpoint and end.peer is not None]:
             assert end.peer is not None
             self._lose(end)
             self._lose(end.peer)
 
-    def _end(self, machine: E, number: int) -> End[E]:
-        end = self._ends[machine.name, number] = End(machine, number)
+    def _end(self, endpoint: E, number: int) -> End[E]:
+        end = self._ends[endpoint.name, number] = End(endpoint, number)
         return end
 
     def _shut(self, end: End[E]) -> None:
         end.is_closed = True
-        del self._ends[end.machine.name, end.number]
+        del self._ends[end.endpoint.name, end.number]
 
     def _delay(self) -> float:
-        return self._world.rng.random() * 2 * self._faults.latency
+        return self._simulation.rng.random() * 2 * self._faults.latency
 
-    def _later(self, machine: E, action: Callable[[], None]) -> None:
-        self._world.schedule(self._delay(), action, machine)
+    def _later(self, endpoint: E, action: Callable[[], None]) -> None:
+        self._simulation.schedule(self._delay(), action, endpoint)
 
     def _tell(self, end: End[E], fact: Callable[[], None], delay: float = 0.0) -> None:
-        """The machine hears it as soon as it has time, unless it has closed the connection by then."""
+        """The endpoint hears it as soon as it has time, unless it has closed the connection by then."""
 
         def tell() -> None:
             if not end.is_closed:
                 fact()
 
-        self._world.schedule(delay, tell, end.machine)
+        self._simulation.schedule(delay, tell, end.endpoint)
 
     # How a connection comes about.
 
@@ -146,34 +146,34 @@ class Wires(Generic[E]):
         """The wish to connect is there, or nowhere."""
         if near.is_closed:
             return
-        world, machine = self._world, near.machine
+        simulation, endpoint = self._simulation, near.endpoint
         target = self._find(address)
-        if target is None or self._is_held(machine, target) or world.strikes(self._faults.silence):
+        if target is None or self._is_held(endpoint, target) or simulation.strikes(self._faults.silence):
             self._fail(near, "the connection timed out", CONNECT_TIMEOUT)
             return
-        if not target.is_up or world.strikes(self._faults.refuse):
+        if not target.is_up or simulation.strikes(self._faults.refuse):
             self._fail(near, "the connection was refused", self._delay())
             return
-        number = target.accept(machine.address)
+        number = target.accept(endpoint.address)
         far = End(target, 0, is_closed=True) if number is None else self._end(target, number)
         far.peer, near.peer = near, far
         far.is_connected = True
-        self._later(machine, lambda: self._connected(near))
+        self._later(endpoint, lambda: self._connected(near))
 
     def _connected(self, near: End[E]) -> None:
         assert near.peer is not None
         if near.is_closed:
             return
         near.is_connected = True
-        near.machine.note(near.number, near.machine.name, "is connected to", near.peer.machine.name)
-        near.machine.connected(near.number)
+        near.endpoint.note(near.number, near.endpoint.name, "is connected to", near.peer.endpoint.name)
+        near.endpoint.connected(near.number)
         self._flow_later(near.peer)
 
     def _fail(self, near: End[E], reason: str, delay: float) -> None:
         def fail() -> None:
             self._shut(near)
-            near.machine.note(near.number, near.machine.name, "cannot connect:", reason)
-            near.machine.connect_failed(near.number, reason)
+            near.endpoint.note(near.number, near.endpoint.name, "cannot connect:", reason)
+            near.endpoint.connect_failed(near.number, reason)
 
         self._tell(near, fail, delay)
 
@@ -185,28 +185,28 @@ class Wires(Generic[E]):
         if peer is None or not peer.is_connected or end.is_flowing or end.is_silent or end.is_dead:
             return
         if peer.is_dead:
-            # Nobody answers for a machine that is down; one that is up again does not know the connection.
-            if end.sending and peer.machine.is_up:
+            # Nobody answers for a endpoint that is down; one that is up again does not know the connection.
+            if end.sending and peer.endpoint.is_up:
                 self._lose(end)
             return
         if (end.sending and not peer.is_held) or end.is_closed:
             end.is_flowing = True
-            held = max(0.0, self._held_until(end.machine, peer.machine) - self._world.time)
-            self._world.schedule(held + self._delay(), lambda: self._flow(end, peer), peer.machine)
+            held = max(0.0, self._held_until(end.endpoint, peer.endpoint) - self._simulation.time)
+            self._simulation.schedule(held + self._delay(), lambda: self._flow(end, peer), peer.endpoint)
 
     def _flow(self, end: End[E], peer: End[E]) -> None:
-        world, faults = self._world, self._faults
+        simulation, faults = self._simulation, self._faults
         end.is_flowing = False
         if end.is_silent or end.is_dead:
             return
-        if self._is_held(end.machine, peer.machine):
+        if self._is_held(end.endpoint, peer.endpoint):
             self._flow_later(end)
-        elif world.strikes(faults.reset):
-            end.machine.note(end.number, "a reset between", end.machine.name, "and", peer.machine.name)
+        elif simulation.strikes(faults.reset):
+            end.endpoint.note(end.number, "a reset between", end.endpoint.name, "and", peer.endpoint.name)
             self._lose(end)
             self._lose(peer)
-        elif world.strikes(faults.silence):
-            end.machine.note(end.number, "silence between", end.machine.name, "and", peer.machine.name)
+        elif simulation.strikes(faults.silence):
+            end.endpoint.note(end.number, "silence between", end.endpoint.name, "and", peer.endpoint.name)
             end.is_silent = peer.is_silent = True
         elif peer.is_closed:
             # There is nobody who wants the bytes.
@@ -218,14 +218,14 @@ class Wires(Generic[E]):
             self._flow_later(end)
 
     def _move(self, end: End[E], peer: End[E]) -> None:
-        size = min(len(end.sending), self._world.rng.randint(1, self._faults.segment))
+        size = min(len(end.sending), self._simulation.rng.randint(1, self._faults.segment))
         data = bytes(end.sending[:size])
         del end.sending[:size]
         if end.is_paused and len(end.sending) <= self._faults.buffer // 2:
             end.is_paused = False
-            self._tell(end, lambda: end.machine.writing_resumed(end.number))
-        peer.machine.note(size, size, "bytes from", end.machine.name, "to", peer.machine.name)
-        peer.machine.data_received(peer.number, data)
+            self._tell(end, lambda: end.endpoint.writing_resumed(end.number))
+        peer.endpoint.note(size, size, "bytes from", end.endpoint.name, "to", peer.endpoint.name)
+        peer.endpoint.data_received(peer.number, data)
 
     # How a connection ends.
 
@@ -238,11 +238,11 @@ class Wires(Generic[E]):
         if end.is_closed:
             return
         self._shut(end)
-        end.machine.note(end.number, end.machine.name, "loses a connection")
+        end.endpoint.note(end.number, end.endpoint.name, "loses a connection")
         if end.is_connected:
-            end.machine.connection_lost(end.number)
+            end.endpoint.connection_lost(end.number)
         else:
-            end.machine.connect_failed(end.number, "the connection was reset")
+            end.endpoint.connect_failed(end.number, "the connection was reset")
 
     def _is_held(self, one: E, other: E) -> bool:
-        return self._held_until(one, other) > self._world.time
+        return self._held_until(one, other) > self._simulation.time

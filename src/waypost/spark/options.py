@@ -15,7 +15,7 @@ from uuid import uuid4
 from waypost.api.excerpt import excerpt
 from waypost.arrow.packets import OnMalformed
 from waypost.client.bulk.schema import Locked
-from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
+from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.errors import InvalidParameter
 from waypost.spark import option_values as values
 from waypost.spark.option_values import Given

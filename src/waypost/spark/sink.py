@@ -16,11 +16,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from waypost.api.names import format_name
-from waypost.api.properties import MessageProperties
+from waypost.api.properties import MessageProperties, NewMessage
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
-from waypost.client.remote.manager import Manager, connect
-from waypost.client.remote.schema import NewMessage
+from waypost.client.connecting import connect
+from waypost.client.facade import Manager
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
 from waypost.spark.option_values import is_guid
 from waypost.spark.options import Place, WriteOptions

@@ -20,6 +20,7 @@ _SEQUENCE_KEY: Final = Struct(">BQ")
 _INCOMING, _OUTGOING, _ADDRESS = 0, 1, 2
 TOTALS_PREFIX: Final = b"queue:"
 _MET_HOST: Final = b"met_host:"
+_RENUMBERING: Final = b"renumbering:"
 _DESTINATION, _KEPT_ACK, _ADMITTED = b"destination:", b"kept_ack:", b"admitted:"
 _KEPT_ACK_KEY: Final = Struct(">QII")
 _BYTES: Final = b"\1"
@@ -187,6 +188,20 @@ def met_host_of(key: bytes) -> str:
 def met_host_range() -> tuple[bytes, bytes]:
     """Start and stop of the keys of all hosts that were met."""
     return _whole(_MET_HOST)
+
+
+def renumbering_key(queue_id: int) -> bytes:
+    return _RENUMBERING + _QUEUE_KEY.pack(queue_id)
+
+
+def renumbering_queue_of(key: bytes) -> int:
+    """The queue id in such a key."""
+    return int.from_bytes(key[len(_RENUMBERING) :], "big")
+
+
+def renumbering_range() -> tuple[bytes, bytes]:
+    """Start and stop of all of them."""
+    return _whole(_RENUMBERING)
 
 
 def _whole(prefix: bytes) -> tuple[bytes, bytes]:

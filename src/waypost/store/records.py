@@ -15,6 +15,7 @@
 |              | "queue_manager"                                        | QueueManagerRecord  |
 |              | "restored"                                             | RestoredRecord, until the next start |
 |              | "queue:", queue id u64                                 | TotalsRecord        |
+|              | "renumbering:", queue id u64                           | RenumberingRecord, of a reset under way |
 |              | "met_host:", name or address of a host                 | CounterRecord, when it was met first |
 |              | "destination:", 16 bytes of a digest of a format name  | DestinationRecord   |
 |              | "kept_ack:", TxSequenceID u64, TxSequenceNumber u32,   |                     |
@@ -29,8 +30,8 @@ waypost.store.keys makes the keys. The queue id is the store's own number for a 
 journal, an outgoing queue) and never given twice. The totals of a queue change with every message, and therefore are
 not a part of its record. QueueRecord, TotalsRecord and QueueManagerRecord are in waypost.store.queue_records,
 RestoredRecord in waypost.store.restored,
-DestinationRecord, KeptAckRecord and AdmittedRecord in waypost.store.ack_records, IncomingRecord and AddressRecord in
-waypost.store.sequence_records, DamagedRecord in waypost.store.damaged_records.
+DestinationRecord, KeptAckRecord and AdmittedRecord in waypost.store.ack_records, IncomingRecord, AddressRecord and
+RenumberingRecord in waypost.store.sequence_records, DamagedRecord in waypost.store.damaged_records.
 
 Every value starts with a format version. `decode(value)` gives the record, StoreTooNew if a newer Waypost wrote it, and
 StoreDamaged for all bytes that `encode()` cannot have made; what it gives encodes to the same bytes.

@@ -18,6 +18,8 @@ _OVERHEAD: Final = 64
 # Of each byte that is stored: half-filled pages, the last page of a large value, and keys.
 _COST: Final = 2
 _MEGABYTE: Final = 1 << 20
+# So few bytes beside the reserve are none to a person.
+_LITTLE: Final = _MEGABYTE // 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,11 @@ class Room:
 
         `largest` is the size of the largest of them.
         """
-        if self.is_low:
-            return False
-        cost = _COST * (pending + size)
-        return cost <= self.free and (largest <= _SMALL or cost <= self._neighbours(largest))
+        return not self.is_low and _COST * (pending + size) <= self._room_for(largest)
+
+    def _room_for(self, largest: int) -> int:
+        """Bytes for values up to this size."""
+        return self.free if largest <= _SMALL else min(self.free, self._neighbours(largest))
 
     def _neighbours(self, largest: int) -> int:
         """Bytes for values of this size."""
@@ -63,9 +66,16 @@ class Room:
             "kept for receiving messages (store.reserve_mb)"
         )
 
-    def refusal(self) -> StoreFull:
-        """Why something is not stored, and never will be unless it is asked for again."""
-        return StoreFull(f"{self.sentence}; nothing was stored")
+    def refusal(self, pending: int = 0, size: int = 0, largest: int = 0) -> StoreFull:
+        """Why something is not stored, and never will be unless it is asked for again. As `takes` was asked."""
+        left = self._room_for(largest) - _COST * pending
+        if self.is_low or left < _LITTLE:
+            return StoreFull(f"{self.sentence}; nothing was stored")
+        return StoreFull(
+            f"{self.where} has no room for it: it needs {megabytes(_COST * size)}, and {megabytes(left)} are left "
+            f"beside the {megabytes(self.reserve)} that are kept for receiving messages (store.reserve_mb); nothing "
+            "was stored"
+        )
 
 
 def megabytes(size: int) -> str:

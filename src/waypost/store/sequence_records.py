@@ -17,6 +17,7 @@ _HEAD: Final = Struct("<BBBB")
 _LINE: Final = Struct("<QIII")
 _PLACE: Final = Struct("<BBBI")
 _ENDED: Final = Struct("<I")
+_RENUMBERING: Final = Struct("<BQIQQ")
 _WHAT: Final = "incoming sequence"
 # Bytes of an address: none, IPv4, and the network of IPv6.
 _ADDRESS_SIZES: Final = (0, 4, 8)
@@ -34,6 +35,26 @@ class PlaceRecord:
     line: int
     last_access_time: int = 0
     ended: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RenumberingRecord:
+    """The progress of a reset: messages of an outgoing queue up to `lookup_id` have numbers of the new sequence.
+
+    The next one gets `next_number`, and the last one that gets one is at `end`.
+    """
+
+    sequence_identifier: int
+    next_number: int
+    lookup_id: int
+    end: int
+
+    @classmethod
+    def decode(cls, value: bytes) -> "RenumberingRecord":
+        return cls(*unpack_whole(_RENUMBERING, value, "renumbering"))
+
+    def encode(self) -> bytes:
+        return _RENUMBERING.pack(VERSION, self.sequence_identifier, self.next_number, self.lookup_id, self.end)
 
 
 @dataclass(slots=True)

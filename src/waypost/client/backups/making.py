@@ -5,16 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from waypost.client.backups.container import BackupInfo
-from waypost.client.backups.source import BackupSource
+from waypost.client.backups.source import BackupLimits, BackupSource
 from waypost.client.backups.target import Progress, Target, check_target, store_backup
-from waypost.client.remote.address import Address
-from waypost.client.remote.streaming import stream
+from waypost.client.transports.http.address import Address
+from waypost.client.transports.http.streaming import stream
 
 
-def backup_of_folder(folder: Path, target: Target, progress: Progress | None = None) -> BackupInfo:
+def backup_of_folder(
+    folder: Path, target: Target, progress: Progress | None = None, limits: BackupLimits | None = None
+) -> BackupInfo:  # fmt: skip
     """Of the store in a folder, whether a queue manager uses it or not."""
     check_target(target)
-    with BackupSource(folder) as source:
+    with BackupSource(folder, limits) as source:
         return store_backup(source, target, progress)
 
 

@@ -1,6 +1,6 @@
 """A client of the bulk interface, for threads: see waypost.client.bulk.schema for what the requests and answers mean.
 
-It uses the connections of waypost.client.remote, one for each thread that asks at the same time. Whatever the bulk
+It uses the connections of the HTTP transport, one for each thread that asks at the same time. Whatever the bulk
 interface offers can be asked for twice, so a request whose answer was lost is asked again on another connection.
 """
 
@@ -29,10 +29,10 @@ from waypost.client.bulk.schema import (
     SeqAt,
 )
 from waypost.client.bulk.writing import BulkWriting
-from waypost.client.remote.address import DEFAULT_TIMEOUT, Address
-from waypost.client.remote.blocking import RemoteBlocking
-from waypost.client.remote.exchanges import Conversation, Decoder, Exchange, accepted, path_part
-from waypost.client.remote.http11 import Response
+from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
+from waypost.client.transports.http.blocking import Http
+from waypost.client.transports.http.exchanges import Conversation, Decoder, Exchange, accepted, path_part
+from waypost.client.transports.http.http11 import Response
 from waypost.errors import DecodeError, InvalidParameter
 
 A = TypeVar("A")
@@ -58,7 +58,7 @@ class BulkClient(BulkWriting):
 
     def __init__(self, url: str, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.url: Final = url
-        self._shell: Final = RemoteBlocking(Address.parse(url, token, timeout))
+        self._shell: Final = Http(Address.parse(url, token, timeout))
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +117,7 @@ class BulkClient(BulkWriting):
 
     def call(self, method: str, path: str, content: Struct | None, answer: type[A]) -> A:
         """Ask for anything that is answered by a structure, or by nothing: then `answer` is NoneType."""
-        response: Response = self._shell.do(_exchange, method, path, content)
+        response: Response = self._shell.carry(_exchange(method, path, content))
         if response.status == 204:
             return msgspec.convert(None, answer)
         found: A = Decoder(answer).of(response.body)
@@ -125,7 +125,7 @@ class BulkClient(BulkWriting):
 
     def frame(self, path: str, content: Struct) -> Frame:
         """Ask for anything that is answered by a frame."""
-        response: Response = self._shell.do(_exchange, "POST", path, content)
+        response: Response = self._shell.carry(_exchange("POST", path, content))
         if response.content_type != MEDIA_TYPE:
             raise DecodeError("docs/bulk.md", "frame", 0, "the answer is none; is this a daemon that is too old?")
         return Frame.decode(response.body)

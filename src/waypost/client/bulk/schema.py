@@ -45,8 +45,8 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from waypost.api.forms import BulkName, Count, Guid, GuidOrNothing, Seconds
-from waypost.api.properties import MessageProperties
-from waypost.client.remote.schema import NewMessage, Request
+from waypost.api.properties import MessageProperties, NewMessage
+from waypost.client.transports.http.schema import Request
 
 DEFAULT_READ: Final = 10_000
 DEFAULT_READ_BYTES: Final = 4 << 20

@@ -28,7 +28,7 @@ from waypost.client.bulk.schema import (
     Staged,
     StagedMessages,
 )
-from waypost.client.remote.exchanges import path_part
+from waypost.client.transports.http.exchanges import path_part
 
 A = TypeVar("A")
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from waypost.api.message_attributes import message_attributes
 from waypost.api.properties import MessageProperties
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message
 from waypost.client.msmq.place import Place
-from waypost.client.sending import message_attributes
 from waypost.core.message import Message as CoreMessage
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.core.serialization import packet_of

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name
-from waypost.client.calls import Seek, milliseconds, sought
+from waypost.api.operations import Seek
+from waypost.api.reading import milliseconds, place_of
+from waypost.client.arguments import seconds, sought
 from waypost.client.message import Message
 from waypost.client.msmq.failures import Failures, is_lost_handle, is_passing
 from waypost.client.msmq.reading import Handle, Patience, Phase, Reading
@@ -123,7 +125,7 @@ class Source:
     def reading(
         self, action: ReceiveAction, timeout: float | None, lookup_id: int = 0, cursor: int = 0
     ) -> Reading:  # fmt: skip
-        wait_ms = milliseconds(timeout)
+        wait_ms = milliseconds(seconds(timeout))
         deadline = None if wait_ms is None else time.monotonic() + wait_ms / 1000
         return Reading(action, deadline, asyncio.get_running_loop().create_future(), lookup_id, cursor)
 
@@ -175,12 +177,12 @@ class Source:
         lookup_id: int | None,
         seek: Seek | None,
     ) -> Message:
-        found = sought(lookup_id, seek)
+        found = place_of(*sought(lookup_id, seek))
         if found is None:
             return await self.read(actions[MessageSeekAction.SEEK_FIRST], timeout)
         place, where = found
         # It is not waited for, and has to be right all the same.
-        milliseconds(timeout)
+        milliseconds(seconds(timeout))
         if where is MessageSeekAction.SEEK_FIRST:
             try:
                 return await self.read(actions[where], 0)
@@ -312,7 +314,7 @@ class SourceCursor:
         self._place: tuple[Handle, int] | None = None
 
     async def read(self, action: ReceiveAction, timeout: float | None) -> Message:
-        milliseconds(timeout)
+        milliseconds(seconds(timeout))
         if self._place is None:
             self._place = await self._source.do(self._access, _creating)
         handle, number = self._place

@@ -150,10 +150,11 @@ class Arrivals:
             session.close(sentence)
             return
         sizes = [len(incoming.data) for incoming in messages]
-        if not self._kernel.has_room(sum(sizes), max(sizes, default=0)) and any(map(self._is_to_be_stored, messages)):
+        size, largest = sum(sizes), max(sizes, default=0)
+        if not self._kernel.has_room(size, largest) and any(map(self._is_to_be_stored, messages)):
             # What ends our own messages makes room. It comes again behind what was not taken, and changes nothing then.
             self._take_acks(session, messages, now)
-            session.close(f"nothing can be stored now: {self._kernel.room.refusal()}")
+            session.close(f"nothing can be stored now: {self._kernel.no_room(size, largest)}")
             return
         sources = self._manager.positions.sources
         sources.current = peer_of(session.remote_qm_address)

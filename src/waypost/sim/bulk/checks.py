@@ -1,11 +1,11 @@
-"""What of the bulk interface is in the store and in memory is what the model has."""
+"""The bulk interface in the store and in memory, compared with the model."""
 # ruff: noqa: SLF001, memory is what is checked
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from waypost.node.node import Node
-from waypost.sim.bulk.words import Batch
+from waypost.sim.bulk.arguments import Batch
 from waypost.sim.model.disk import BulkKey, Done, SavedBulk, SavedClaim, SavedStage
 from waypost.sim.violation import Violation
 from waypost.store import keys
@@ -14,7 +14,7 @@ from waypost.store.memory import MemoryStore
 from waypost.store.port import Table
 
 if TYPE_CHECKING:
-    from waypost.sim.model.oracle import Oracle
+    from waypost.sim.model.model import Model
 
 _ALL: Final = 1_000_000
 
@@ -27,16 +27,16 @@ def check_bulk_table(store: MemoryStore, due: Mapping[BulkKey, SavedBulk]) -> No
             raise Violation(f"the store has {found.get(key)} under {key}, and {due.get(key)} is durable")
 
 
-def check_bulk(node: Node, oracle: "Oracle") -> None:
+def check_bulk(node: Node, model: "Model") -> None:
     """What holds messages over restarts, and which messages."""
-    claims = oracle.bulk.claims.claims
+    claims = model.bulk.claims.claims
     due = {
-        keys.claim_key(*key): [step.letter.lookup_id for step in claim.steps]
+        keys.claim_key(*key): [step.message.lookup_id for step in claim.steps]
         for key, claim in claims.items()
         if claim.lookup_ids
     }
-    stages = oracle.bulk.stages.stages
-    due |= {identifier: [letter.lookup_id for letter in stage.letters] for identifier, stage in stages.items()}
+    stages = model.bulk.stages.stages
+    due |= {identifier: [message.lookup_id for message in stage.messages] for identifier, stage in stages.items()}
     found = {
         identifier: [lookup_id for run in runs if not run.queue.is_deleted for lookup_id in run.lookup_ids()]
         for identifier, runs in node.manager.lasting.collection.items()

@@ -1,4 +1,4 @@
-"""What clients of the bulk interface can know, without the model: see waypost.sim.history.
+"""Promises to bulk clients, without the model: see waypost.sim.local.history.
 
 What was read up to a stable number is complete for good: nothing appears there later, unless it was moved. What is
 staged comes out once if its batch was committed, and never else; what a part had and was processed never comes again.
@@ -11,16 +11,16 @@ from typing import Final, Protocol
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.words import At, Batch, Staging
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.client import Ask, Result
-from waypost.sim.model.letters import SEQUENCE
+from waypost.sim.local.arguments import Draft
+from waypost.sim.model.records import SEQUENCE
 from waypost.sim.model.rows import records
 from waypost.sim.violation import Violation
-from waypost.sim.words import Draft
 
 
 class Promises(Protocol):
-    """What waypost.sim.history keeps."""
+    """What waypost.sim.local.history keeps."""
 
     def ending(self, uid: int, /) -> None: ...
 
@@ -139,8 +139,9 @@ class BulkHistory:
                 self._promises.ended(uid, None)
             self._promises.lost(part.count - len(part.read))
         if not wish.after:
-            # Perhaps it was forgotten, and begins anew.
-            self._parts.pop((wish.claim, number), None)
+            # Perhaps it was forgotten, or its queue deleted, and it begins again: what it had before is over.
+            for key in [key for key in self._parts if key[0] == wish.claim and key[1] >= number]:
+                del self._parts[key]
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(f"part {number} of the claim {wish.claim} is not the same as before")
 

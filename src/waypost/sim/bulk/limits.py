@@ -1,4 +1,4 @@
-"""How much of the bulk interface there may be in a simulated world: so little that it is reached."""
+"""Limits of the bulk interface in a simulation: so small that they are reached."""
 
 from dataclasses import dataclass
 

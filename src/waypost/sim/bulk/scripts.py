@@ -1,21 +1,22 @@
-"""What clients of the bulk interface do. They go on in the next life of the machine where they were in the last."""
+"""Scripts of bulk clients. They go on in the next life of the host where they were in the last."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from waypost.api.operations import DeleteQueue
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.bulk import Plan, Range, Rows
 from waypost.node.claims import Claimed, NewClaim
 from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.notebook import Claiming, Query, Stream
-from waypost.sim.bulk.words import At, Batch, Staging
-from waypost.sim.client import Ask, Client, Pause, Result, Script
-from waypost.sim.machine import Machine
-from waypost.sim.words import Draft, Drafts, Existing
-from waypost.sim.workloads import any_key, new_draft
+from waypost.sim.bulk.arguments import At, Batch, Staging
+from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
+from waypost.sim.client import Ask, Client, Pause, Result, Script, do
+from waypost.sim.local.arguments import Draft, Drafts
+from waypost.sim.local.host import LocalHost
+from waypost.sim.local.workloads import any_key, new_draft
 
 _LEASES: Final = (0.2, 1.0, 3600.0)
 _SIZES: Final = (1, 500, 1000, 1 << 20)
@@ -31,10 +32,10 @@ _LOST: Final = (
 Asked = Generator[Ask | Pause, Result, None]
 
 
-def streamer(client: Client[Machine]) -> Script:
+def streamer(client: Client[LocalHost]) -> Script:
     """It reads what is new, up to the stable number, and removes it if it drains the queue."""
-    rng = client.machine.rng
-    streams = client.machine.world.notebook.streams
+    rng = client.host.rng
+    streams = client.host.simulation.checkpoints.streams
     note = streams.setdefault(client.name, Stream(_some_key(client), is_draining=rng.random() < 0.4))
     for _ in range(rng.randint(2, 8)):
         skips = rng.random() < 0.2
@@ -57,15 +58,15 @@ def streamer(client: Client[Machine]) -> Script:
         yield Pause(rng.choice((0.0, 0.02, 0.2)))
 
 
-def _some_key(client: Client[Machine]) -> str:
+def _some_key(client: Client[LocalHost]) -> str:
     """More often than not a queue that is written to in transactions, so that numbers are not stable at once."""
-    rng = client.machine.rng
-    keys = [plan.key for plan in client.machine.swarm.plans if plan.transactional]
+    rng = client.host.rng
+    keys = [plan.key for plan in client.host.swarm.plans if plan.transactional]
     return rng.choice(keys) if keys and rng.random() < 0.5 else any_key(client)
 
 
-def _read(client: Client[Machine], at: At, wanted: Range) -> Asked:
-    rng = client.machine.rng
+def _read(client: Client[LocalHost], at: At, wanted: Range) -> Asked:
+    rng = client.host.rng
     for _ in range(20):
         limits = rng.choice((None, 1, 2, 10_000)), rng.choice((None, *_SIZES))
         frame = replace(wanted, max_messages=limits[0], max_bytes=limits[1])
@@ -75,10 +76,10 @@ def _read(client: Client[Machine], at: At, wanted: Range) -> Asked:
         wanted = replace(wanted, after=result.value.end)
 
 
-def claimer(client: Client[Machine]) -> Script:
+def claimer(client: Client[LocalHost]) -> Script:
     """It takes parts, reads them, and says with the next question that they are processed; or not."""
-    rng = client.machine.rng
-    note = client.machine.world.notebook.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
+    rng = client.host.rng
+    note = client.host.simulation.checkpoints.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
     for _ in range(rng.randint(3, 10)):
         at = At(note.key, note.epoch if rng.random() < 0.5 else b"")
         count = rng.choice((0, 1, 2, 3, 3, 10))
@@ -98,8 +99,8 @@ def claimer(client: Client[Machine]) -> Script:
             yield Pause(rng.choice((0.02, 0.2)))
 
 
-def _process(client: Client[Machine], note: Claiming, claimed: Claimed, wish: NewClaim) -> Asked:
-    rng = client.machine.rng
+def _process(client: Client[LocalHost], note: Claiming, claimed: Claimed, wish: NewClaim) -> Asked:
+    rng = client.host.rng
     at, part = At(note.key, note.epoch), (note.claim, claimed.number)
     if rng.random() < 0.2:
         yield Ask("claim", (at, replace(wish, max_messages=rng.choice((0, 1, 10)))))
@@ -121,15 +122,15 @@ def _process(client: Client[Machine], note: Claiming, claimed: Claimed, wish: Ne
         yield Pause(rng.choice((0.3, 1.2)))
 
 
-def stager(client: Client[Machine]) -> Script:
+def stager(client: Client[LocalHost]) -> Script:
     """It writes batches, each until it is known to be committed."""
-    machine, rng = client.machine, client.machine.rng
-    keys = [plan.key for plan in machine.swarm.plans if plan.transactional]
+    host, rng = client.host, client.host.rng
+    keys = [plan.key for plan in host.swarm.plans if plan.transactional]
     if not keys:
         yield Pause(60.0)
         return
     to = rng.choice((None, "", *keys))
-    note = machine.world.notebook.queries.setdefault(client.name, Query(to, rng.randbytes(16)))
+    note = host.simulation.checkpoints.queries.setdefault(client.name, Query(to, rng.randbytes(16)))
     if rng.random() < 0.5:
         note.begin_again(rng.randbytes(16))
     for _ in range(rng.randint(2, 5)):
@@ -143,8 +144,8 @@ def stager(client: Client[Machine]) -> Script:
             # What a task leaves that is killed.
             yield from _write(client, batch, keys)
         if rng.random() < 0.1:
-            plan = rng.choice([plan for plan in machine.swarm.plans if plan.transactional])
-            yield Ask("delete_queue", (Existing(plan.key),))
+            plan = rng.choice([plan for plan in host.swarm.plans if plan.transactional])
+            yield do(DeleteQueue(name=plan.key))
             if rng.random() < 0.7:
                 yield Ask("create_queue", (plan,))
         committed = yield Ask("commit_stages", (batch, tuple(note.stages)))
@@ -164,10 +165,10 @@ def stager(client: Client[Machine]) -> Script:
 
 
 def _write(
-    client: Client[Machine], batch: Batch, keys: list[str]
+    client: Client[LocalHost], batch: Batch, keys: list[str]
 ) -> Generator[Ask | Pause, Result, list[bytes]]:  # fmt: skip
     """The stages of a batch."""
-    rng = client.machine.rng
+    rng = client.host.rng
     stages: list[bytes] = []
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         staged = yield Ask("stage", (batch, _staging(client, keys), rng.choice(_LEASES)))
@@ -181,9 +182,9 @@ def _write(
     return stages
 
 
-def _repeat(client: Client[Machine], batch: Batch, keys: list[str], stages: list[bytes]) -> Asked:
+def _repeat(client: Client[LocalHost], batch: Batch, keys: list[str], stages: list[bytes]) -> Asked:
     """The same batch again, with the same stages or new ones, or one that is long done."""
-    rng = client.machine.rng
+    rng = client.host.rng
     run = rng.choice((batch.run, rng.randbytes(16), NULL_GUID))
     again = replace(batch, run=run)
     if rng.random() < 0.5:
@@ -194,45 +195,45 @@ def _repeat(client: Client[Machine], batch: Batch, keys: list[str], stages: list
         yield Ask("commit_stages", (replace(again, number=batch.number - 1), ()))
 
 
-def _copy(client: Client[Machine], batch: Batch, keys: list[str]) -> Asked:
+def _copy(client: Client[LocalHost], batch: Batch, keys: list[str]) -> Asked:
     """A copy of the query writes the batch to another destination."""
-    rng = client.machine.rng
+    rng = client.host.rng
     to = rng.choice([each for each in ("", *keys) if each != batch.to])
     copy = replace(batch, to=to, run=rng.randbytes(16))
     stages = yield from _write(client, copy, keys)
     copied = yield Ask("commit_stages", (copy, tuple(stages)))
     if isinstance(copied.value, Committed) and copied.value.count:
-        client.machine.world.marks.sometimes("a batch that is written to another destination too")
+        client.host.simulation.marks.sometimes("a batch that is written to another destination too")
 
 
-def _staging(client: Client[Machine], keys: list[str]) -> Staging:
-    rng = client.machine.rng
+def _staging(client: Client[LocalHost], keys: list[str]) -> Staging:
+    rng = client.host.rng
     groups = []
     for _ in range(rng.choice((0, 1, 1, 2))):
-        key = rng.choice(keys) if rng.random() < 0.95 else rng.choice(client.machine.swarm.plans).key
+        key = rng.choice(keys) if rng.random() < 0.95 else rng.choice(client.host.swarm.plans).key
         alike = None
         if rng.random() < 0.6:
             like = new_draft(client)
-            uids = [client.machine.world.new_uid() for _ in range(rng.randint(0, 3))]
+            uids = [client.host.simulation.new_uid() for _ in range(rng.randint(0, 3))]
             alike = Drafts((like, *(replace(like, uid=uid) for uid in uids)))
         others: tuple[Draft, ...] = tuple(new_draft(client) for _ in range(rng.choice((0, 1, 2))))
         groups.append((key, alike, others))
     return Staging(tuple(groups))
 
 
-def watcher(client: Client[Machine]) -> Script:
+def watcher(client: Client[LocalHost]) -> Script:
     """It looks, and changes nothing."""
-    rng = client.machine.rng
+    rng = client.host.rng
     for _ in range(rng.randint(2, 8)):
         at = At(_some_key(client))
         yield Ask("describe", (at,))
         yield Ask("list_claims", (at,))
-        yield Ask("seq_at", (at, rng.choice((0.0, client.machine.now.wall - 0.5, float("inf")))))
+        yield Ask("seq_at", (at, rng.choice((0.0, client.host.now.wall - 0.5, float("inf")))))
         yield Ask("read_range", (at, Range(0, rng.choice((None, _EVERYTHING)), skips_locked=rng.random() < 0.3)))
         yield Pause(rng.choice((0.02, 0.2)))
 
 
-BULK_SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
+BULK_SCRIPTS: Final[dict[str, Callable[[Client[LocalHost]], Script]]] = {
     "streamer": streamer,
     "claimer": claimer,
     "stager": stager,
@@ -240,22 +241,22 @@ BULK_SCRIPTS: Final[dict[str, Callable[[Client[Machine]], Script]]] = {
 }
 
 
-def end_bulk(client: Client[Machine]) -> Asked:
+def end_bulk(client: Client[LocalHost]) -> Asked:
     """Nothing is claimed or staged any more, and every queue is read once more from its start."""
-    machine, rng = client.machine, client.machine.rng
-    if machine.world.bulk is None:
+    host, rng = client.host, client.host.rng
+    if host.simulation.bulk is None:
         return
-    bulk, books = machine.oracle.bulk, machine.oracle.books
+    bulk, state = host.model.bulk, host.model.state
     for number, name in list(bulk.claims.claims):
-        at = At(books.by_number[number].key)
+        at = At(state.by_number[number].key)
         claim = bulk.claims.claims[number, name]
         if claim.lookup_ids and rng.random() < 0.3:
             yield Ask("claim", (at, NewClaim(name, claim.given, 0)))
         else:
             yield Ask("return_claim", (at, name))
-    for query, note in machine.world.notebook.queries.items():
+    for query, note in host.simulation.checkpoints.queries.items():
         yield Ask("commit_stages", (Batch(query, note.batch, note.to, note.run), tuple(note.stages)))
     yield Ask("drop_stages", (tuple(bulk.stages.stages),))
-    for key in [box.key for box in books.boxes.values() if not box.key.endswith("$")]:
+    for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
         yield Ask("plan", (At(key), Range(), 1))
         yield from _read(client, At(key), Range())

@@ -1,13 +1,13 @@
-"""What one seed has of the bulk interface, if anything: who uses it, and how little of it there may be."""
+"""Bulk clients that one seed has, if any, and how little of the bulk interface there may be."""
 
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.sim import swarm as applications
 from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local import swarm as applications
 
-# How many of the worlds have some.
+# How many of the simulations have some.
 _SHARE: Final = 0.35
 
 WORKLOADS: Final = ("streamer", "streamer", "claimer", "claimer", "stager", "stager", "watcher")
@@ -23,7 +23,7 @@ class BulkSwarm:
 
 
 def draw(seed: int) -> BulkSwarm | None:
-    """By a chance of its own, so that the other worlds stay what they are."""
+    """By a chance of its own, so that the other simulations stay what they are."""
     rng = Random(f"bulk clients of {seed}")
     if rng.random() >= _SHARE:
         return None

@@ -1,4 +1,4 @@
-"""The bulk interface in the model: the operations of waypost.sim.bulk.desk under the same names.
+"""The bulk interface in the model: the operations of waypost.sim.bulk.operations under the same names.
 
 Every answer rests on all that was done before it. What is claimed is in waypost.sim.model.claims, what is staged in
 waypost.sim.model.stages.
@@ -14,54 +14,54 @@ from waypost.hresult import HResult
 from waypost.node.application import Call
 from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
 from waypost.node.claims import NewClaim
+from waypost.sim.bulk.arguments import At, Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
-from waypost.sim.bulk.words import At, Batch, Staging
-from waypost.sim.model.books import Books
 from waypost.sim.model.claims import Claims
 from waypost.sim.model.disk import SavedClaim, SavedStage
-from waypost.sim.model.letters import SEQUENCE, Answer, Box, Letter, Refused, State
+from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State
 from waypost.sim.model.rows import check_rows, row_of
 from waypost.sim.model.stages import Stages
-from waypost.sim.model.works import Works
+from waypost.sim.model.state import ModelState
+from waypost.sim.model.transactions import ModelTransactions
 from waypost.sim.violation import Violation
 
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """What of the oracle is needed: the box that may be opened, whether the disk can write, and whether it has room for
-    something new. All raise Refused.
+    """What of the model is needed: the queue that may be opened, whether the disk can write, and whether it has room
+    for something new. All raise Refused.
     """
 
-    box: Callable[[str, AccessType], Box]
+    queue: Callable[[str, AccessType], ModelQueue]
     check_store: Callable[[], None]
     check_room: Callable[[], None]
 
 
 @dataclass(slots=True)
 class Known:
-    """What outlives the process without being on the disk: the limits, and which box has which epoch, as was told."""
+    """What outlives the process without being on the disk: the limits, and which queue has which epoch, as was told."""
 
     limits: BulkLimits
     epochs: dict[bytes, int] = field(default_factory=dict)
 
-    def check_epoch(self, box: int, epoch: bytes) -> None:
-        if self.epochs.setdefault(epoch, box) != box or list(self.epochs.values()).count(box) > 1:
+    def check_epoch(self, queue: int, epoch: bytes) -> None:
+        if self.epochs.setdefault(epoch, queue) != queue or list(self.epochs.values()).count(queue) > 1:
             raise Violation(
-                f"the queue {box} says that its epoch is {epoch.hex()}, which it was not or another one has"
+                f"the queue {queue} says that its epoch is {epoch.hex()}, which it was not or another one has"
             )
 
 
 class Bulk:
-    def __init__(self, books: Books, works: Works, openings: Openings, known: Known) -> None:
-        self._books: Final = books
+    def __init__(self, state: ModelState, transactions: ModelTransactions, openings: Openings, known: Known) -> None:
+        self._state: Final = state
         self._openings: Final = openings
         self._known: Final = known
-        self.claims: Final = Claims(books, works, known.limits.claims)
-        self.stages: Final = Stages(books, works, known.limits, openings.box)
+        self.claims: Final = Claims(state, transactions, known.limits.claims)
+        self.stages: Final = Stages(state, transactions, known.limits, openings.queue)
 
     def restore(self) -> None:
-        """What is on the disk holds its letters again."""
-        for key, saved in sorted(self._books.disk.bulk.items(), key=lambda each: (each[0].box, str(each[0].name))):
+        """What is on the disk holds its messages again."""
+        for key, saved in sorted(self._state.disk.bulk.items(), key=lambda each: (each[0].queue, str(each[0].name))):
             if isinstance(saved, SavedClaim):
                 self.claims.restore(key, saved)
             elif isinstance(saved, SavedStage):
@@ -78,116 +78,118 @@ class Bulk:
         deadlines = self.claims.next_deadline, self.stages.next_deadline
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def box_deleted(self, box: Box) -> None:
-        self.claims.forget(box)
+    def queue_deleted(self, queue: ModelQueue) -> None:
+        self.claims.forget(queue)
 
     # Ranges.
 
     def describe(self, call: Call, at: At) -> None:
-        box = self._box(at)
-        numbers = _numbers(box.present())
-        held = [letter for letter in box.present() if letter.state is not State.AVAILABLE]
-        due = numbers[:1], numbers[-1:], self._end_before(held), self._end_before(_uncommitted(box)), len(held)
-        behind = sum(not letter.is_uncertain and letter.lookup_id & SEQUENCE > due[2] for letter in box.present())
+        queue = self._queue(at)
+        numbers = _numbers(queue.present())
+        held = [message for message in queue.present() if message.state is not State.AVAILABLE]
+        due = numbers[:1], numbers[-1:], self._end_before(held), self._end_before(_uncommitted(queue)), len(held)
+        behind = sum(not message.is_uncertain and message.lookup_id & SEQUENCE > due[2] for message in queue.present())
         if held:
-            self._books.marks.sometimes("a stable number that something holds back")
+            self._state.marks.sometimes("a stable number that something holds back")
         if held and behind:
-            self._books.marks.sometimes("a reader who is told what holds messages back")
+            self._state.marks.sometimes("a reader who is told what holds messages back")
 
         def check(states: list[QueueState]) -> None:
             (state,) = states
-            self._known.check_epoch(box.number, state.epoch)
+            self._known.check_epoch(queue.number, state.epoch)
             ends = [state.first][: state.first], [state.last][: state.last]
             found = *ends, state.stable, state.committed, state.held
-            if found != due or state.queue.number != box.number:
-                raise Violation(f"{box.key} is said to be {found}, and {due} was due")
+            if found != due or state.queue.number != queue.number:
+                raise Violation(f"{queue.key} is said to be {found}, and {due} was due")
             if state.behind != behind or bool(state.held_by) != bool(behind):
-                raise Violation(f"{state.behind} messages of {box.key} are said to be held back, and {behind} are")
+                raise Violation(f"{state.behind} messages of {queue.key} are said to be held back, and {behind} are")
 
         self._answer(call, check, max(due[2], due[3]))
 
     def plan(self, call: Call, at: At, wanted: Range, parts: int) -> None:
-        box = self._box(at)
-        up_to = self._up_to(box, wanted)
-        numbers = _numbers(_seen(box, wanted, up_to))
+        queue = self._queue(at)
+        up_to = self._up_to(queue, wanted)
+        numbers = _numbers(_seen(queue, wanted, up_to))
         limits = [len(numbers)]
         if wanted.max_messages is not None:
             limits.append(wanted.max_messages)
-        if wanted.max_bytes is not None and box.total_bytes:
-            limits.append(max(wanted.max_bytes * len(box.order) // box.total_bytes, 1))
+        if wanted.max_bytes is not None and queue.total_bytes:
+            limits.append(max(wanted.max_bytes * len(queue.order) // queue.total_bytes, 1))
         planned = numbers[: min(limits)]
 
         def check(plan: Plan) -> None:
-            self._known.check_epoch(box.number, plan.epoch)
+            self._known.check_epoch(queue.number, plan.epoch)
             _check_plan(plan, wanted.after, planned, parts)
 
         self._answer(call, check, planned[-1] if planned else 0)
 
     def read_range(self, call: Call, at: At, wanted: Range) -> None:
-        box = self._box(at)
-        up_to = self._up_to(box, wanted)
-        rows = [row_of(letter) for letter in _seen(box, wanted, up_to)]
+        queue = self._queue(at)
+        up_to = self._up_to(queue, wanted)
+        rows = [row_of(message) for message in _seen(queue, wanted, up_to)]
 
         def check(found: Rows) -> None:
-            self._known.check_epoch(box.number, found.epoch)
-            count = check_rows(f"the range up to {up_to} of {box.key}", found, rows, wanted.max_bytes)
+            self._known.check_epoch(queue.number, found.epoch)
+            count = check_rows(f"the range up to {up_to} of {queue.key}", found, rows, wanted.max_bytes)
             if count < len(rows):
-                self._books.marks.sometimes("a range that is read in several frames")
+                self._state.marks.sometimes("a range that is read in several frames")
             if wanted.max_messages is not None and count > wanted.max_messages:
-                raise Violation(f"{count} messages of {box.key} were read, and at most {wanted.max_messages} were due")
+                raise Violation(
+                    f"{count} messages of {queue.key} were read, and at most {wanted.max_messages} were due"
+                )
             end = up_to if count == len(rows) else rows[count - 1].lookup_id & SEQUENCE
             if (found.end, found.is_last) != (end, count == len(rows)):
-                raise Violation(f"{box.key} was read to {found.end}, and that is really {end} of {up_to}")
+                raise Violation(f"{queue.key} was read to {found.end}, and that is really {end} of {up_to}")
 
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
 
     def seq_at(self, call: Call, at: At, time: float) -> None:
         """Before all time, behind all time, or anywhere between, as the clocks were."""
-        box = self._box(at)
-        numbers = [0, *_numbers(_seen(box, Range(), SEQUENCE))]
+        queue = self._queue(at)
+        numbers = [0, *_numbers(_seen(queue, Range(), SEQUENCE))]
         due = numbers[:1] if time <= 0 else numbers[-1:] if time == float("inf") else numbers
 
         def check(seq: int) -> None:
             if seq not in due:
-                raise Violation(f"number {seq} of {box.key} is the last that came before {time}, and {due} were due")
+                raise Violation(f"number {seq} of {queue.key} is the last that came before {time}, and {due} were due")
 
         self._answer(call, check)
 
     def remove(self, call: Call, at: At, up_to: int, max_messages: int) -> None:
         self._openings.check_store()
-        box = self._box(at)
-        if any(handle.share is ShareMode.DENY_RECEIVE for handle in box.handles.values()):
+        queue = self._queue(at)
+        if any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values()):
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
         limit = min(max_messages, self._known.limits.removed)
-        free = _seen(box, Range(skips_locked=True), up_to)[:limit]
-        for letter in free:
-            self._books.received(letter)
-        due = Removal(len(free), len(_seen(box, Range(), up_to)))
+        free = _seen(queue, Range(skips_locked=True), up_to)[:limit]
+        for message in free:
+            self._state.received(message)
+        due = Removal(len(free), len(_seen(queue, Range(), up_to)))
         if free:
-            self._books.marks.sometimes("messages removed up to a number")
+            self._state.marks.sometimes("messages removed up to a number")
         self._expect(call, due)
 
     # Claims.
 
     def claim(self, call: Call, at: At, wish: NewClaim) -> None:
         self._openings.check_store()
-        self._books.keep(self._openings.box(at.key, AccessType.PEEK))
-        box = self._box(at)
-        due = self.claims.claim(box, wish, call.now)
+        self._state.keep(self._openings.queue(at.key, AccessType.PEEK))
+        queue = self._queue(at)
+        due = self.claims.claim(queue, wish, call.now)
 
         def check(found: tuple[bytes, object]) -> None:
-            self._known.check_epoch(box.number, found[0])
+            self._known.check_epoch(queue.number, found[0])
             if found[1] != due:
-                raise Violation(f"the claim {wish.claim} on {box.key} got {found[1]}, and {due} was due")
+                raise Violation(f"the claim {wish.claim} on {queue.key} got {found[1]}, and {due} was due")
 
         self._answer(call, check)
 
     def read_claim(self, call: Call, at: At, part: tuple[str, int], places: range, max_bytes: int) -> None:
-        box = self._box(at)
-        rows = self.claims.rows(box, part, call.now)[places.start : places.stop]
+        queue = self._queue(at)
+        rows = self.claims.rows(queue, part, call.now)[places.start : places.stop]
 
         def check(found: Rows) -> None:
-            self._known.check_epoch(box.number, found.epoch)
+            self._known.check_epoch(queue.number, found.epoch)
             count = check_rows(f"part {part[1]} of the claim {part[0]}", found, rows, max_bytes)
             if (found.end, found.is_last) != (places.start + count, count == len(rows)):
                 raise Violation(f"the claim {part[0]} was read to {found.end} of {places}, and {count} messages came")
@@ -196,10 +198,10 @@ class Bulk:
 
     def return_claim(self, call: Call, at: At, claim: str) -> None:
         self._openings.check_store()
-        self._expect(call, self.claims.give_back((self._box(at).number, claim)))
+        self._expect(call, self.claims.give_back((self._queue(at).number, claim)))
 
     def list_claims(self, call: Call, at: At) -> None:
-        due = self.claims.held(self._box(at), call.now)
+        due = self.claims.held(self._queue(at), call.now)
         self._answer(call, lambda found: _check_held(found, due))
 
     # Stages.
@@ -222,26 +224,26 @@ class Bulk:
 
     # How it is done.
 
-    def _box(self, at: At) -> Box:
-        box = self._books.boxes.get(at.key)
-        if box is None or box.is_provisional:
+    def _queue(self, at: At) -> ModelQueue:
+        queue = self._state.queues.get(at.key)
+        if queue is None or queue.is_provisional:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
-        if at.epoch and self._known.epochs[at.epoch] != box.number:
-            self._books.marks.sometimes("a bulk reader whose queue was made anew")
+        if at.epoch and self._known.epochs[at.epoch] != queue.number:
+            self._state.marks.sometimes("a bulk reader whose queue was created again")
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
-        return box
+        return queue
 
-    def _up_to(self, box: Box, wanted: Range) -> int:
+    def _up_to(self, queue: ModelQueue, wanted: Range) -> int:
         if wanted.up_to is not None:
             return wanted.up_to
-        held = [letter for letter in box.present() if letter.state is not State.AVAILABLE]
-        return self._end_before(_uncommitted(box) if wanted.skips_locked else held)
+        held = [message for message in queue.present() if message.state is not State.AVAILABLE]
+        return self._end_before(_uncommitted(queue) if wanted.skips_locked else held)
 
-    def _end_before(self, letters: Sequence[Letter]) -> int:
-        return min(_numbers(letters), default=self._books.sequential_id + 1) - 1
+    def _end_before(self, messages: Sequence[ModelMessage]) -> int:
+        return min(_numbers(messages), default=self._state.sequential_id + 1) - 1
 
     def _answer(self, call: Call, check: Callable[[Any], None], told: int = 0) -> None:
-        self._books.answer(call.request, Answer(check=check, rests_on_all=True, told=told))
+        self._state.answer(call.request, Answer(check=check, rests_on_all=True, told=told))
 
     def _expect(self, call: Call, due: object) -> None:
         def check(found: object) -> None:
@@ -251,24 +253,24 @@ class Bulk:
         self._answer(call, check)
 
 
-def _uncommitted(box: Box) -> list[Letter]:
-    return [letter for letter in box.present() if letter.is_uncertain]
+def _uncommitted(queue: ModelQueue) -> list[ModelMessage]:
+    return [message for message in queue.present() if message.is_uncertain]
 
 
-def _seen(box: Box, wanted: Range, up_to: int) -> list[Letter]:
+def _seen(queue: ModelQueue, wanted: Range, up_to: int) -> list[ModelMessage]:
     """What a reader is shown of a range, in the order of arrival."""
-    letters = sorted(box.present(), key=lambda letter: letter.lookup_id & SEQUENCE)
+    messages = sorted(queue.present(), key=lambda message: message.lookup_id & SEQUENCE)
     return [
-        letter
-        for letter in letters
-        if wanted.after < letter.lookup_id & SEQUENCE <= up_to
-        and not letter.is_uncertain
-        and (letter.state is State.AVAILABLE or not wanted.skips_locked)
+        message
+        for message in messages
+        if wanted.after < message.lookup_id & SEQUENCE <= up_to
+        and not message.is_uncertain
+        and (message.state is State.AVAILABLE or not wanted.skips_locked)
     ]
 
 
-def _numbers(letters: "Sequence[Letter] | Any") -> list[int]:
-    return sorted(letter.lookup_id & SEQUENCE for letter in letters)
+def _numbers(messages: "Sequence[ModelMessage] | Any") -> list[int]:
+    return sorted(message.lookup_id & SEQUENCE for message in messages)
 
 
 def _check_plan(plan: Plan, after: int, planned: list[int], parts: int) -> None:

@@ -1,32 +1,32 @@
-"""What has to be durable: the model's own batches beside those of the engine."""
+"""The model's disk: its own batches beside those of the engine, and what has to be durable."""
 
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from waypost.sim.bulk.words import Batch
-from waypost.sim.model.letters import Letter
-from waypost.sim.words import Plan
+from waypost.sim.bulk.arguments import Batch
+from waypost.sim.local.arguments import Plan
+from waypost.sim.model.records import ModelMessage
 from waypost.wire.message_class import MessageClass
 
 
-class Operation(Enum):
+class StepKind(Enum):
     SEND = auto()
     RECEIVE = auto()
     MOVE = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class SavedBox:
+class SavedQueue:
     key: str
     plan: Plan
     parent: int
 
 
 @dataclass(frozen=True, slots=True)
-class SavedLetter:
-    letter: Letter
+class SavedMessage:
+    message: ModelMessage
     abort_count: int
     move_count: int
     is_purged: bool
@@ -34,9 +34,9 @@ class SavedLetter:
 
 @dataclass(frozen=True, slots=True)
 class SavedStep:
-    """One operation of a transaction: on the letter at `place`, to the box `target` if it is a move."""
+    """One operation of a transaction: on the message at `place`, to the queue `target` if it is a move."""
 
-    operation: Operation
+    kind: StepKind
     place: tuple[int, int]
     target: int = 0
     reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE
@@ -44,7 +44,7 @@ class SavedStep:
 
 @dataclass(frozen=True, slots=True)
 class SavedClaim:
-    """The last part of a claim that was processed, and the last one that was given, with its letters."""
+    """The last part of a claim that was processed, and the last one that was given, with its messages."""
 
     lease_s: float
     max_aborts: int
@@ -56,7 +56,7 @@ class SavedClaim:
 
 @dataclass(frozen=True, slots=True)
 class SavedStage:
-    """What is staged for a batch of a query: the places of its letters."""
+    """What is staged for a batch of a query: the places of its messages."""
 
     lease_s: float
     batch: Batch
@@ -75,34 +75,34 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class BulkKey:
-    """A claim by the number of its box and its name, a stage by its GUID, commits by query and destination."""
+    """A claim by the number of its queue and its name, a stage by its GUID, commits by query and destination."""
 
-    box: int
+    queue: int
     name: str | bytes | tuple[str, str | None]
 
 
-# The key says what it is: the number of a box, the place of a letter (box, LookupIdentifier), the GUID of a
+# The key says what it is: the number of a queue, the place of a message (queue, LookupIdentifier), the GUID of a
 # transaction, or something of the bulk interface.
 Key = int | tuple[int, int] | bytes | BulkKey
 SavedBulk = SavedClaim | SavedStage | tuple[Done, ...]
-Saved = SavedBox | SavedLetter | tuple[SavedStep, ...] | SavedBulk
+Saved = SavedQueue | SavedMessage | tuple[SavedStep, ...] | SavedBulk
 Change = tuple[Key, Saved | None]
 
 
-class Disk:
+class ModelDisk:
     """`durable` counts the batches of this life that are on the disk; `token` is the number of the one being made."""
 
-    __slots__ = ("_sealed", "boxes", "bulk", "durable", "highest_box", "letters", "making", "token", "works")
+    __slots__ = ("_sealed", "bulk", "durable", "highest_queue", "making", "messages", "queues", "token", "transactions")
 
     def __init__(self) -> None:
-        self.boxes: Final[dict[int, SavedBox]] = {}
-        self.letters: Final[dict[tuple[int, int], SavedLetter]] = {}
-        self.works: Final[dict[bytes, tuple[SavedStep, ...]]] = {}
+        self.queues: Final[dict[int, SavedQueue]] = {}
+        self.messages: Final[dict[tuple[int, int], SavedMessage]] = {}
+        self.transactions: Final[dict[bytes, tuple[SavedStep, ...]]] = {}
         self.bulk: Final[dict[BulkKey, SavedBulk]] = {}
         self.token = 1
         self.durable = 0
-        # The highest number of a box that ever was on the disk.
-        self.highest_box = 0
+        # The highest number of a queue that ever was on the disk.
+        self.highest_queue = 0
         # The changes of the batch that is being made.
         self.making: list[Change] = []
         self._sealed: deque[list[Change]] = deque()
@@ -133,8 +133,8 @@ class Disk:
         else:
             table[key] = saved
             if type(key) is int:
-                self.highest_box = max(self.highest_box, key)
+                self.highest_queue = max(self.highest_queue, key)
 
     def _table(self, key: Key) -> dict[Key, Saved]:
-        tables = {int: self.boxes, tuple: self.letters, bytes: self.works, BulkKey: self.bulk}
+        tables = {int: self.queues, tuple: self.messages, bytes: self.transactions, BulkKey: self.bulk}
         return tables[type(key)]  # type: ignore[return-value]

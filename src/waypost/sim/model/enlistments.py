@@ -4,9 +4,9 @@ from typing import Final
 
 from waypost.clock import Now
 from waypost.hresult import HResult
-from waypost.sim.model.books import Books
-from waypost.sim.model.letters import Answer, Refused
-from waypost.sim.model.works import Work, Works
+from waypost.sim.model.records import Answer, Refused
+from waypost.sim.model.state import ModelState
+from waypost.sim.model.transactions import ModelTransaction, ModelTransactions
 
 ENLISTED: Final = "EnlistTransaction"
 ABORTED: Final = "AbortRequestDone"
@@ -15,40 +15,41 @@ TIMED_OUT: Final = "AbortRequestDone, unasked"
 
 
 class Enlistments:
-    def __init__(self, books: Books, works: Works, timeout: float) -> None:
-        self._books: Final = books
-        self._works: Final = works
+    def __init__(self, state: ModelState, transactions: ModelTransactions, timeout: float) -> None:
+        self._state: Final = state
+        self._transactions: Final = transactions
         self._timeout: Final = timeout
-        self._begun: list[tuple[float, Work]] = []
+        self._begun: list[tuple[float, ModelTransaction]] = []
         # Those that were aborted unasked.
         self.given_up: Final[set[bytes]] = set()
 
     def enlist(self, identifier: bytes) -> None:
-        if self._works.is_open(identifier):
+        if self._transactions.is_open(identifier):
             return
-        if identifier in self._works.works or self._works.in_doubt or identifier in self.given_up:
+        if identifier in self._transactions.transactions or self._transactions.in_doubt or identifier in self.given_up:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
-        work = self._works.begin(identifier)
-        work.is_external = True
-        self._books.answer((ENLISTED, identifier), Answer(is_notice=True))
-        self._begun.append((self._books.now.monotonic + self._timeout, work))
+        transaction = self._transactions.begin(identifier)
+        transaction.is_external = True
+        self._state.answer((ENLISTED, identifier), Answer(is_notice=True))
+        self._begun.append((self._state.now.monotonic + self._timeout, transaction))
 
     def tick(self, now: Now) -> None:
-        for deadline, work in self._running():
+        for deadline, transaction in self._running():
             if deadline <= now.monotonic:
-                self._books.marks.sometimes("a transaction of a remote reader that takes too long")
-                self._works.abort(work.identifier)
-                self.given_up.add(work.identifier)
-                self._books.answer((TIMED_OUT, work.identifier), Answer(is_notice=True))
+                self._state.marks.sometimes("a transaction of a remote reader that takes too long")
+                self._transactions.abort(transaction.identifier)
+                self.given_up.add(transaction.identifier)
+                self._state.answer((TIMED_OUT, transaction.identifier), Answer(is_notice=True))
 
     @property
     def next_deadline(self) -> float | None:
         return min((deadline for deadline, _ in self._running()), default=None)
 
-    def _running(self) -> list[tuple[float, Work]]:
+    def _running(self) -> list[tuple[float, ModelTransaction]]:
         self._begun = [
-            (deadline, work)
-            for deadline, work in self._begun
-            if self._works.works.get(work.identifier) is work and not work.is_prepared
+            (deadline, transaction)
+            for deadline, transaction in self._begun
+            if self._transactions.transactions.get(transaction.identifier) is transaction
+            and not transaction.is_prepared
         ]
         return self._begun

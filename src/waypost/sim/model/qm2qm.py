@@ -7,11 +7,11 @@ from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
 from waypost.remote.interfaces.qm2qm import RemoteReadDesc
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
-from waypost.sim.model.books import PURGED
-from waypost.sim.model.letters import Answer, Handle, Letter, Refused, Wait
 from waypost.sim.model.readers import showing
+from waypost.sim.model.records import Answer, Handle, ModelMessage, Refused, Wait
 from waypost.sim.model.remote import Do, Faulted, Parts, RemoteCall, close, known, make
 from waypost.sim.model.remote_read import LAST, SEEKS
+from waypost.sim.model.state import PURGED
 from waypost.wire.codec import INFINITE
 
 CANCELED: Final = HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT
@@ -36,7 +36,7 @@ class Reading:
     queue: FarQueue
     request_id: int
     takes: bool
-    letter: Letter | None = None
+    message: ModelMessage | None = None
     order: int = 0
 
     def run_down(self) -> None:
@@ -132,7 +132,7 @@ class QmcommServer:
         queue = self._queues.find(call, record.queue)
         if queue is None:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        self._parts.readers.open_box(queue.handle)
+        self._parts.readers.open_queue(queue.handle)
         return Answer(learn=self._parts.readers.new_pointer(queue.handle))
 
 
@@ -169,20 +169,20 @@ class Qm2qmServer:
             self._cancel_read(reading)
 
     def end(self, reading: Reading, *, delete_message: bool) -> HResult:
-        handle, letter = reading.queue.handle, reading.letter
-        assert letter is not None
-        if handle.box is None:
+        handle, message = reading.queue.handle, reading.message
+        assert message is not None
+        if handle.queue is None:
             return HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE
-        if handle.two_phase.get(letter.lookup_id) is not letter:
+        if handle.two_phase.get(message.lookup_id) is not message:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-        self._parts.readers.end_two_phase(handle, letter, delete_message=delete_message)
+        self._parts.readers.end_two_phase(handle, message, delete_message=delete_message)
         return HResult.MQ_OK
 
     def fail(self, reading: Reading) -> HResult:
-        handle, letter = reading.queue.handle, reading.letter
-        assert letter is not None
-        if handle.box is not None and handle.two_phase.get(letter.lookup_id) is letter:
-            self._parts.books.attempt_failed(letter)
+        handle, message = reading.queue.handle, reading.message
+        assert message is not None
+        if handle.queue is not None and handle.two_phase.get(message.lookup_id) is message:
+            self._parts.state.attempt_failed(message)
         return self.end(reading, delete_message=False)
 
     def close(self, session: Session) -> None:
@@ -240,12 +240,12 @@ class Qm2qmServer:
         queue = self._find_ready(call, record.queue)
         if queue is None:
             raise Faulted(HResult.MQ_ERROR_INVALID_HANDLE)
-        box = queue.handle.box
-        if box is None:
+        due_queue = queue.handle.queue
+        if due_queue is None:
             raise Faulted(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
         if not queue.handle.access.can_receive:
             raise Faulted(HResult.MQ_ERROR_ACCESS_DENIED)
-        self._parts.books.purge(box, PURGED, lambda: self._parts.reply(call, Answer()))
+        self._parts.state.purge(due_queue, PURGED, lambda: self._parts.reply(call, Answer()))
 
     def _start2(self, call: RemoteCall, record: Any) -> Answer | None:
         return self._begin(call, record.remote_read_desc2.remote_read_desc)
@@ -266,9 +266,9 @@ class Qm2qmServer:
         wait.then = lambda answer: self._waited(call, reading, answer)
         timeout_ms = None if desc.timeout == INFINITE else desc.timeout
         goes_on = action is ReceiveAction.MQ_ACTION_PEEK_NEXT
-        letter = self._parts.readers.begin(wait, timeout_ms, self._parts.books.now, goes_on=goes_on)
-        if letter is not None:
-            return self._given(call, reading, showing([letter]))
+        message = self._parts.readers.begin(wait, timeout_ms, self._parts.state.now, goes_on=goes_on)
+        if message is not None:
+            return self._given(call, reading, showing([message]))
         queue.reads[desc.request_id] = reading
         self._waiting[call] = reading
         return None
@@ -292,11 +292,11 @@ class Qm2qmServer:
         queue = reading.queue
         if queue.reads.get(reading.request_id) is reading:
             del queue.reads[reading.request_id]
-        if not reading.takes or not answer.letters:
+        if not reading.takes or not answer.messages:
             self._parts.reply(call, answer)
             return
-        letter = reading.letter = answer.letters[0]
-        if queue.handle.two_phase.get(letter.lookup_id) is not letter:
+        message = reading.message = answer.messages[0]
+        if queue.handle.two_phase.get(message.lookup_id) is not message:
             self._parts.reply(call, Answer(CANCELED))
         elif not call.is_deliverable:
             self.end(reading, delete_message=False)
@@ -305,7 +305,7 @@ class Qm2qmServer:
 
     def _given(self, call: RemoteCall, reading: Reading, answer: Answer) -> Answer:
         if reading.takes:
-            reading.letter = answer.letters[0]
+            reading.message = answer.messages[0]
             answer.learn = make(call, reading)
         return answer
 

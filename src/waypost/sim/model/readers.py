@@ -11,20 +11,30 @@ from waypost.core.queues import ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.hresult import HResult
 from waypost.node.application import Call, ReadOptions
-from waypost.sim.model.books import PURGED, Books
-from waypost.sim.model.disk import Operation
-from waypost.sim.model.letters import BEFORE_ALL, BEHIND_ALL, Answer, Box, Handle, Letter, Refused, State, Wait
-from waypost.sim.model.pointer import Pointer
-from waypost.sim.model.works import Step, Works
+from waypost.sim.model.cursor import ModelCursor
+from waypost.sim.model.disk import StepKind
+from waypost.sim.model.records import (
+    BEFORE_ALL,
+    BEHIND_ALL,
+    Answer,
+    Handle,
+    ModelMessage,
+    ModelQueue,
+    Refused,
+    State,
+    Wait,
+)
+from waypost.sim.model.state import PURGED, ModelState
+from waypost.sim.model.transactions import ModelTransactions, Step
 
 
 class Readers:
-    def __init__(self, books: Books, works: Works) -> None:
-        self._books: Final = books
-        self._works: Final = works
+    def __init__(self, state: ModelState, transactions: ModelTransactions) -> None:
+        self._state: Final = state
+        self._transactions: Final = transactions
         self.handles: dict[int, Handle] = {}
         self.waits: dict[int, Wait] = {}
-        books.offer = self._offer
+        state.offer = self._offer
 
     def handle(self, number: int) -> Handle:
         handle = self.handles.get(number)
@@ -32,14 +42,14 @@ class Readers:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         return handle
 
-    def open_box(self, handle: Handle) -> Box:
-        if handle.box is None:
+    def open_queue(self, handle: Handle) -> ModelQueue:
+        if handle.queue is None:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        return handle.box
+        return handle.queue
 
     def check_sharing(self, handle: Handle) -> None:
         """One who denies receiving and one who receives exclude each other."""
-        for other in self.open_box(handle).handles.values():
+        for other in self.open_queue(handle).handles.values():
             denies = ShareMode.DENY_RECEIVE in (other.share, handle.share)
             if other.access.can_receive:
                 refused = handle.share is ShareMode.DENY_RECEIVE or (denies and handle.access.can_receive)
@@ -50,46 +60,46 @@ class Readers:
                 raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
 
     def close(self, handle: Handle) -> None:
-        if handle.box is None:
+        if handle.queue is None:
             return
         self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED)
-        for letter in [handle.two_phase[lookup_id] for lookup_id in sorted(handle.two_phase)]:
-            self._books.marks.sometimes("a two-phase read taken back")
-            self._works.release(letter, PURGED)
+        for message in [handle.two_phase[lookup_id] for lookup_id in sorted(handle.two_phase)]:
+            self._state.marks.sometimes("a two-phase read taken back")
+            self._transactions.release(message, PURGED)
         handle.two_phase.clear()
-        box = handle.box
-        del box.handles[handle.opened_by]
-        handle.box = None
-        if box.is_provisional and not box.handles:
-            self._books.remove_box(box)
+        queue = handle.queue
+        del queue.handles[handle.opened_by]
+        handle.queue = None
+        if queue.is_provisional and not queue.handles:
+            self._state.remove_queue(queue)
         handle.pointers.clear()
 
-    def end_two_phase(self, handle: Handle, letter: Letter, *, delete_message: bool) -> None:
-        del handle.two_phase[letter.lookup_id]
-        if delete_message and letter.state is not State.PURGE_PENDING:
-            self._books.received(letter)
+    def end_two_phase(self, handle: Handle, message: ModelMessage, *, delete_message: bool) -> None:
+        del handle.two_phase[message.lookup_id]
+        if delete_message and message.state is not State.PURGE_PENDING:
+            self._state.received(message)
         else:
-            self._books.marks.sometimes("a two-phase read taken back")
-            self._works.release(letter, PURGED)
+            self._state.marks.sometimes("a two-phase read taken back")
+            self._transactions.release(message, PURGED)
 
     def new_pointer(self, handle: Handle) -> Callable[[Any], None]:
-        """A cursor for a remote reader, whose answer tells its number."""
-        pointer = Pointer(self.open_box(handle))
+        """A cursor for a remote reader, whose answer has its number."""
+        pointer = ModelCursor(self.open_queue(handle))
         return lambda reply: handle.pointers.update({reply.cursor: pointer})
 
     def close_pointer(self, handle: Handle, cursor: int) -> None:
         self.end_waits(handle, HResult.MQ_ERROR_OPERATION_CANCELLED, handle.pointers.pop(cursor))
 
-    def box_deleted(self, box: Box) -> None:
-        for handle in box.handles.values():
+    def queue_deleted(self, queue: ModelQueue) -> None:
+        for handle in queue.handles.values():
             if handle.waits:
-                self._books.marks.sometimes("a queue deleted under a waiting reader")
+                self._state.marks.sometimes("a queue deleted under a waiting reader")
             self.end_waits(handle, HResult.MQ_ERROR_QUEUE_DELETED)
             handle.two_phase.clear()
-            handle.box = None
-        box.handles.clear()
+            handle.queue = None
+        queue.handles.clear()
 
-    def end_waits(self, handle: Handle, status: HResult, pointer: Pointer | None = None) -> None:
+    def end_waits(self, handle: Handle, status: HResult, pointer: ModelCursor | None = None) -> None:
         for wait in list(handle.waits.values()):
             if pointer is None or wait.pointer is pointer:
                 self.end(wait, status)
@@ -97,14 +107,14 @@ class Readers:
     def end(self, wait: Wait, status: HResult) -> None:
         self._forget(wait)
         if wait.pointer is not None:
-            wait.pointer.gave_up(self._books.sequential_id)
+            wait.pointer.gave_up(self._state.sequential_id)
         self._tell(wait, Answer(status))
 
-    def expire(self, monotonic: float) -> None:
+    def tick(self, now: Now) -> None:
         due = [(wait.deadline, wait) for wait in self.waits.values() if wait.deadline is not None]
         for deadline, wait in sorted(due, key=itemgetter(0)):
-            if deadline <= monotonic:
-                self._books.marks.sometimes("a wait that times out")
+            if deadline <= now.monotonic:
+                self._state.marks.sometimes("a wait that times out")
                 self.end(wait, HResult.MQ_ERROR_IO_TIMEOUT)
 
     @property
@@ -131,37 +141,37 @@ class Readers:
         wait = Wait(call.request, self.handle(number), takes=options is not None, transaction=transaction)
         self._show(wait, self.find(wait, found))
 
-    def begin(self, wait: Wait, timeout_ms: int | None, now: Now, *, goes_on: bool) -> Letter | None:
-        """The letter that is there for a read, which has it from now on, or None if the read waits."""
-        letter = self._letter_for(wait, goes_on=goes_on, can_wait=timeout_ms != 0)
-        if letter is None:
+    def begin(self, wait: Wait, timeout_ms: int | None, now: Now, *, goes_on: bool) -> ModelMessage | None:
+        """The message that is there for a read, which has it from now on, or None if the read waits."""
+        message = self._message_for(wait, goes_on=goes_on, can_wait=timeout_ms != 0)
+        if message is None:
             self._wait(wait, timeout_ms, now)
         elif wait.takes:
-            self._remove(wait, letter)
-        return letter
+            self._remove(wait, message)
+        return message
 
-    def find(self, wait: Wait, found: tuple[int, MessageSeekAction]) -> Letter:
+    def find(self, wait: Wait, found: tuple[int, MessageSeekAction]) -> ModelMessage:
         """The same by LookupIdentifier, where nothing waits."""
-        box, access = self.open_box(wait.handle), wait.handle.access
+        queue, access = self.open_queue(wait.handle), wait.handle.access
         if not (access.can_receive if wait.takes else access.can_peek):
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         if wait.takes:
             self._check_transaction(wait.transaction)
-        letter = _found(wait.handle, box, found, is_peek=not wait.takes)
+        message = _found(wait.handle, queue, found, is_peek=not wait.takes)
         if wait.takes:
-            self._remove(wait, letter)
-        return letter
+            self._remove(wait, message)
+        return message
 
-    def _letter_for(self, wait: Wait, *, goes_on: bool, can_wait: bool) -> Letter | None:
+    def _message_for(self, wait: Wait, *, goes_on: bool, can_wait: bool) -> ModelMessage | None:
         handle, pointer = wait.handle, wait.pointer
-        box = self.open_box(handle)
+        queue = self.open_queue(handle)
         if not (handle.access.can_receive if wait.takes else handle.access.can_peek):
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         if wait.takes:
             self._check_transaction(wait.transaction)
         if pointer is None:
             fits = _can_take if wait.takes else _can_peek
-            return next(filter(fits, box.following(BEFORE_ALL)), None)
+            return next(filter(fits, queue.following(BEFORE_ALL)), None)
         with self._noting_what_is_gone():
             if wait.takes:
                 return pointer.receive(can_wait=can_wait)
@@ -173,10 +183,10 @@ class Readers:
             yield
         except Refused as refused:
             if refused.status is HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED:
-                self._books.marks.sometimes("a cursor on a message that is gone")
+                self._state.marks.sometimes("a cursor on a message that is gone")
             raise
 
-    def _start(self, number: int, options: ReadOptions) -> tuple[Handle, Pointer | None]:
+    def _start(self, number: int, options: ReadOptions) -> tuple[Handle, ModelCursor | None]:
         handle = self.handle(number)
         if options.cursor is None:
             return handle, None
@@ -186,155 +196,155 @@ class Readers:
         return handle, pointer
 
     def _check_transaction(self, transaction: bytes | None) -> None:
-        if transaction is not None and not self._works.is_open(transaction):
+        if transaction is not None and not self._transactions.is_open(transaction):
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
 
     def _read(self, call: Call, options: ReadOptions, wait: Wait, *, goes_on: bool) -> None:
-        letter = self.begin(wait, options.timeout_ms, call.now, goes_on=goes_on)
-        if letter is not None:
-            self._show(wait, letter)
+        message = self.begin(wait, options.timeout_ms, call.now, goes_on=goes_on)
+        if message is not None:
+            self._show(wait, message)
 
     def _wait(self, wait: Wait, timeout_ms: int | None, now: Now) -> None:
         if timeout_ms == 0:
             if wait.pointer is not None:
-                wait.pointer.gave_up(self._books.sequential_id)
+                wait.pointer.gave_up(self._state.sequential_id)
             raise Refused(HResult.MQ_ERROR_IO_TIMEOUT)
         if wait.pointer is not None:
-            self._books.marks.sometimes("a cursor that waits at the end")
+            self._state.marks.sometimes("a cursor that waits at the end")
         if timeout_ms is not None:
             wait.deadline = now.monotonic + timeout_ms / 1000
         handle = wait.handle
-        assert handle.box is not None
+        assert handle.queue is not None
         self.waits[wait.request] = handle.waits[wait.request] = wait
-        handle.box.waiting[handle.opened_by] = handle
+        handle.queue.waiting[handle.opened_by] = handle
 
-    def _offer(self, box: Box, letter: Letter) -> None:
+    def _offer(self, queue: ModelQueue, message: ModelMessage) -> None:
         """To the handles in the order in which they began to wait, and to the waits of each; a receive ends it."""
         peeked = False
-        while box.waiting:
-            handle = next(iter(box.waiting.values()))
+        while queue.waiting:
+            handle = next(iter(queue.waiting.values()))
             wait = next(iter(handle.waits.values()))
-            if wait.transaction is not None and not self._works.is_open(wait.transaction):
-                self._books.marks.sometimes("a wait that ends with its transaction gone")
+            if wait.transaction is not None and not self._transactions.is_open(wait.transaction):
+                self._state.marks.sometimes("a wait that ends with its transaction gone")
                 self.end(wait, HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
                 continue
             self._forget(wait)
             if wait.pointer is not None:
-                wait.pointer.served(letter)
+                wait.pointer.served(message)
             if wait.takes:
                 if peeked:
-                    self._books.marks.sometimes("a peek and a receive served by one message")
-                self._remove(wait, letter)
-            self._show(wait, letter)
+                    self._state.marks.sometimes("a peek and a receive served by one message")
+                self._remove(wait, message)
+            self._show(wait, message)
             if wait.takes:
                 return
             peeked = True
 
     def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
         handle = self.handle(number)
-        box = self.open_box(handle)
+        queue = self.open_queue(handle)
         if not handle.access.can_receive:
             raise Refused(HResult.MQ_ERROR_ACCESS_DENIED)
         self._check_transaction(options.transaction)
-        letters = list(islice(filter(_can_take, box.following(BEFORE_ALL)), count))
+        messages = list(islice(filter(_can_take, queue.following(BEFORE_ALL)), count))
         wait = Wait(call.request, handle, takes=True, transaction=options.transaction)
-        if letters:
-            if len(letters) > 1:
-                self._books.marks.sometimes("several messages received in one go")
-            for letter in letters:
-                self._remove(wait, letter)
-            self._books.answer(call.request, showing(letters))
+        if messages:
+            if len(messages) > 1:
+                self._state.marks.sometimes("several messages received in one go")
+            for message in messages:
+                self._remove(wait, message)
+            self._state.answer(call.request, showing(messages))
         else:
-            wait.then = lambda answer: self._books.answer(call.request, self._with_others(wait, count - 1, answer))
+            wait.then = lambda answer: self._state.answer(call.request, self._with_others(wait, count - 1, answer))
             self._wait(wait, options.timeout_ms, call.now)
 
     def _with_others(self, wait: Wait, count: int, answer: Answer) -> Answer:
         """What has come with the message that was waited for is received too."""
-        box = wait.handle.box
-        if answer.status is not HResult.MQ_OK or box is None:
+        queue = wait.handle.queue
+        if answer.status is not HResult.MQ_OK or queue is None:
             return answer
-        if wait.transaction is not None and not self._works.is_open(wait.transaction):
+        if wait.transaction is not None and not self._transactions.is_open(wait.transaction):
             return answer
-        others = list(islice(filter(_can_take, box.following(BEFORE_ALL)), count))
+        others = list(islice(filter(_can_take, queue.following(BEFORE_ALL)), count))
         if not others:
             return answer
-        self._books.marks.sometimes("several messages for one who has waited")
-        for letter in others:
-            self._remove(wait, letter)
-        return showing([*answer.letters, *others])
+        self._state.marks.sometimes("several messages for one who has waited")
+        for message in others:
+            self._remove(wait, message)
+        return showing([*answer.messages, *others])
 
-    def _remove(self, wait: Wait, letter: Letter) -> None:
-        books, box = self._books, letter.box
-        assert box is not None
+    def _remove(self, wait: Wait, message: ModelMessage) -> None:
+        state, queue = self._state, message.queue
+        assert queue is not None
         if wait.transaction is not None:
-            books.lock(letter)
-            self._works.record(wait.transaction, Step(Operation.RECEIVE, letter, box))
+            state.lock(message)
+            self._transactions.record(wait.transaction, Step(StepKind.RECEIVE, message, queue))
         elif wait.two_phase:
-            books.lock(letter)
-            wait.handle.two_phase[letter.lookup_id] = letter
+            state.lock(message)
+            wait.handle.two_phase[message.lookup_id] = message
         else:
-            books.received(letter)
+            state.received(message)
 
-    def _show(self, wait: Wait, letter: Letter) -> None:
-        if letter.state is State.LOCKED and letter.is_shown:
-            self._books.marks.sometimes("a locked message shown to a peek")
-        self._tell(wait, showing([letter]))
+    def _show(self, wait: Wait, message: ModelMessage) -> None:
+        if message.state is State.LOCKED and message.is_shown:
+            self._state.marks.sometimes("a locked message shown to a peek")
+        self._tell(wait, showing([message]))
 
     def _tell(self, wait: Wait, answer: Answer) -> None:
         """Answer the request, or let the one who waits for it do what is next, when the operation is at its end."""
         then = wait.then
         if then is None:
-            self._books.answer(wait.request, answer)
+            self._state.answer(wait.request, answer)
         else:
-            self._books.events.append(lambda: then(answer))
+            self._state.events.append(lambda: then(answer))
 
     def _forget(self, wait: Wait) -> None:
         handle = wait.handle
         del self.waits[wait.request]
         del handle.waits[wait.request]
-        if not handle.waits and handle.box is not None:
-            del handle.box.waiting[handle.opened_by]
+        if not handle.waits and handle.queue is not None:
+            del handle.queue.waiting[handle.opened_by]
 
 
-def showing(letters: list[Letter]) -> Answer:
-    return Answer(letters=tuple(letters), counts=tuple((each.abort_count, each.move_count) for each in letters))
+def showing(messages: list[ModelMessage]) -> Answer:
+    return Answer(messages=tuple(messages), counts=tuple((each.abort_count, each.move_count) for each in messages))
 
 
-def _can_take(letter: Letter) -> bool:
-    return letter.state is State.AVAILABLE
+def _can_take(message: ModelMessage) -> bool:
+    return message.state is State.AVAILABLE
 
 
-def _can_peek(letter: Letter) -> bool:
-    return letter.state is State.AVAILABLE or letter.is_shown
+def _can_peek(message: ModelMessage) -> bool:
+    return message.state is State.AVAILABLE or message.is_shown
 
 
-def _found(handle: Handle, box: Box, found: tuple[int, MessageSeekAction], *, is_peek: bool) -> Letter:
+def _found(handle: Handle, queue: ModelQueue, found: tuple[int, MessageSeekAction], *, is_peek: bool) -> ModelMessage:
     lookup_id, action = found
     if action is MessageSeekAction.SEEK_CURRENT:
-        return _current(handle, box, lookup_id, is_peek=is_peek)
+        return _current(handle, queue, lookup_id, is_peek=is_peek)
     if action is MessageSeekAction.SEEK_FIRST:
-        letters = box.following(BEFORE_ALL)
+        messages = queue.following(BEFORE_ALL)
     elif action is MessageSeekAction.SEEK_LAST:
-        letters = box.preceding(BEHIND_ALL)
-    elif lookup_id not in box.letters or box.letters[lookup_id].state is State.LATE:
-        letters = chain[Letter]()
+        messages = queue.preceding(BEHIND_ALL)
+    elif lookup_id not in queue.messages or queue.messages[lookup_id].state is State.LATE:
+        messages = chain[ModelMessage]()
     else:
-        letters = (box.following if action is MessageSeekAction.SEEK_NEXT else box.preceding)(lookup_id)
-    for letter in letters:
-        if letter.state is State.AVAILABLE or (is_peek and letter.is_shown):
-            return letter
+        messages = (queue.following if action is MessageSeekAction.SEEK_NEXT else queue.preceding)(lookup_id)
+    for message in messages:
+        if message.state is State.AVAILABLE or (is_peek and message.is_shown):
+            return message
     raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
 
 
-def _current(handle: Handle, box: Box, lookup_id: int, *, is_peek: bool) -> Letter:
-    letter = box.letters.get(lookup_id)
-    if letter is None or letter.state is State.LATE:
+def _current(handle: Handle, queue: ModelQueue, lookup_id: int, *, is_peek: bool) -> ModelMessage:
+    message = queue.messages.get(lookup_id)
+    if message is None or message.state is State.LATE:
         is_known = any(pointer.at == lookup_id for pointer in handle.pointers.values())
         raise Refused(HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED if is_known else HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-    if letter.state is State.AVAILABLE:
-        return letter
-    if is_peek and letter.state is State.LOCKED:
-        if letter.is_shown:
-            return letter
+    if message.state is State.AVAILABLE:
+        return message
+    if is_peek and message.state is State.LOCKED:
+        if message.is_shown:
+            return message
         raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
     raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)

@@ -19,11 +19,11 @@ from waypost.remote.interfaces.remote_read import REMOTE_READ
 from waypost.rpc.calls import FaultStatus
 from waypost.rpc.interface import Interface
 from waypost.sim.marks import Marks
-from waypost.sim.model.books import Books
 from waypost.sim.model.enlistments import Enlistments
-from waypost.sim.model.letters import Answer, Box, Handle
 from waypost.sim.model.readers import Readers
-from waypost.sim.model.works import Works
+from waypost.sim.model.records import Answer, Handle, ModelQueue
+from waypost.sim.model.state import ModelState
+from waypost.sim.model.transactions import ModelTransactions
 from waypost.wire.ndr import ContextHandle
 from waypost.wire.queue_format import QueueFormat
 
@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(slots=True, eq=False)
 class RemoteCall:
-    """A call that has reached the node. `request` is its number in the world, `call_id` that of its connection."""
+    """A call that has reached the node. `request` is its number in the simulation, `call_id` that of its connection."""
 
     request: int
     line: Line
@@ -95,27 +95,27 @@ Do: TypeAlias = Callable[[RemoteCall, Any], Answer | None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What of the model the servers work on. `find` is that of the oracle."""
+    """What of the model the servers work on. `find` is that of the model."""
 
-    books: Books
-    works: Works
+    state: ModelState
+    transactions: ModelTransactions
     readers: Readers
-    find: Callable[[str, AccessType], Box]
+    find: Callable[[str, AccessType], ModelQueue]
     reply: Callable[[RemoteCall, Answer], None]
     enlistments: Enlistments
 
     @property
     def marks(self) -> Marks:
-        return self.books.marks
+        return self.state.marks
 
     def open(self, request: int, queue_format: QueueFormat, access: int, share: int) -> Handle:
         """Raises Refused."""
-        box = self.find(key_of(queue_format), _ACCESS[access])
-        handle = Handle(request, box, _ACCESS[access], _SHARE[share])
+        queue = self.find(key_of(queue_format), _ACCESS[access])
+        handle = Handle(request, queue, _ACCESS[access], _SHARE[share])
         self.readers.check_sharing(handle)
         if handle.share is ShareMode.DENY_RECEIVE:
             self.marks.sometimes("a remote reader that wants a queue for itself")
-        self.readers.open_box(handle).handles[request] = handle
+        self.readers.open_queue(handle).handles[request] = handle
         return handle
 
 
@@ -160,8 +160,8 @@ def key_of(queue_format: QueueFormat) -> str:
 class Remote:
     """The connections of all remote readers, each of which has `bind_time` seconds to bind."""
 
-    def __init__(self, books: Books, bind_time: float) -> None:
-        self._books: Final = books
+    def __init__(self, state: ModelState, bind_time: float) -> None:
+        self._state: Final = state
         self._bind_time: Final = bind_time
         self._strangers: Final[deque[tuple[float, int]]] = deque()
         self._servers: Final[dict[bytes, Server]] = {}
@@ -175,19 +175,19 @@ class Remote:
 
     def accept(self, number: int, address: str) -> None:
         self._lines[number] = Line(number, address)
-        self._strangers.append((self._books.now.monotonic + self._bind_time, number))
+        self._strangers.append((self._state.now.monotonic + self._bind_time, number))
 
     def bind(self, number: int, group_id: int) -> None:
         """A bind has come. Who names an association that is gone is refused, and that is the end of the connection."""
         line = self._lines[number]
         line.group = self._groups.get(group_id) if group_id else Group()
         if line.group is None:
-            self._books.marks.sometimes("a remote reader that comes back too late")
+            self._state.marks.sometimes("a remote reader that comes back too late")
             del self._lines[number]
             return
         line.group.connections[number] = None
         if group_id:
-            self._books.marks.sometimes("a second connection of a remote reader")
+            self._state.marks.sometimes("a second connection of a remote reader")
 
     def bound(self, number: int, group_id: int) -> None:
         """The bind was accepted, and the association has this number."""
@@ -220,12 +220,12 @@ class Remote:
         if call.is_deliverable:
             del call.line.calls[call.call_id]
             call.line.answers[call.request] = None
-            self._books.answer(call.request, answer)
+            self._state.answer(call.request, answer)
 
     def cancel(self, number: int, call_id: int) -> None:
         call = self._lines[number].calls.get(call_id)
         if call is not None:
-            self._books.marks.sometimes("a remote call that its client cancels")
+            self._state.marks.sometimes("a remote call that its client cancels")
             self._servers[call.interface.uuid].cancelled(call)
 
     def orphan(self, number: int, call_id: int) -> bool:
@@ -244,7 +244,7 @@ class Remote:
             # Its time to bind has just ended.
             return
         for request in line.answers:
-            self._books.expected.pop(request, None)
+            self._state.expected.pop(request, None)
         calls = list(line.calls.values())
         line.calls.clear()
         for call in calls:
@@ -256,7 +256,7 @@ class Remote:
             return
         del group.connections[number]
         if group.connections:
-            self._books.marks.sometimes("a remote reader that loses one of two connections")
+            self._state.marks.sometimes("a remote reader that loses one of two connections")
             return
         for group_id in [each for each, other in self._groups.items() if other is group]:
             del self._groups[group_id]
@@ -267,7 +267,7 @@ class Remote:
         while self._strangers and self._strangers[0][0] <= now.monotonic:
             _, number = self._strangers.popleft()
             if number in self._lines and not self.is_bound(number):
-                self._books.marks.sometimes("a remote reader that does not bind in time")
+                self._state.marks.sometimes("a remote reader that does not bind in time")
                 self.lost(number)
         for timed in self._timers:
             timed.tick(now)

@@ -9,12 +9,12 @@ from waypost.core.reading import MessageSeekAction
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
-from waypost.sim.model.books import PURGED
-from waypost.sim.model.disk import Operation
-from waypost.sim.model.letters import Answer, Box, Handle, Letter, Refused, State, Wait
+from waypost.sim.model.disk import StepKind
 from waypost.sim.model.readers import showing
+from waypost.sim.model.records import Answer, Handle, ModelMessage, ModelQueue, Refused, State, Wait
 from waypost.sim.model.remote import Do, Faulted, Parts, RemoteCall, close, known, make
-from waypost.sim.model.works import Step
+from waypost.sim.model.state import PURGED
+from waypost.sim.model.transactions import Step
 from waypost.wire.codec import INFINITE
 from waypost.wire.message_class import MessageClass
 
@@ -36,13 +36,13 @@ class Ending(Flag):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A receive that was begun. The letter is there when it was given out, until `deadline`."""
+    """A receive that was begun. The message is there when it was given out, until `deadline`."""
 
     request_id: int
     queue: "ReaderQueue"
     transaction: bytes | None
     ending: Ending
-    letter: Letter | None = None
+    message: ModelMessage | None = None
     deadline: float | None = None
 
 
@@ -59,10 +59,10 @@ class ReaderQueue:
     def run_down(self) -> None:
         self.server.run_down(self)
 
-    def box(self) -> Box:
-        if self.handle.box is None:
+    def queue(self) -> ModelQueue:
+        if self.handle.queue is None:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        return self.handle.box
+        return self.handle.queue
 
 
 class RemoteReadServer:
@@ -118,9 +118,9 @@ class RemoteReadServer:
     def run_down(self, queue: ReaderQueue) -> None:
         """Nobody knows whether what was given out was read, so that reading it has failed once."""
         for entry in queue.entries.values():
-            if entry.letter is not None and self._holds(entry):
+            if entry.message is not None and self._holds(entry):
                 self._parts.marks.sometimes("a message whose remote reader is lost")
-                self._parts.books.attempt_failed(entry.letter)
+                self._parts.state.attempt_failed(entry.message)
         self._close(queue)
 
     def _find(self, call: RemoteCall, record: Any) -> ReaderQueue:
@@ -150,7 +150,7 @@ class RemoteReadServer:
 
     def _close(self, queue: ReaderQueue) -> None:
         for entry in list(queue.entries.values()):
-            if entry.letter is None:
+            if entry.message is None:
                 del queue.entries[entry.request_id]
             else:
                 self._end_entry(entry, delete_message=False)
@@ -159,12 +159,12 @@ class RemoteReadServer:
 
     def _create_cursor(self, call: RemoteCall, record: Any) -> Answer:
         queue = self._find(call, record)
-        queue.box()
+        queue.queue()
         return Answer(learn=self._parts.readers.new_pointer(queue.handle))
 
     def _close_cursor(self, call: RemoteCall, record: Any) -> Answer:
         queue = self._find(call, record)
-        queue.box()
+        queue.queue()
         if record.cursor not in queue.handle.pointers:
             raise Refused(HResult.STATUS_INVALID_HANDLE)
         self._parts.readers.close_pointer(queue.handle, record.cursor)
@@ -172,10 +172,10 @@ class RemoteReadServer:
 
     def _purge(self, call: RemoteCall, record: Any) -> None:
         queue = self._find(call, record)
-        box = queue.box()
+        due_queue = queue.queue()
         if not queue.handle.access.can_receive:
             raise Refused(HResult.STATUS_ACCESS_DENIED)
-        self._parts.books.purge(box, PURGED, lambda: self._parts.reply(call, Answer()))
+        self._parts.state.purge(due_queue, PURGED, lambda: self._parts.reply(call, Answer()))
 
     def _start(self, call: RemoteCall, record: Any) -> Answer | None:
         queue = self._find(call, record)
@@ -184,10 +184,10 @@ class RemoteReadServer:
         ending = Ending.PLAIN
         if call.opnum == 13:
             ending = Ending.TRANSACTIONAL if named != NULL_GUID else ~Ending(0)
-        if named in self._parts.enlistments.given_up and named not in self._parts.works.works:
+        if named in self._parts.enlistments.given_up and named not in self._parts.transactions.transactions:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         # One that nobody knows is for this message alone.
-        transaction = named if named in self._parts.works.works else None
+        transaction = named if named in self._parts.transactions.transactions else None
         entry = None
         if not action.is_peek:
             entry = queue.entries[record.request_id] = Entry(record.request_id, queue, transaction, ending)
@@ -195,29 +195,29 @@ class RemoteReadServer:
         wait.tag, wait.pointer = record.request_id, queue.handle.pointers.get(record.cursor)
         wait.then = lambda answer: self._waited(call, queue, entry, answer)
         try:
-            letter = self._read(wait, record, action)
+            message = self._read(wait, record, action)
         except Refused:
             if entry is not None:
                 del queue.entries[entry.request_id]
             raise
-        if letter is None:
+        if message is None:
             self._waiting[call] = queue, wait
             return None
-        return self._given(entry, showing([letter]))
+        return self._given(entry, showing([message]))
 
     def _check(self, queue: ReaderQueue, record: Any, action: ReceiveAction, transaction: bytes) -> None:
         if action.is_lookup and not record.lookup_id:
             raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
-        box, access = queue.box(), queue.handle.access
+        due_queue, access = queue.queue(), queue.handle.access
         if not (access.can_peek if action.is_peek and transaction == NULL_GUID else access.can_receive):
             raise Refused(HResult.STATUS_ACCESS_DENIED)
         if record.cursor and record.cursor not in queue.handle.pointers:
             raise Refused(HResult.STATUS_INVALID_HANDLE)
-        if transaction != NULL_GUID and (action.is_peek or not box.plan.transactional):
+        if transaction != NULL_GUID and (action.is_peek or not due_queue.plan.transactional):
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
 
-    def _read(self, wait: Wait, record: Any, action: ReceiveAction) -> Letter | None:
-        readers, now = self._parts.readers, self._parts.books.now
+    def _read(self, wait: Wait, record: Any, action: ReceiveAction) -> ModelMessage | None:
+        readers, now = self._parts.readers, self._parts.state.now
         if action.is_lookup:
             seek = SEEKS[action]
             if seek is MessageSeekAction.SEEK_PREVIOUS and record.lookup_id == LAST:
@@ -229,16 +229,16 @@ class RemoteReadServer:
     def _waited(self, call: RemoteCall, queue: ReaderQueue, entry: Entry | None, answer: Answer) -> None:
         """The handle may have been closed in the moment in which a message came."""
         del self._waiting[call]
-        if entry is not None and answer.letters and queue.entries.get(entry.request_id) is not entry:
+        if entry is not None and answer.messages and queue.entries.get(entry.request_id) is not entry:
             self._parts.marks.sometimes("a message that comes as its remote reader leaves")
-            entry.letter = answer.letters[0]
+            entry.message = answer.messages[0]
             if entry.transaction is not None and self._holds(entry):
-                self._parts.works.take_back(entry.transaction, entry.letter)
+                self._parts.transactions.take_back(entry.transaction, entry.message)
             answer = Answer(HResult.MQ_ERROR_OPERATION_CANCELLED)
-        elif entry is not None and answer.letters and not call.is_deliverable:
-            entry.letter = answer.letters[0]
+        elif entry is not None and answer.messages and not call.is_deliverable:
+            entry.message = answer.messages[0]
             self._end_entry(entry, delete_message=False)
-        elif answer.letters:
+        elif answer.messages:
             answer = self._given(entry, answer)
         elif entry is not None and queue.entries.get(entry.request_id) is entry:
             del queue.entries[entry.request_id]
@@ -246,14 +246,14 @@ class RemoteReadServer:
 
     def _given(self, entry: Entry | None, answer: Answer) -> Answer:
         if entry is not None:
-            entry.letter = answer.letters[0]
-            entry.deadline = self._parts.books.now.monotonic + self._pending_timeout
+            entry.message = answer.messages[0]
+            entry.deadline = self._parts.state.now.monotonic + self._pending_timeout
             self._timed[entry] = None
         return answer
 
     def _cancel(self, call: RemoteCall, record: Any) -> Answer:
         queue = self._find(call, record)
-        queue.box()
+        queue.queue()
         for wait in queue.handle.waits.values():
             if wait.tag == record.request_id:
                 self._parts.marks.sometimes("a remote read that is cancelled")
@@ -276,7 +276,7 @@ class RemoteReadServer:
         if not entries:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
         entry = entries.get(record.request_id)
-        if entry is None or entry.letter is None or not entry.ending & ending:
+        if entry is None or entry.message is None or not entry.ending & ending:
             raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
         delete_message = record.ack == RemoteReadAck.RR_ACK
         status = self._end_entry(entry, delete_message=True) if delete_message else self._fail_entry(entry)
@@ -287,72 +287,72 @@ class RemoteReadServer:
 
     def _fail_entry(self, entry: Entry) -> HResult:
         """Reading it has failed once more, unless what is prepared keeps it."""
-        is_open = entry.transaction is None or self._parts.works.is_open(entry.transaction)
-        if entry.queue.handle.box is not None and is_open and self._holds(entry):
-            assert entry.letter is not None
-            self._parts.books.attempt_failed(entry.letter)
+        is_open = entry.transaction is None or self._parts.transactions.is_open(entry.transaction)
+        if entry.queue.handle.queue is not None and is_open and self._holds(entry):
+            assert entry.message is not None
+            self._parts.state.attempt_failed(entry.message)
         return self._end_entry(entry, delete_message=False)
 
     def _end_entry(self, entry: Entry, *, delete_message: bool) -> HResult:
-        queue, letter, works = entry.queue, entry.letter, self._parts.works
+        queue, message, transactions = entry.queue, entry.message, self._parts.transactions
         if queue.entries.get(entry.request_id) is entry:
             del queue.entries[entry.request_id]
         self._timed.pop(entry, None)
-        assert letter is not None
-        box = queue.handle.box
-        if box is None:
+        assert message is not None
+        due_queue = queue.handle.queue
+        if due_queue is None:
             return HResult.MQ_ERROR_INVALID_HANDLE
-        if letter.lookup_id not in box.letters:
-            queue.handle.two_phase.pop(letter.lookup_id, None)
+        if message.lookup_id not in due_queue.messages:
+            queue.handle.two_phase.pop(message.lookup_id, None)
             return HResult.MQ_ERROR_MESSAGE_NOT_FOUND
         if not self._holds(entry):
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
         if entry.transaction is None:
-            self._parts.readers.end_two_phase(queue.handle, letter, delete_message=delete_message)
+            self._parts.readers.end_two_phase(queue.handle, message, delete_message=delete_message)
         elif not delete_message:
-            if not works.is_open(entry.transaction):
+            if not transactions.is_open(entry.transaction):
                 return HResult.MQ_ERROR_TRANSACTION_SEQUENCE
-            works.take_back(entry.transaction, letter)
+            transactions.take_back(entry.transaction, message)
         return HResult.MQ_OK
 
     def _holds(self, entry: Entry) -> bool:
-        """Whether the letter is locked for this read, and not for another one that came later."""
-        letter = entry.letter
-        assert letter is not None
+        """Whether the message is locked for this read, and not for another one that came later."""
+        message = entry.message
+        assert message is not None
         if entry.transaction is None:
-            return entry.queue.handle.two_phase.get(letter.lookup_id) is letter
-        return self._parts.works.received(entry.transaction, letter) is not None
+            return entry.queue.handle.two_phase.get(message.lookup_id) is message
+        return self._parts.transactions.received(entry.transaction, message) is not None
 
     def _open_move(self, call: RemoteCall, record: Any) -> ReaderQueue:
         target = self._moves.get(record.context_to)
         if target is None or target not in call.group.things:
             raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
-        target.box()
+        target.queue()
         return target
 
     def _move(self, call: RemoteCall, record: Any) -> Answer:
         source = known(call, record.context_from, ReaderQueue)
-        box = source.box()
+        queue = source.queue()
         if not source.handle.access.can_receive:
             raise Refused(HResult.STATUS_ACCESS_DENIED)
-        target = self._open_move(call, record).box()
-        if source.handle.box is target or (box.parent or box) is not (target.parent or target):
+        target = self._open_move(call, record).queue()
+        if source.handle.queue is target or (queue.parent or queue) is not (target.parent or target):
             raise Refused(HResult.STATUS_INVALID_PARAMETER)
-        transaction, works = record.transaction_id, self._parts.works
+        transaction, transactions = record.transaction_id, self._parts.transactions
         if transaction != NULL_GUID and not target.plan.transactional:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
-        letter = box.letters.get(record.lookup_id)
-        if letter is not None and works.takes(letter):
+        message = queue.messages.get(record.lookup_id)
+        if message is not None and transactions.takes(message):
             self._parts.marks.sometimes("a remote move of a message that a transaction holds")
             raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
-        if letter is None or letter.state is not State.AVAILABLE:
+        if message is None or message.state is not State.AVAILABLE:
             raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
         if transaction == NULL_GUID:
             self._parts.marks.sometimes("a message moved by a remote reader")
-            works.move(letter, target)
-        elif works.is_open(transaction):
-            self._parts.books.lock(letter)
-            works.record(transaction, Step(Operation.MOVE, letter, box, target))
+            transactions.move(message, target)
+        elif transactions.is_open(transaction):
+            self._parts.state.lock(message)
+            transactions.record(transaction, Step(StepKind.MOVE, message, queue, target))
         else:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         return Answer()
@@ -363,12 +363,12 @@ class RemoteReadServer:
 
     def _reject(self, call: RemoteCall, record: Any) -> Answer:
         queue = self._find(call, record)
-        letter = queue.box().letters.get(record.lookup_id)
+        message = queue.queue().messages.get(record.lookup_id)
         if not queue.handle.access.can_receive:
             raise Refused(HResult.STATUS_ACCESS_DENIED)
-        if letter is None:
+        if message is None:
             raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-        step = self._parts.works.taken(letter)
+        step = self._parts.transactions.taken(message)
         if step is None:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
         self._parts.marks.sometimes("a message that a remote reader rejects")

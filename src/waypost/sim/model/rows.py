@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from waypost.node.bulk import Rows
-from waypost.sim.model.letters import Letter
+from waypost.sim.model.records import ModelMessage
 from waypost.sim.violation import Violation
 from waypost.store.records import MessageRecord
 
@@ -15,7 +15,7 @@ HEAD: Final = 19
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A letter at one moment. `mark` is in its packet, or nothing is known of that."""
+    """A message at one moment. `mark` is in its packet, or nothing is known of that."""
 
     lookup_id: int
     mark: bytes
@@ -23,9 +23,9 @@ class Row:
     size: int
 
 
-def row_of(letter: Letter) -> Row:
-    mark = b"" if letter.is_acknowledgment else letter.draft.mark
-    return Row(letter.lookup_id, mark, (letter.abort_count, letter.move_count), letter.size)
+def row_of(message: ModelMessage) -> Row:
+    mark = b"" if message.is_acknowledgment else message.draft.mark
+    return Row(message.lookup_id, mark, (message.abort_count, message.move_count), message.size)
 
 
 def records(rows: Rows) -> list[tuple[int, MessageRecord]]:

@@ -1,5 +1,5 @@
-"""Several queue managers that send each other messages, on a network and on machines that fail.
+"""Several queue managers that send each other messages, on a network and on hosts that fail.
 
-There is no model beside the nodes here: what each does alone, worlds of one machine show. What is checked is what
+There is no model beside the nodes here: what each does alone, simulations of one host show. What is checked is what
 passes between them, from what is durable where, what is on the wire, and what applications were told.
 """

@@ -1,4 +1,4 @@
-"""What strangers do on a session: each attack is what one of them writes at once.
+"""Attacks of strangers on a session: each is what one of them writes at once.
 
 They know what anybody can find out or guess, and guess right more often than not: GUIDs, names of queues, the places
 that messages have in their sequences.
@@ -9,16 +9,16 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.core.queues import AWAITING_FINAL_ACK
+from waypost.sim.net.arguments import QueuePlan, SentMessage, format_name
+from waypost.sim.net.facts import OUTGOING
 from waypost.sim.net.forgeries import forged_final_ack, forged_order_ack, message, recoverable
 from waypost.sim.net.hostility import Fault
-from waypost.sim.net.roles import OUTGOING
-from waypost.sim.net.words import Letter, QueuePlan, format_name
 from waypost.wire.message_class import MessageClass
 from waypost.wire.user_header import UserHeader
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
-    from waypost.sim.net.world import NetWorld
+    from waypost.sim.net.host import NetworkHost
+    from waypost.sim.net.simulation import NetworkSimulation
 
 MINUTE: Final = 60
 YEARS: Final = 10 * 365 * 86_400
@@ -35,8 +35,8 @@ _QUEUES: Final = 40
 class Attacker:
     """Whoever has a session with `host`, for which it claims to be `guid`."""
 
-    def __init__(self, world: "NetWorld", rng: Random, host: "Host", guid: bytes) -> None:
-        self._world: Final = world
+    def __init__(self, simulation: "NetworkSimulation", rng: Random, host: "NetworkHost", guid: bytes) -> None:
+        self._simulation: Final = simulation
         self._rng: Final = rng
         self._host: Final = host
         self._guid: Final = guid
@@ -48,49 +48,49 @@ class Attacker:
     def forge_acks(self) -> bytes:
         """For messages of the host that are on their way or wait for their FinalAck, and now and then for any place."""
         rng = self._rng
-        letters = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
+        messages = self._waiting(OUTGOING, AWAITING_FINAL_ACK)
         written = b""
-        for letter in rng.sample(letters, min(len(letters), rng.randint(1, 4))):
-            written += self._forged(letter)
+        for sent in rng.sample(messages, min(len(messages), rng.randint(1, 4))):
+            written += self._forged(sent)
         return written or (self._guessed() if rng.random() < 0.3 else b"")
 
     def betray(self) -> bytes:
         """One whose address is admitted is believed, but only of messages that were sent."""
-        letters = [
-            letter
-            for letter in self._waiting(OUTGOING)
-            if not letter.on_wire and letter.wants_final_ack and self._world.host(letter.plan.host).guid == self._guid
+        messages = [
+            sent
+            for sent in self._waiting(OUTGOING)
+            if not sent.on_wire and sent.wants_final_ack and self._simulation.host(sent.plan.host).guid == self._guid
         ]
         written = b""
-        for letter in self._rng.sample(letters, min(len(letters), 3)):
-            letter.is_betrayed = True
-            assert letter.place is not None
+        for sent in self._rng.sample(messages, min(len(messages), 3)):
+            sent.is_betrayed = True
+            assert sent.place is not None
             liar, reason = self._user(self._guid), self._rng.choice(_CLASSES)
-            written += forged_final_ack(liar, self._host.guid, letter.place, reason)
+            written += forged_final_ack(liar, self._host.guid, sent.place, reason)
         return written
 
-    def _waiting(self, *roles: str) -> list[Letter]:
+    def _waiting(self, *roles: str) -> list[SentMessage]:
         """The messages of transactions of the host that are in queues of these roles there."""
         host = self._host.name
         return [
-            letter
-            for role, letter in self._world.ledger.books[host].places.values()
-            if role in roles and letter is not None and letter.place is not None and letter.source == host
+            sent
+            for role, sent in self._simulation.ledger.records[host].places.values()
+            if role in roles and sent is not None and sent.place is not None and sent.source == host
         ]
 
-    def _forged(self, letter: Letter) -> bytes:
-        rng, world = self._rng, self._world
-        assert letter.place is not None
-        destination = world.host(letter.plan.host).guid
+    def _forged(self, sent: SentMessage) -> bytes:
+        rng, simulation = self._rng, self._simulation
+        assert sent.place is not None
+        destination = simulation.host(sent.plan.host).guid
         liar = self._user(destination if rng.random() < 0.8 else self._guid)
-        sequence_id, number, _ = letter.place
+        sequence_id, number, _ = sent.place
         if rng.random() < 0.4:
             return forged_order_ack(liar, sequence_id, number)
-        return forged_final_ack(liar, self._host.guid, letter.place, rng.choice(_CLASSES))
+        return forged_final_ack(liar, self._host.guid, sent.place, rng.choice(_CLASSES))
 
     def _guessed(self) -> bytes:
         rng, host = self._rng, self._host
-        liar = self._user(rng.choice(self._world.hosts).guid)
+        liar = self._user(rng.choice(self._simulation.hosts).guid)
         sequence_id = int(host.now.wall) - rng.randint(0, 3) << 32 | rng.randint(1, 3)
         if rng.random() < 0.5:
             return forged_order_ack(liar, sequence_id, rng.randint(1, 4))
@@ -106,19 +106,19 @@ class Attacker:
     def _jump(self, seconds: int) -> bytes:
         """A sequence ahead of the one in which a host sends, to a queue where messages of that host have come."""
         known = [
-            letter
-            for letter in self._world.ledger.letters.values()
-            if letter.is_transactional
-            and letter.reached
-            and letter.is_sure
-            and letter.plan.host == self._host.name != letter.source
+            sent
+            for sent in self._simulation.ledger.messages.values()
+            if sent.is_transactional
+            and sent.reached
+            and sent.is_sure
+            and sent.plan.host == self._host.name != sent.source
         ]
         if not known:
             return b""
-        letter = self._rng.choice(known)
-        source = self._world.host(letter.source).guid
+        sent = self._rng.choice(known)
+        source = self._simulation.host(sent.source).guid
         sequence_id = int(self._host.now.wall) + seconds << 32 | 1
-        name = format_name(letter.name)
+        name = format_name(sent.name)
         return b"".join(
             message(self._user(source), name, "a sequence of a stranger", sequence=(sequence_id, number))
             for number in range(1, self._rng.randint(2, 4))
@@ -126,8 +126,8 @@ class Attacker:
 
     def begin_sequences(self) -> bytes:
         """Of many sources that nobody knows, one message each."""
-        name = format_name(self._world.own_name(self._plan(is_transactional=True)))
-        # Older than all of the world, so that no acknowledgment of them can be taken for one of a host.
+        name = format_name(self._simulation.own_name(self._plan(is_transactional=True)))
+        # Older than all of the simulation, so that no acknowledgment of them can be taken for one of a host.
         sequence_id = int(self._host.now.wall) - YEARS << 32 | 1
         return b"".join(
             message(self._user(self._rng.randbytes(16)), name, "a source that is new", sequence=(sequence_id, 1))
@@ -136,30 +136,30 @@ class Attacker:
 
     def repeat(self) -> bytes:
         """One small message many times, so that nothing but time is lost with it."""
-        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
-        return message(self._user(self._guid), name, "one many times") * self._world.hostility.flood
+        name = format_name(self._simulation.own_name(self._plan(is_transactional=False)))
+        return message(self._user(self._guid), name, "one many times") * self._simulation.hostility.flood
 
     def reflect(self) -> bytes:
         """Messages in the sequences of the host that the stranger claims to be, so that its receiver acknowledges them.
 
         The acknowledgments of the receiver are true for these messages, and not for those of the host.
         """
-        source = next((host for host in self._world.hosts if host.guid == self._guid), None)
+        source = next((host for host in self._simulation.hosts if host.guid == self._guid), None)
         if source is None:
             return b""
         places = [
-            letter.place
-            for role, letter in self._world.ledger.books[source.name].places.values()
+            sent.place
+            for role, sent in self._simulation.ledger.records[source.name].places.values()
             if role == OUTGOING
-            and letter is not None
-            and letter.place is not None
-            and letter.source == source.name
-            and letter.plan.host == self._host.name
+            and sent is not None
+            and sent.place is not None
+            and sent.source == source.name
+            and sent.plan.host == self._host.name
         ]
         if not places:
             return b""
         sequence_id, last, _ = self._rng.choice(places)
-        name = format_name(self._world.own_name(self._plan(is_transactional=True)))
+        name = format_name(self._simulation.own_name(self._plan(is_transactional=True)))
         nobody = self._rng.randbytes(16)
         return b"".join(
             message(self._user(nobody), name, "acknowledge this", sequence=(sequence_id, number))
@@ -169,24 +169,24 @@ class Attacker:
     def flood(self) -> bytes:
         """Many small messages together, each with an identifier that is to be remembered."""
         rng = self._rng
-        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
+        name = format_name(self._simulation.own_name(self._plan(is_transactional=False)))
         source = rng.choice((self._guid, rng.randbytes(16)))
         is_recoverable = rng.random() < 0.5
         return b"".join(
             message(recoverable(user) if is_recoverable else user, name, "one of many")
-            for user in [self._user(source) for _ in range(self._world.hostility.flood)]
+            for user in [self._user(source) for _ in range(self._simulation.hostility.flood)]
         )
 
     def name_queues(self) -> bytes:
         """Messages that ask for acknowledgments at many places where nobody is."""
-        name = format_name(self._world.own_name(self._plan(is_transactional=False)))
+        name = format_name(self._simulation.own_name(self._plan(is_transactional=False)))
         nowhere = [f"TCP:192.0.2.{self._rng.randint(1, 254)}\\private$\\x" for _ in range(_QUEUES)]
         return b"".join(
             message(self._user(self._guid), name, "answer there", administration=queue) for queue in nowhere
         )  # fmt: skip
 
     def _plan(self, *, is_transactional: bool) -> QueuePlan:
-        plans = self._world.plans_of(self._host.name)
+        plans = self._simulation.plans_of(self._host.name)
         return next(plan for plan in plans if plan.transactional == is_transactional and plan.is_sure)
 
     def _user(self, source: bytes) -> UserHeader:

@@ -1,13 +1,15 @@
-"""Changes that befall honest hosts: other addresses, and other ways between them."""
+"""Changes that befall honest hosts: other addresses, other ways between them, and bits on their disks."""
 
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from waypost.sim.net.hostility import CHANGES, Fault
+from waypost.store import keys
+from waypost.store.port import Table
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
-    from waypost.sim.net.world import NetWorld
+    from waypost.sim.net.host import NetworkHost
+    from waypost.sim.net.simulation import NetworkSimulation
 
 
 class Changes:
@@ -17,11 +19,11 @@ class Changes:
     old one. A host learns of it when it starts again.
     """
 
-    def __init__(self, world: "NetWorld", rng: Random) -> None:
-        self._world: Final = world
+    def __init__(self, simulation: "NetworkSimulation", rng: Random) -> None:
+        self._simulation: Final = simulation
         self._rng: Final = rng
-        drawn = world.swarm
-        self._kinds: Final = [fault for fault in world.hostility.faults if fault in CHANGES]
+        drawn = simulation.swarm
+        self._kinds: Final = [fault for fault in simulation.hostility.faults if fault in CHANGES]
         self._moves = 0
         self.via = drawn.via
         self.relays: Final = [drawn.via] if drawn.via else []
@@ -56,10 +58,10 @@ class Changes:
 
     def strike(self) -> None:
         """With each operation, perhaps, something changes."""
-        world, rng = self._world, self._rng
-        if not self._kinds or not world.strikes(world.hostility.changes):
+        simulation, rng = self._simulation, self._rng
+        if not self._kinds or not simulation.strikes(simulation.hostility.changes):
             return
-        host = rng.choice(world.hosts)
+        host = rng.choice(simulation.hosts)
         match rng.choice(self._kinds):
             case Fault.TURNS:
                 self._turn(host)
@@ -68,23 +70,49 @@ class Changes:
             case _:
                 self._reroute()
 
-    def _turn(self, host: "Host") -> None:
+    def _turn(self, host: "NetworkHost") -> None:
         host.address = next(each for each in (*host.addresses, *host.addresses) if each != host.address)
         host.note(0, host.name, "goes on from", host.address)
-        self._world.marks.sometimes("a host that goes on from its other address")
+        self._simulation.marks.sometimes("a host that goes on from its other address")
 
-    def _move(self, host: "Host") -> None:
+    def _move(self, host: "NetworkHost") -> None:
         self._moves += 1
         host.note(0, host.name, "moves")
-        self._world.fabric.move(host, host.address, moved := f"10.2.0.{self._moves}")
+        self._simulation.fabric.move(host, host.address, moved := f"10.2.0.{self._moves}")
         host.moved([moved if each == host.address else each for each in host.addresses], moved)
-        self._world.marks.sometimes("a host that has moved")
+        self._simulation.marks.sometimes("a host that has moved")
 
     def _reroute(self) -> None:
-        world = self._world
+        simulation = self._simulation
         self.via = self._rng.choice([each for each in ("", *self.relays) if each != self.via])
-        world.trace.note(world.time, 0, "the way goes by", self.via or "nobody")
-        for host in world.hosts:
+        simulation.trace.note(simulation.time, 0, "the way goes by", self.via or "nobody")
+        for host in simulation.hosts:
             if host.is_up and host.name not in self.relays:
                 host.later(self._rng.uniform(0.0, 1.0), host.stop)
-        world.marks.sometimes("a way that has changed")
+        simulation.marks.sometimes("a way that has changed")
+
+
+class Damage:
+    """Records of messages that are damaged at rest.
+
+    Damage has its own chance: a simulation without it is the same as if there were none anywhere.
+    """
+
+    def __init__(self, simulation: "NetworkSimulation", seed: int) -> None:
+        self._simulation: Final = simulation
+        self._rng: Final = Random(f"damage of {seed}")
+        self._rate: Final = self._rng.choice((0.0, 0.0, 0.0, 0.02, 0.1))
+
+    def strike(self) -> None:
+        """With each operation, perhaps, the record of a message is damaged, on a host that is up or down."""
+        simulation, rng = self._simulation, self._rng
+        if rng.random() >= self._rate:
+            return
+        host = rng.choice(simulation.hosts)
+        places = [(place, sent) for place, sent in simulation.ledger.places_of(host.name).items() if sent is not None]
+        if not places:
+            return
+        place, sent = rng.choice(places)
+        if host.disk.store.damage(Table.MESSAGES, keys.message_key(*place)):
+            host.note(sent.uid, "the record of", sent, "is damaged on", host.name)
+            sent.is_damaged = True

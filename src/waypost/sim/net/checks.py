@@ -1,4 +1,4 @@
-"""What is checked on one node of a networked world, after a start and now and then."""
+"""Checks of one node among several, after a start and now and then."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from waypost.sim.marks import Marks
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
+    from waypost.sim.net.host import NetworkHost
     from waypost.sim.net.ledger import Ledger
 
 
@@ -31,8 +31,8 @@ def check_start(node: Node, host: str, ledger: "Ledger") -> None:
         raise Violation(f"{host} starts with the messages {extra}, which are not durable")
     lost = [
         place
-        for place, letter in due.items()
-        if place not in found and not (letter and (letter.may_expire or letter.is_damaged))
+        for place, sent in due.items()
+        if place not in found and not (sent and (sent.may_expire or sent.is_damaged))
     ]
     if lost:
         raise Violation(f"{host} starts without the messages {lost}, which are durable")
@@ -113,11 +113,11 @@ def mark(node: Node, marks: Marks) -> None:
             marks.sometimes("messages of transactions sent again after the second wait")
 
 
-def honest_outgoing(host: "Host") -> list[OutgoingQueue]:
-    """The outgoing queues that lead to hosts of the world. What strangers ask for goes where nobody is."""
+def honest_outgoing(host: "NetworkHost") -> list[OutgoingQueue]:
+    """The outgoing queues that lead to hosts of the simulation. What strangers ask for goes where nobody is."""
     outgoing = host.node.manager.collection.outgoing.items()
-    return [queue for name, queue in outgoing if host.world.is_of_a_host(name)]
+    return [queue for name, queue in outgoing if host.simulation.is_of_a_host(name)]
 
 
-def outgoing_messages(host: "Host") -> list[tuple[OutgoingQueue, int]]:
+def outgoing_messages(host: "NetworkHost") -> list[tuple[OutgoingQueue, int]]:
     return [(queue, each) for queue in honest_outgoing(host) for each in queue.positions]

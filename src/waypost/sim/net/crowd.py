@@ -1,19 +1,19 @@
-"""The strangers of a world together, and what of theirs has come to hosts."""
+"""The strangers of a simulation together, and what of theirs has come to hosts."""
 
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from waypost.sim.net.arguments import SentMessage
 from waypost.sim.net.attacks import MINUTE, YEARS
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.stranger import Stranger
-from waypost.sim.net.words import Letter
 from waypost.wire.packets import Packet, Splitter, decode_packet
 from waypost.wire.transactional_acks import FinalAck, OrderAck
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
-    from waypost.sim.net.world import NetWorld
+    from waypost.sim.net.host import NetworkHost
+    from waypost.sim.net.simulation import NetworkSimulation
 
 _MANY: Final = 20
 
@@ -21,27 +21,27 @@ _MANY: Final = 20
 class Crowd:
     """Reads what strangers write to hosts when it is there, to know what has really happened."""
 
-    def __init__(self, world: "NetWorld", rng: Random) -> None:
-        self._world: Final = world
+    def __init__(self, simulation: "NetworkSimulation", rng: Random) -> None:
+        self._simulation: Final = simulation
         self._rng: Final = rng
-        drawn = world.hostility
+        drawn = simulation.hostility
         count = drawn.strangers if drawn.attacks or Fault.THEFT in drawn.faults else 0
-        self.strangers: Final = [Stranger(number + 1, world, rng) for number in range(count)]
+        self.strangers: Final = [Stranger(number + 1, simulation, rng) for number in range(count)]
         self.addresses: Final = {stranger.address for stranger in self.strangers}
         self._heard: Final[dict[tuple[str, int, int], Splitter]] = {}
 
     def strike(self) -> None:
         """With each operation, perhaps, one of them does something."""
-        if self.strangers and self._world.strikes(self._world.hostility.visits):
+        if self.strangers and self._simulation.strikes(self._simulation.hostility.visits):
             self._rng.choice(self.strangers).act()
 
-    def connection_lost(self, host: "Host") -> None:
+    def connection_lost(self, host: "NetworkHost") -> None:
         """What has come to the host will come again: the time for whoever wants it to be taken for new."""
-        if Fault.IDENTIFIERS in self._world.hostility.faults and not self._world.is_healing:
+        if Fault.IDENTIFIERS in self._simulation.hostility.faults and not self._simulation.is_healing:
             for stranger in self.strangers:
                 stranger.flood(host, Fault.IDENTIFIERS)
 
-    def flood(self, host: "Host") -> None:
+    def flood(self, host: "NetworkHost") -> None:
         """All of them at once."""
         for stranger in self.strangers:
             stranger.flood(host, Fault.FLOODS)
@@ -50,25 +50,25 @@ class Crowd:
         for stranger in self.strangers:
             stranger.leave()
 
-    def accepted(self, host: "Host", connection: int, address: str) -> None:
+    def accepted(self, host: "NetworkHost", connection: int, address: str) -> None:
         if address in self.addresses:
             self._heard[host.name, host.life, connection] = Splitter()
 
-    def is_stranger(self, host: "Host", connection: int) -> bool:
+    def is_stranger(self, host: "NetworkHost", connection: int) -> bool:
         return (host.name, host.life, connection) in self._heard
 
-    def heard(self, host: "Host", connection: int, data: bytes) -> None:
+    def heard(self, host: "NetworkHost", connection: int, data: bytes) -> None:
         packets = [decode_packet(each) for each in self._heard[host.name, host.life, connection].feed(data)]
         for packet in packets:
             mark = self._mark(host, packet)
             if mark:
-                self._world.marks.sometimes(mark)
+                self._simulation.marks.sometimes(mark)
         plain = [each.user.message_id for each in packets if isinstance(each, UserMessage) and _is_plain(each)]
         if len(plain) > _MANY:
             is_repeated = len(set(plain)) < len(plain) // 2
-            self._world.marks.sometimes("a flood of one message" if is_repeated else "a flood of many messages")
+            self._simulation.marks.sometimes("a flood of one message" if is_repeated else "a flood of many messages")
 
-    def _mark(self, host: "Host", packet: Packet) -> str:
+    def _mark(self, host: "NetworkHost", packet: Packet) -> str:
         match packet:
             case OrderAck(body=body):
                 return self._acked("an OrderAck", host, body.tx_sequence_id, body.tx_sequence_number)
@@ -78,9 +78,9 @@ class Crowd:
                 return "an administration queue of a stranger" if packet.user.admin_queue is not None else ""
             case UserMessage(transaction=header):
                 assert header is not None
-                is_reflected = Fault.REFLECTED_ACKS in self._world.hostility.faults
+                is_reflected = Fault.REFLECTED_ACKS in self._simulation.hostility.faults
                 if is_reflected and any(
-                    _is_in(letter, header.tx_sequence_id) for letter in self._world.ledger.letters.values()
+                    _is_in(sent, header.tx_sequence_id) for sent in self._simulation.ledger.messages.values()
                 ):
                     return "a message of a stranger in the sequence of a host"
                 ahead = (header.tx_sequence_id >> 32) - int(host.now.wall)
@@ -91,17 +91,17 @@ class Crowd:
                 )
         return ""
 
-    def _acked(self, kind: str, host: "Host", sequence_id: int, number: int) -> str:
-        for letter in self._world.ledger.letters.values():
-            if letter.source == host.name and letter.place is not None and letter.place[:2] == (sequence_id, number):
-                if letter.is_betrayed and not letter.on_wire:
+    def _acked(self, kind: str, host: "NetworkHost", sequence_id: int, number: int) -> str:
+        for sent in self._simulation.ledger.messages.values():
+            if sent.source == host.name and sent.place is not None and sent.place[:2] == (sequence_id, number):
+                if sent.is_betrayed and not sent.on_wire:
                     return "a FinalAck of an admitted stranger for a message that was not sent"
-                return f"{kind} of a stranger for a message that was {'sent' if letter.on_wire else 'not sent'}"
+                return f"{kind} of a stranger for a message that was {'sent' if sent.on_wire else 'not sent'}"
         return "an acknowledgment of a stranger for no message"
 
 
-def _is_in(letter: Letter, sequence_id: int) -> bool:
-    return letter.place is not None and letter.place[0] == sequence_id
+def _is_in(sent: SentMessage, sequence_id: int) -> bool:
+    return sent.place is not None and sent.place[0] == sequence_id
 
 
 def _is_plain(packet: UserMessage) -> bool:

@@ -6,7 +6,7 @@ from waypost.transfer.session import Session, SessionState
 
 
 def eager_windows(window: int) -> tuple[Patch, ...]:
-    """For all queue managers of a world, so that both sides of a session are beyond the window of the other."""
+    """For all queue managers of a simulation, so that both sides of a session are beyond the window of the other."""
 
     def can_send(session: Session) -> bool:
         return (

@@ -1,21 +1,22 @@
-"""What a batch that goes to the disk of a host says: messages that come and go, and how far sequences are."""
+"""Facts in a batch that goes to the disk of a host: messages that come and go, and how far sequences are."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from waypost.core.message import Message
+from waypost.core.queues import OutgoingQueue, Queue
 from waypost.node.message_records import message_of
 from waypost.node.node import Node
-from waypost.sim.net.roles import role_of
-from waypost.sim.net.sequence_facts import sequence_facts
 from waypost.store import keys
 from waypost.store.port import Action, Batch, Table
 from waypost.store.records import SequenceRecord
+from waypost.store.sequence_records import IncomingRecord
 from waypost.wire.format_names import Suffix
 
 # The number of a queue, and a LookupIdentifier in it.
 Place = tuple[int, int]
 
+OUTGOING: Final = "outgoing"
 JOURNAL: Final = ";journal"
 DEAD: Final = (";deadletter", ";deadxact")
 _SYSTEM: Final = {Suffix.JOURNAL: JOURNAL, Suffix.DEADLETTER: DEAD[0], Suffix.DEADXACT: DEAD[1]}
@@ -50,14 +51,14 @@ def facts_of(batch: Batch, node: Node, counts: tuple[int, int]) -> Facts:
         if table is Table.MESSAGES:
             if action is Action.PUT:
                 place = _place(key)
-                role = system.get(place[0]) or role_of(manager.collection.by_number.get(place[0]))
+                role = system.get(place[0]) or _role_of(manager.collection.by_number.get(place[0]))
                 facts.puts.append(Put(place, role, message_of(value, place[1]), counts))
             else:
                 end = (place := _place(key))[0], place[1] + 1
                 facts.gone.append((place, end if action is Action.DELETE else _place(value)))
         elif table is Table.SEQUENCES:
             if action is Action.PUT:
-                facts.sequences += sequence_facts(key, value)
+                facts.sequences += _sequence_facts(key, value)
             else:
                 facts.forgotten.append((key, value if action is Action.DELETE_RANGE else key + b"\xff" * 5))
     return facts
@@ -65,3 +66,22 @@ def facts_of(batch: Batch, node: Node, counts: tuple[int, int]) -> Facts:
 
 def _place(key: bytes) -> Place:
     return keys.queue_id_of(key), int.from_bytes(key[8:16].ljust(8, b"\0"), "big")
+
+
+def _role_of(queue: Queue | None) -> str:
+    """The key of an application's queue, or one of the others."""
+    if queue is None:
+        return ""
+    if isinstance(queue, OutgoingQueue):
+        return OUTGOING
+    return f"{queue.pathname.queue};journal" if queue.is_journal else queue.pathname.queue
+
+
+def _sequence_facts(key: bytes, value: bytes) -> list[tuple[bytes, SequenceRecord]]:
+    """How far the sequences in a record of SEQUENCES are, each under a key that begins with that of the record."""
+    if keys.is_sequence_address(key):
+        return []
+    if keys.sequence_of(key)[1] is None:
+        return [(key, SequenceRecord.decode(value))]
+    lines = IncomingRecord.decode(value).lines
+    return [(key + (line.sequence_identifier >> 32).to_bytes(4, "big"), line) for line in lines]

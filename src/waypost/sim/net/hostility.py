@@ -1,4 +1,4 @@
-"""How hostile the surroundings of a networked world are: what strangers do there, and how its own hosts change."""
+"""Hostility around several hosts: what strangers do there, and how hosts change."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -8,12 +8,12 @@ from typing import Final
 from waypost.core.queues import UNLIMITED
 from waypost.node import incoming
 from waypost.node.network import acks, admin_acks
-from waypost.sim.net.swarm import NetSwarm
+from waypost.sim.net.swarm import NetworkSwarm
 from waypost.sim.patches import Patch
 
 
 class Fault(Enum):
-    """What can be wrong beside machines and network. The value says it in the trace."""
+    """What can be wrong beside hosts and network. The value says it in the trace."""
 
     FORGED_ACKS = "forged acknowledgments"
     INSIDERS = "forged acknowledgments from an admitted address"
@@ -31,7 +31,7 @@ class Fault(Enum):
     REROUTES = "ways that change"
 
 
-# Those that a world may have. One that is switched off is one that the engine does not withstand.
+# Those that a simulation may have. One that is switched off is one that the engine does not withstand.
 SWITCHED_ON: Final[dict[Fault, bool]] = {
     Fault.FORGED_ACKS: True,
     Fault.INSIDERS: True,
@@ -87,12 +87,12 @@ class Hostility:
         """How many seconds a turn of a connection takes. Others wait for theirs only if it takes some."""
         return 0.002 if Fault.FLOODS in self.faults else 0.0
 
-    def adapted(self, swarm: NetSwarm) -> NetSwarm:
+    def adapted(self, swarm: NetworkSwarm) -> NetworkSwarm:
         """What its settings bound is small enough to be reached.
 
-        What is sent again is where a flood does harm, so connections break often in a world with floods.
+        What is sent again is where a flood does harm, so connections break often in a simulation with floods.
         """
-        faults, transfer = swarm.faults, swarm.transfer
+        faults, transfer = swarm.network, swarm.transfer
         if Fault.IDENTIFIERS in self.faults:
             faults = replace(faults, reset=max(faults.reset, 0.02))
             size = max(min(transfer.duplicate_history_size, 50), 10)
@@ -100,9 +100,9 @@ class Hostility:
         if Fault.NEW_SEQUENCES in self.faults:
             transfer = replace(transfer, new_sequences_at_once=4, new_sequences_per_s=2.0)
         if Fault.FLOODS not in self.faults:
-            return replace(swarm, faults=faults, transfer=transfer)
+            return replace(swarm, network=faults, transfer=transfer)
         # A flood comes in one piece, and takes several turns.
-        return replace(swarm, faults=replace(faults, segment=1 << 16), transfer=transfer, turn=min(swarm.turn, 4))
+        return replace(swarm, network=replace(faults, segment=1 << 16), transfer=transfer, turn=min(swarm.turn, 4))
 
     def patches(self) -> tuple[Patch, ...]:
         """The limits of the engine that these faults reach, small enough to be reached."""
@@ -121,8 +121,8 @@ class Hostility:
         return tuple(patch for fault, patches in limits.items() if fault in self.faults for patch in patches)
 
 
-def draw(rng: Random, swarm: NetSwarm) -> Hostility:
-    """A third of the worlds is friendly. Where there is little room for messages, strangers would take all of it."""
+def draw(rng: Random, swarm: NetworkSwarm) -> Hostility:
+    """A third of the seeds is friendly. Where there is little room for messages, strangers would take all of it."""
     kinds = [fault for fault in Fault if SWITCHED_ON[fault] and rng.random() < 0.5]
     strangers, visits, changes = rng.randint(1, 3), rng.choice((0.05, 0.15)), rng.choice((0.01, 0.03))
     theme = rng.random()
@@ -140,5 +140,5 @@ def draw(rng: Random, swarm: NetSwarm) -> Hostility:
     elif any(fault in CHANGES for fault in kinds):
         kinds = [fault for fault in kinds if fault is not Fault.NEAR_SEQUENCES]
     # Small pieces take an event each.
-    flood = 60 if swarm.faults.segment > 200 or Fault.FLOODS in kinds else 10
+    flood = 60 if swarm.network.segment > 200 or Fault.FLOODS in kinds else 10
     return Hostility(tuple(kinds), strangers, visits, changes, flood)

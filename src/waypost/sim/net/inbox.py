@@ -1,4 +1,4 @@
-"""What came to a simulated machine and waits for its turn, as in the daemon's shell, and how fair the turns are."""
+"""Bytes that came to a simulated host and wait for their turn, as in the daemon's shell, and how fair the turns are."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -9,13 +9,13 @@ from waypost.sim.marks import Marks
 from waypost.sim.violation import Violation
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
+    from waypost.sim.net.host import NetworkHost
 
 
 class Inbox:
-    """Of one life of a machine. A turn has so many packets, and twice as many if nobody else waits."""
+    """Of one life of a host. A turn has so many packets, and twice as many if nobody else waits."""
 
-    def __init__(self, host: "Host", packets: int, marks: Marks) -> None:
+    def __init__(self, host: "NetworkHost", packets: int, marks: Marks) -> None:
         self._host: Final = host
         self._packets: Final = packets
         self._marks: Final = marks
@@ -69,7 +69,7 @@ class Inbox:
     def _go_on_later(self) -> None:
         if len(self._turns) and not self._is_due:
             self._is_due = True
-            self._host.later(self._host.world.hostility.pace, self._go_on)
+            self._host.later(self._host.simulation.hostility.pace, self._go_on)
 
     def _stop(self, connection: int) -> None:
         self._turns.leave(connection)

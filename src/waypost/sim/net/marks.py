@@ -1,4 +1,4 @@
-"""The rare branches of transfer that many networked worlds together must reach."""
+"""The rare branches of transfer that many networked simulations together must reach."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ NET_SOMETIMES: Final = (
     "a message that expired on its way",
     "a message that expired at its source and arrived",
     "a message that was rejected",
-    "a dead letter of a transaction",
+    "a dead-letter message of a transaction",
     "a positive acknowledgment over the network",
     "a negative acknowledgment over the network",
     "a queue that was paused",
@@ -81,5 +81,5 @@ FAULT_MARKS: Final[dict[Fault, tuple[str, ...]]] = {
 
 
 def net_sometimes() -> tuple[str, ...]:
-    """With what the faults lead to that worlds may have."""
+    """With what the faults lead to that simulations may have."""
     return *NET_SOMETIMES, *(mark for fault, marks in FAULT_MARKS.items() if SWITCHED_ON[fault] for mark in marks)

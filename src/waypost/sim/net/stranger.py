@@ -1,6 +1,6 @@
 """A stranger on the network: an address from which somebody opens sessions, under any GUID, and writes what it likes.
 
-It is a machine as the network knows machines, so what it writes comes late, in pieces, and is lost like everything
+It is a host as the network knows hosts, so what it writes comes late, in pieces, and is lost like everything
 else. It reads no more than it needs to know that its session is open, unless it is a thief: then it takes what hosts
 send to it, also where it is called, and acknowledges it.
 """
@@ -16,8 +16,8 @@ from waypost.sim.net.visit import Visit
 from waypost.transfer.settings import SESSION_PORT
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
-    from waypost.sim.net.world import NetWorld
+    from waypost.sim.net.host import NetworkHost
+    from waypost.sim.net.simulation import NetworkSimulation
 
 
 class Stranger:
@@ -25,32 +25,32 @@ class Stranger:
 
     life: Final = 1
 
-    def __init__(self, number: int, world: "NetWorld", rng: Random) -> None:
+    def __init__(self, number: int, simulation: "NetworkSimulation", rng: Random) -> None:
         self.name: Final = f"stranger{number}"
         self.address: Final = f"10.66.0.{number}"
         self.is_up = True
-        self._world: Final = world
+        self._simulation: Final = simulation
         self._rng: Final = rng
         self._guid: Final = rng.randbytes(16)
         self._visits: Final[dict[int, Visit]] = {}
         self._last = 0
-        self._is_thief: Final = Fault.THEFT in world.hostility.faults
+        self._is_thief: Final = Fault.THEFT in simulation.hostility.faults
 
     def note(self, number: int, *words: object) -> None:
-        self._world.trace.note(self._world.time, number, *words)
+        self._simulation.trace.note(self._simulation.time, number, *words)
 
     def act(self) -> None:
         """Begin a visit, go on with one, or end one."""
         rng = self._rng
         opened = [number for number, visit in self._visits.items() if visit.is_open]
         if not opened or (len(self._visits) < 4 and rng.random() < 0.3):
-            self._visit(rng.choice(self._world.hosts))
+            self._visit(rng.choice(self._simulation.hosts))
         elif rng.random() < 0.8:
             self._strike(rng.choice(opened))
         else:
             self._leave(rng.choice(opened))
 
-    def flood(self, host: "Host", fault: Fault) -> None:
+    def flood(self, host: "NetworkHost", fault: Fault) -> None:
         here = [number for number, visit in self._visits.items() if visit.host is host]
         if not here:
             self._visit(host)
@@ -64,30 +64,30 @@ class Stranger:
         for number in list(self._visits):
             self._leave(number)
 
-    def _visit(self, host: "Host") -> None:
+    def _visit(self, host: "NetworkHost") -> None:
         rng = self._rng
-        others = [other.guid for other in self._world.hosts if other is not host]
+        others = [other.guid for other in self._simulation.hosts if other is not host]
         self._last += 1
-        faults = self._world.hostility.faults
+        faults = self._simulation.hostility.faults
         is_posing = self._is_thief or Fault.INSIDERS in faults
         claims = others if is_posing else [self._guid, rng.randbytes(16), *rng.choices(others, k=2)]
         guid = rng.choice(claims)
         self._visits[self._last] = Visit(host, guid, self._is_thief)
-        self._world.fabric.carry(self, Connect(self._last, host.address, SESSION_PORT))
+        self._simulation.fabric.carry(self, Connect(self._last, host.address, SESSION_PORT))
 
     def _leave(self, number: int) -> None:
         del self._visits[number]
-        self._world.fabric.carry(self, Close(number))
+        self._simulation.fabric.carry(self, Close(number))
 
     def _strike(self, number: int) -> None:
         """The first attack for which there is something to attack. Those that need nothing often come last."""
-        attacks = self._world.hostility.attacks
+        attacks = self._simulation.hostility.attacks
         order = self._rng.sample(attacks, len(attacks))
         if self._rng.random() < 0.5:
             order.sort(key=lambda fault: fault in ANYTIME)
         for fault in order:
             if fault is Fault.FLOODS:
-                self._world.crowd.flood(self._visits[number].host)
+                self._simulation.crowd.flood(self._visits[number].host)
                 return
             if self._attack(number, fault):
                 if fault is Fault.REFLECTED_ACKS:
@@ -97,7 +97,7 @@ class Stranger:
 
     def _attack(self, number: int, fault: Fault) -> bool:
         visit = self._visits[number]
-        data = Attacker(self._world, self._rng, visit.host, visit.guid).strike(fault)
+        data = Attacker(self._simulation, self._rng, visit.host, visit.guid).strike(fault)
         if data:
             self.note(len(data), self.name, "attacks", visit.host.name, "with", fault.value)
             visit.writes(data)
@@ -105,15 +105,15 @@ class Stranger:
         return bool(data)
 
     def _write(self, number: int, data: bytes) -> None:
-        self._world.fabric.carry(self, Write(number, data))
+        self._simulation.fabric.carry(self, Write(number, data))
 
-    # What the network tells.
+    # Facts of the network.
 
     def accept(self, address: str) -> int | None:
         """Nobody is there, but for a thief."""
         if not self._is_thief:
             return None
-        host = next(each for each in self._world.hosts if address in each.addresses)
+        host = next(each for each in self._simulation.hosts if address in each.addresses)
         self._last += 1
         self._visits[self._last] = Visit(host, self._guid, is_thief=True)
         return self._last
@@ -126,7 +126,7 @@ class Stranger:
         was_open = visit.is_open
         answer = visit.answer(data)
         if visit.is_thief and visit.is_open and not was_open:
-            self._world.marks.sometimes("a stranger that waits for what is owed to others")
+            self._simulation.marks.sometimes("a stranger that waits for what is owed to others")
         if answer:
             self._write(connection, answer)
         if visit.is_open and not was_open and not visit.was_called:

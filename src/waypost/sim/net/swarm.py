@@ -1,69 +1,51 @@
-"""What one seed of a networked world is about: its queues, its applications, its faults, its limits."""
+"""Queues, applications, faults and limits of one seed with several hosts."""
 
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from waypost.core.queues import UNLIMITED
-from waypost.sim.faults import Faults
+from waypost.sim.faults import Faults, HostFaults
 from waypost.sim.faults import draw as draw_faults
-from waypost.sim.net.words import QueuePlan
+from waypost.sim.net.arguments import QueuePlan
 from waypost.transfer.session import LAST_NUMBER
 from waypost.transfer.settings import ResendTimeouts, TransferSettings
 
 WORKLOADS: Final = ("sender", "sender", "committer", "committer", "receiver", "forwarder", "pauser", "purger")
 
 
-@dataclass(frozen=True, slots=True)
-class NetSwarm:
-    """Rates are probabilities, as in waypost.sim.swarm. `via` is the machine through which others are routed, or none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSwarm(HostFaults):
+    """`via` is the host through which others are routed, or none.
 
     `last_number` is how many messages a session carries before another follows it. `eager` is the window that senders
     go by instead of that of the other side, as Windows does, or 0. `turn` is how many packets of a connection are
-    looked at before others have their turn.
+    looked at before others have their turn. `odd` is the share of messages for queues that do not take them.
     """
 
     hosts: tuple[str, ...]
     via: str
     plans: tuple[QueuePlan, ...]
     workloads: tuple[tuple[str, str], ...]
-    faults: Faults
+    network: Faults
     transfer: TransferSettings
     last_number: int
-    quota: int
-    operations: int
-    block: int
-    page: int
-    crash: float
-    crash_after_answer: float
-    crash_unreported: float
-    stop: float
-    full: float
-    jump: float
-    disk_delay: float
-    report_late: float
-    group_commit: bool
-    batching: float
-    think: float
-    express: float
-    expiring: float
-    asking: float
     odd: float
     eager: int
     turn: int
 
 
-def draw(rng: Random, nodes: int) -> NetSwarm:
+def draw(rng: Random, nodes: int) -> NetworkSwarm:
     hosts = tuple("abcdefghijklmnop"[:nodes])
     workloads = [(host, name) for host in hosts for name in WORKLOADS if rng.random() < 0.4]
     workloads += [(rng.choice(hosts), "sender"), (rng.choice(hosts), "committer")]
     workloads += [(host, "receiver") for host in hosts]
-    return NetSwarm(
+    return NetworkSwarm(
         hosts=hosts,
         via=rng.choice(("", *hosts)),
         plans=tuple(plan for host in hosts for plan in _plans(rng, host)),
         workloads=tuple(workloads),
-        faults=draw_faults(rng),
+        network=draw_faults(rng),
         transfer=TransferSettings(
             window_size=rng.choice((2, 3, 4, 8)),
             order_ack_timeout_ms=50,
@@ -91,7 +73,12 @@ def draw(rng: Random, nodes: int) -> NetSwarm:
         report_late=rng.choice((0.0, 0.3)),
         group_commit=rng.random() < 0.6,
         batching=rng.choice((0.0, 0.5)),
-        think=rng.choice((0.005, 0.05, 0.3)),
+        think=(think := rng.choice((0.005, 0.05, 0.3))),
+        gather=think / 10,
+        outages=((0.0, 0.01), (0.0, 0.5), (0.0, 3.0)),
+        wall_jump=5.0,
+        monotonic_jump=0.0,
+        wall_jump_down=0.0,
         express=rng.choice((0.0, 0.3, 0.7)),
         expiring=rng.choice((0.0, 0.0, 0.2)),
         asking=rng.choice((0.0, 0.2, 0.6)),
@@ -102,7 +89,7 @@ def draw(rng: Random, nodes: int) -> NetSwarm:
 
 
 def _plans(rng: Random, host: str) -> list[QueuePlan]:
-    """Every machine has queues on which one can rely, and perhaps one on which one cannot."""
+    """Every host has queues on which one can rely, and perhaps one on which one cannot."""
     plans = [
         QueuePlan(host, "n", journaling=rng.random() < 0.2),
         QueuePlan(host, "t", transactional=True, journaling=rng.random() < 0.2),

@@ -1,4 +1,4 @@
-"""What must be when a networked world has healed: all that can be delivered was delivered, and is accounted for."""
+"""The verdict when a network has healed: all that can be delivered was delivered, and is accounted for."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,10 +8,10 @@ from waypost.core.queues import UNLIMITED
 from waypost.errors import RecordDamaged
 from waypost.sim.marks import Marks
 from waypost.sim.net import checks
-from waypost.sim.net.host import Host
+from waypost.sim.net.arguments import SentMessage
+from waypost.sim.net.host import NetworkHost
 from waypost.sim.net.hostility import Fault
 from waypost.sim.net.ledger import MARK, Ledger
-from waypost.sim.net.words import Letter
 from waypost.sim.violation import Violation
 from waypost.wire.message_class import MessageClass
 
@@ -22,7 +22,7 @@ _ASKS_RECEIVE: Final = 0x02
 
 
 class Verdict:
-    def __init__(self, ledger: Ledger, hosts: Sequence[Host], marks: Marks) -> None:
+    def __init__(self, ledger: Ledger, hosts: Sequence[NetworkHost], marks: Marks) -> None:
         self._ledger: Final = ledger
         self._hosts: Final = hosts
         self._marks: Final = marks
@@ -37,9 +37,9 @@ class Verdict:
                 return found
         return ""
 
-    def _in_queues(self, host: Host) -> str:
+    def _in_queues(self, host: NetworkHost) -> str:
         manager = host.node.manager
-        own = [manager.queues.get(plan.path) for plan in host.world.plans_of(host.name)]
+        own = [manager.queues.get(plan.path) for plan in host.simulation.plans_of(host.name)]
         own.append(manager.awaiting_final_ack)
         for queue in (*checks.honest_outgoing(host), *filter(None, own)):
             for lookup_id in queue.positions:
@@ -51,12 +51,12 @@ class Verdict:
                     # Whoever wants it sets it aside; for what was delivered, nobody may ever want it.
                     continue
                 if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
-                    # What nobody can deliver is sent for ever, and acknowledged.
+                    # What nobody can deliver is sent without end, and acknowledged.
                     continue
                 found = MARK.search(message.packet)
-                letter = self._ledger.letters.get(int(found[1])) if found is not None else None
-                if letter is None or letter.is_sure:
-                    return f"{letter or 'an acknowledgment'} is in {queue} of {host.name}"
+                sent = self._ledger.messages.get(int(found[1])) if found is not None else None
+                if sent is None or sent.is_sure:
+                    return f"{sent or 'an acknowledgment'} is in {queue} of {host.name}"
         return ""
 
     def check(self, *, is_quiet: bool) -> None:
@@ -64,94 +64,91 @@ class Verdict:
             checks.check_counts(host.node, host.name)
             checks.check_rest(host.node, host.name)
         for host in self._hosts:
-            is_known = host.world.fabric.is_known
+            is_known = host.simulation.fabric.is_known
             needless = [address for each in host.network.sessions if is_known(address := each.remote_qm_address)]
-            if Fault.INSIDERS in host.world.hostility.faults:
+            if Fault.INSIDERS in host.simulation.hostility.faults:
                 # What is owed to a stranger that is admitted for a host is brought to that host.
                 continue
             if is_quiet and needless:
                 raise Violation(f"{host.name} has sessions that nobody needs, with {needless}")
             if host.network.statistics.messages_rejected:
                 self._marks.sometimes("a message that was rejected")
-        for letter in self._ledger.letters.values():
-            self._check_letter(letter)
+        for sent in self._ledger.messages.values():
+            self._check_sent(sent)
         self._check_receives()
         self._check_damaged()
 
     def _check_damaged(self) -> None:
         """Each message that is nowhere any more because of damage was set aside, and is told of."""
         told = sum(len(host.node.damaged) for host in self._hosts)
-        there = {id(letter) for host in self._hosts for letter in self._ledger.places_of(host.name).values()}
+        there = {id(sent) for host in self._hosts for sent in self._ledger.places_of(host.name).values()}
         lost = [
-            letter.uid
-            for letter in self._ledger.letters.values()
-            if letter.is_damaged and letter.is_accepted and letter.plan.is_sure and letter.fits
-            if not (letter.reached or letter.dead or letter.may_expire or id(letter) in there)
+            sent.uid
+            for sent in self._ledger.messages.values()
+            if sent.is_damaged and sent.is_accepted and sent.plan.is_sure and sent.fits
+            if not (sent.reached or sent.dead or sent.may_expire or id(sent) in there)
         ]
         if len(lost) > told:
             raise Violation(f"the damaged messages {lost} are gone, and only {told} were set aside")
 
-    def _check_letter(self, letter: Letter) -> None:
-        if not letter.is_sure or letter.is_aborted:
+    def _check_sent(self, sent: SentMessage) -> None:
+        if not sent.is_sure or sent.is_aborted:
             return
-        if not letter.is_recoverable:
-            self._check_express(letter)
-        elif (letter.is_accepted or letter.seen_at) and not letter.reached:
-            raise Violation(f"{letter} was accepted, and never came into its queue")
-        elif letter.reached:
-            self._check_journal(letter)
-            self._check_acks(letter)
+        if not sent.is_recoverable:
+            self._check_express(sent)
+        elif (sent.is_accepted or sent.seen_at) and not sent.reached:
+            raise Violation(f"{sent} was accepted, and never came into its queue")
+        elif sent.reached:
+            self._check_journal(sent)
+            self._check_acks(sent)
 
-    def _check_express(self, letter: Letter) -> None:
-        if not letter.is_accepted:
+    def _check_express(self, sent: SentMessage) -> None:
+        if not sent.is_accepted:
             return
         names = [host.name for host in self._hosts]
         is_restarted = any(
-            self._hosts[names.index(name)].life != letter.lives[names.index(name)] for name in letter.path
+            self._hosts[names.index(name)].life != sent.lives[names.index(name)] for name in sent.path
         )  # fmt: skip
-        if not letter.received and is_restarted:
+        if not sent.received and is_restarted:
             self._marks.sometimes("an express message lost in a restart")
-        elif not letter.received and not self._is_lost(letter):
-            raise Violation(f"{letter} was accepted, and nobody received it")
+        elif not sent.received and not self._is_lost(sent):
+            raise Violation(f"{sent} was accepted, and nobody received it")
         history = self._hosts[0].swarm.transfer.duplicate_history_size
-        target = self._hosts[names.index(letter.plan.host)]
-        if letter.received > 1 and not is_restarted and target.messages_received < history:
-            raise Violation(f"{letter} was received {letter.received} times")
+        target = self._hosts[names.index(sent.plan.host)]
+        if sent.received > 1 and not is_restarted and target.messages_received < history:
+            raise Violation(f"{sent} was received {sent.received} times")
 
-    def _is_lost(self, letter: Letter) -> bool:
+    def _is_lost(self, sent: SentMessage) -> bool:
         """A receive that was under way in a crash may have taken it."""
-        return self._ledger.books[letter.plan.host].lost_receives > 0
+        return self._ledger.records[sent.plan.host].lost_receives > 0
 
-    def _check_journal(self, letter: Letter) -> None:
-        if self._hosts[0].swarm.quota != UNLIMITED or letter.source == letter.plan.host:
+    def _check_journal(self, sent: SentMessage) -> None:
+        if self._hosts[0].swarm.quota != UNLIMITED or sent.source == sent.plan.host:
             return
-        is_delivered = letter.received if letter.is_transactional else letter.reached
-        if letter.positive_journaling and is_delivered and not letter.journaled:
-            raise Violation(f"{letter} was delivered, and is not in the journal of its source")
+        is_delivered = sent.received if sent.is_transactional else sent.reached
+        if sent.positive_journaling and is_delivered and not sent.journaled:
+            raise Violation(f"{sent} was delivered, and is not in the journal of its source")
 
-    def _check_acks(self, letter: Letter) -> None:
-        if not letter.administration or self._hosts[0].swarm.quota != UNLIMITED:
+    def _check_acks(self, sent: SentMessage) -> None:
+        if not sent.administration or self._hosts[0].swarm.quota != UNLIMITED:
             return
-        acks = letter.acks.values()
-        if letter.acknowledgements & _ASKS_ARRIVAL and _ARRIVED not in acks:
-            raise Violation(f"{letter} came into its queue, and its administration queue does not know")
-        if letter.acknowledgements & _ASKS_RECEIVE and letter.received and _RECEIVED not in acks:
-            raise Violation(f"{letter} was received, and its administration queue does not know")
-        if _RECEIVED in acks and not letter.consumed:
-            raise Violation(f"{letter} is said to be received, and was not")
+        acks = sent.acks.values()
+        if sent.acknowledgements & _ASKS_ARRIVAL and _ARRIVED not in acks:
+            raise Violation(f"{sent} came into its queue, and its administration queue does not know")
+        if sent.acknowledgements & _ASKS_RECEIVE and sent.received and _RECEIVED not in acks:
+            raise Violation(f"{sent} was received, and its administration queue does not know")
+        if _RECEIVED in acks and not sent.consumed:
+            raise Violation(f"{sent} is said to be received, and was not")
 
     def _check_receives(self) -> None:
         """What was in a queue and is not any more was received, but for receives that were under way in crashes."""
         for host in self._hosts:
             lost = [
-                letter.uid
-                for letter in self._ledger.letters.values()
-                if letter.plan.host == host.name
-                and letter.is_sure
-                and letter.is_recoverable
-                and letter.received < letter.reached
+                sent.uid
+                for sent in self._ledger.messages.values()
+                if sent.plan.host == host.name and sent.is_sure and sent.is_recoverable and sent.received < sent.reached
             ]
             if lost:
                 self._marks.sometimes("a receive lost in a crash")
-            if len(lost) > self._ledger.books[host.name].lost_receives:
+            if len(lost) > self._ledger.records[host.name].lost_receives:
                 raise Violation(f"the messages {lost} were in queues of {host.name}, and nobody received them")

@@ -13,7 +13,7 @@ from waypost.wire.user_header import RECOVERABLE
 from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
-    from waypost.sim.net.host import Host
+    from waypost.sim.net.host import NetworkHost
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Counts:
 class Visit:
     """`is_thief`: whatever the host sends is acknowledged, and kept."""
 
-    host: "Host"
+    host: "NetworkHost"
     guid: bytes
     is_thief: bool = False
     is_open: bool = False

@@ -1,4 +1,4 @@
-"""What is on the wire: nothing that a crash could still take back."""
+"""A watch on the wire: nothing is there that a crash could still take back."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -31,7 +31,7 @@ class Watch:
                 self._message(host, packet, each)
             elif isinstance(packet, OrderAck) and packet.message.user.source_queue_manager == self._guids[host]:
                 body = packet.body
-                accepted = self._ledger.books[host].accepted.get(body.tx_sequence_id, 0)
+                accepted = self._ledger.records[host].accepted.get(body.tx_sequence_id, 0)
                 if body.tx_sequence_number > accepted:
                     raise Violation(f"{host} acknowledges message {body.tx_sequence_number} of a sequence too early")
 
@@ -41,14 +41,14 @@ class Watch:
         found = MARK.search(data)
         if found is None or packet.properties.message_class != _USER:
             return
-        letter = self._ledger.letters[int(found[1])]
-        if letter.is_aborted:
-            raise Violation(f"{host} sends {letter}, and its transaction was aborted")
-        if letter.is_recoverable and host not in letter.seen_at:
-            raise Violation(f"{host} sends {letter}, and it is not durable there")
-        if letter.on_wire and host == letter.source:
+        sent = self._ledger.messages[int(found[1])]
+        if sent.is_aborted:
+            raise Violation(f"{host} sends {sent}, and its transaction was aborted")
+        if sent.is_recoverable and host not in sent.seen_at:
+            raise Violation(f"{host} sends {sent}, and it is not durable there")
+        if sent.on_wire and host == sent.source:
             self._marks.sometimes("a message on the wire again")
-        letter.on_wire += 1
+        sent.on_wire += 1
         header = packet.transaction
         if header is not None and header.previous_tx_sequence_number != header.tx_sequence_number - 1:
             self._marks.sometimes("a gap bridged")

@@ -1,1 +1,1 @@
-"""Readers on other machines, in worlds of one queue manager: the real clients, over connections that fail."""
+"""Readers on other hosts, in simulations of one queue manager: the real clients, over connections that fail."""

@@ -1,4 +1,4 @@
-"""A remote reader: a machine with a script, the real clients of both protocols, and connections to the node.
+"""A remote reader: a host with a script, the real clients of both protocols, and connections to the node.
 
 It is the shell of waypost.remote.client.conversations. A script may read on over several connections of one association
 at a time. Now and then the reader does not end what it got, says that it did not arrive, or dies.
@@ -23,15 +23,15 @@ from waypost.remote.interfaces.remote_read import RemoteReadAck
 from waypost.rpc.client import ClientConnection
 from waypost.rpc.faults import RpcFault
 from waypost.sim.client import Pause, Result
-from waypost.sim.history import uid_in
+from waypost.sim.local.arguments import format_name
+from waypost.sim.local.history import uid_in
 from waypost.sim.remote.links import Link, interfaces_of
 from waypost.sim.remote.replies import packet_of
 from waypost.sim.remote.tasks import Await, Begin, Die, Do, Ending, GiveUp, Local, Script, Task, is_end, is_start
 from waypost.sim.remote.terminal import Terminal
-from waypost.sim.words import format_name
 
 if TYPE_CHECKING:
-    from waypost.sim.remote.lounge import Lounge
+    from waypost.sim.remote.readers import RemoteReaders
 
 # What a bit of thinking takes, before a message is ended and between steps.
 _LONG: Final = 0.6
@@ -47,11 +47,11 @@ class Reader(Terminal):
     rr: RemoteReadClient
     qp: Qm2QmClient
 
-    def __init__(self, lounge: "Lounge", name: str, address: str, make: "Callable[[Reader], Script]") -> None:
+    def __init__(self, remote: "RemoteReaders", name: str, address: str, make: "Callable[[Reader], Script]") -> None:
         self.name, self.address = name, address
-        self.lounge: Final = lounge
-        self.world: Final = lounge.world
-        self.rng: Final = lounge.world.rng
+        self.remote: Final = remote
+        self.simulation: Final = remote.simulation
+        self.rng: Final = remote.simulation.rng
         self.links: Final[dict[int, Link]] = {}
         self._identity: Final = ClientIdentity(self.rng.randbytes(16))
         self._make: Final = make
@@ -67,15 +67,15 @@ class Reader(Terminal):
         return self._life
 
     def note(self, number: int, /, *words: object) -> None:
-        self.lounge.machine.note(number, *words)
+        self.remote.host.note(number, *words)
 
     def later(self, delay: float, action: Callable[[], None]) -> None:
-        self.world.schedule(delay, action, self)
+        self.simulation.schedule(delay, action, self)
 
     # Lives.
 
     def start(self) -> None:
-        if self.world.is_healing:
+        if self.simulation.is_healing:
             return
         self._life += 1
         self.rr = RemoteReadClient(self._identity, lambda: self.rng.randbytes(16), REMOTE_READ_PORT)
@@ -97,11 +97,11 @@ class Reader(Terminal):
             for task in link.tasks.values():
                 task.conversation.close()
             link.tasks.clear()
-        self.lounge.wires.went_down(self)
+        self.remote.wires.went_down(self)
 
     def die(self) -> None:
         self.note(0, self.name, "dies")
-        self.world.marks.sometimes("a remote reader that dies")
+        self.simulation.marks.sometimes("a remote reader that dies")
         self.stop()
         self.later(self.rng.uniform(0.0, 1.0), self.start)
 
@@ -115,7 +115,7 @@ class Reader(Terminal):
         return self.rr.open(opening) if self.rng.random() < 0.6 else self.qp.open(opening)
 
     def _go_on_later(self, sent: object, delay: float | None = None) -> None:
-        think = self.rng.random() * self.lounge.machine.swarm.think
+        think = self.rng.random() * self.remote.host.swarm.think
         self.later(think if delay is None else delay, lambda: self._go_on(sent))
 
     def _go_on(self, sent: Any) -> None:
@@ -148,8 +148,8 @@ class Reader(Terminal):
                 self._go_on_later(None)
             case Local(ask):
                 self._asks_locally = True
-                machine = self.lounge.machine
-                result = machine.perform(self, ask) if machine.is_up else _unavailable()
+                host = self.remote.host
+                result = host.perform(self, ask) if host.is_up else _unavailable()
                 if result is not None:
                     self.answered(result)
             case Die():
@@ -163,7 +163,7 @@ class Reader(Terminal):
                 link.is_over = True
                 link.connection.take_results()
                 link.tasks.clear()
-                self.lounge.wires.close(self, link.number)
+                self.remote.wires.close(self, link.number)
         self.stop()
         self.later(self.rng.uniform(0.0, 0.3), self.start)
 
@@ -200,7 +200,7 @@ class Reader(Terminal):
 
     def _think_about(self, task: Task, ask: Ask) -> None:
         """There is a message: at once or in a while the reader says what becomes of it."""
-        swarm, chance = self.lounge.swarm, self.rng.random()
+        swarm, chance = self.remote.swarm, self.rng.random()
         ending = Ending.ACK
         if task.ending is not None:
             ending = task.ending
@@ -224,19 +224,19 @@ class Reader(Terminal):
                 self._ask(task, replace(ask, request=replace(request, ack=RemoteReadAck.RR_NACK)))
             case Ending.ACK:
                 if task.uid is not None:
-                    self.lounge.machine.history.ending(task.uid)
+                    self.remote.host.history.ending(task.uid)
                 self._ask(task, ask)
 
     def _ask(self, task: Task, ask: Ask) -> None:
-        timeout = ask.timeout_s if self.lounge.swarm.call_timeout is None else self.lounge.swarm.call_timeout
-        deadline = None if timeout is None else self.world.time + timeout
+        timeout = ask.timeout_s if self.remote.swarm.call_timeout is None else self.remote.swarm.call_timeout
+        deadline = None if timeout is None else self.simulation.time + timeout
         port = ask.port or (QM2QM_PORT if ask.interface is QM2QM else REMOTE_READ_PORT)
         link = self._link(port, task.lane)
         call_id = link.connection.call(ask.interface, ask.opnum, ask.request, deadline)
         link.asked[call_id], link.tasks[call_id] = ask, task
         task.link, task.call_id = link, call_id
         if deadline is not None:
-            self.later(deadline - self.world.time + 0.001, lambda: self._expire(link))
+            self.later(deadline - self.simulation.time + 0.001, lambda: self._expire(link))
         self._pump(link)
 
     def _answered(self, task: Task, ask: Ask, result: object) -> None:
@@ -256,7 +256,7 @@ class Reader(Terminal):
         request: Any = ask.request
         if task.uid is None or request.ack != RemoteReadAck.RR_ACK:
             return
-        history = self.lounge.machine.history
+        history = self.remote.host.history
         if status == HResult.MQ_OK:
             history.ended(task.uid, None if task.transaction is None else task.transaction.identifier)
         else:
@@ -273,7 +273,7 @@ class Reader(Terminal):
         number = next(self._numbers)
         connection = ClientConnection(interfaces_of(port), assoc_group_id=group_id)
         link = self.links[number] = Link(self.name, number, port, lane, connection)
-        self.lounge.wires.connect(self, number, f"{self.lounge.machine.name}:{port}")
+        self.remote.wires.connect(self, number, f"{self.remote.host.name}:{port}")
         return link
 
     def _pump(self, link: Link) -> None:
@@ -282,11 +282,11 @@ class Reader(Terminal):
         while True:
             output = connection.take_output()
             if output and not link.is_over:
-                self.lounge.wires.write(self, link.number, output)
+                self.remote.wires.write(self, link.number, output)
             results = connection.take_results()
             if connection.is_closed and not link.is_over:
                 link.is_over = True
-                self.lounge.wires.close(self, link.number)
+                self.remote.wires.close(self, link.number)
             if not results:
                 return
             for call_id, result in results:
@@ -296,9 +296,9 @@ class Reader(Terminal):
 
     def _expire(self, link: Link) -> None:
         deadline = link.connection.next_deadline
-        if not link.is_over and deadline is not None and deadline <= self.world.time:
-            self.world.marks.sometimes("a remote call that takes too long")
-            link.connection.expire(Now(self.world.time, 0.0))
+        if not link.is_over and deadline is not None and deadline <= self.simulation.time:
+            self.simulation.marks.sometimes("a remote call that takes too long")
+            link.connection.expire(Now(self.simulation.time, 0.0))
             self._pump(link)
 
     def connected(self, connection: int, /) -> None:
@@ -319,7 +319,7 @@ class Reader(Terminal):
     def _gone(self, link: Link) -> None:
         link.is_over = True
         if link.tasks:
-            self.world.marks.sometimes("a remote call whose connection is lost")
+            self.simulation.marks.sometimes("a remote call whose connection is lost")
         link.connection.closed()
         self._pump(link)
 

@@ -1,10 +1,10 @@
-"""What a server says to a remote reader, and whether that is what the model has it say."""
+"""Replies of a server to a remote reader, compared with what the model has it say."""
 
 from typing import Any
 
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.remote.interfaces.qm2qm import RemoteReadDesc2, StartReceive2Reply, StartReceiveReply
-from waypost.sim.model.letters import Answer, Letter
+from waypost.sim.model.records import Answer, ModelMessage
 from waypost.sim.model.remote import RemoteCall
 from waypost.sim.violation import Violation
 from waypost.wire.receive_reply import ReceiveReply
@@ -29,20 +29,20 @@ def packet_of(reply: object) -> bytes:
 def check_reply(call: RemoteCall, answer: Answer, reply: Any) -> None:
     """The message is the one that was due, or there is none."""
     packet = packet_of(reply)
-    if not answer.letters:
+    if not answer.messages:
         if packet:
             raise Violation(f"{call} brought a message, and none was due")
         return
-    letter = answer.letters[0]
+    message = answer.messages[0]
     if not packet:
-        raise Violation(f"{call} brought nothing, and {letter} was due")
-    if not letter.is_acknowledgment and letter.draft.mark not in packet:
-        raise Violation(f"{call} brought another message, and {letter} was due")
+        raise Violation(f"{call} brought nothing, and {message} was due")
+    if not message.is_acknowledgment and message.draft.mark not in packet:
+        raise Violation(f"{call} brought another message, and {message} was due")
     sequence_id = _sequence_id(reply)
-    if sequence_id is not None and sequence_id != letter.lookup_id & SEQUENCE_MASK:
-        raise Violation(f"{call} brought {letter} as number {sequence_id:#x}")
+    if sequence_id is not None and sequence_id != message.lookup_id & SEQUENCE_MASK:
+        raise Violation(f"{call} brought {message} as number {sequence_id:#x}")
     if isinstance(reply, ReceiveReply):
-        _check_counts(letter, answer.counts[0], packet)
+        _check_counts(message, answer.counts[0], packet)
 
 
 def _sequence_id(reply: Any) -> int | None:
@@ -54,8 +54,8 @@ def _sequence_id(reply: Any) -> int | None:
     return None
 
 
-def _check_counts(letter: Letter, counts: tuple[int, int], packet: bytes) -> None:
+def _check_counts(message: ModelMessage, counts: tuple[int, int], packet: bytes) -> None:
     header = RemotePacket.decode(packet).subqueue
     found = None if header is None else (header.abort_counter, header.move_counter)
     if found != counts:
-        raise Violation(f"{letter} was aborted and moved {counts} times, and says {found} to a remote reader")
+        raise Violation(f"{message} was aborted and moved {counts} times, and says {found} to a remote reader")

@@ -1,4 +1,4 @@
-"""What remote readers do. A script ends when its connection does, and begins anew with the next life of its reader."""
+"""Scripts of remote readers. A script ends when its connection does, and starts over in the next life of its reader."""
 
 from collections.abc import Callable, Generator
 from typing import Any, Final
@@ -14,10 +14,10 @@ from waypost.remote.interfaces.qm2qm import QM2QM
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction
 from waypost.remote.remote_read.coordinator import local_token
 from waypost.sim.client import Ask, Pause, Result
+from waypost.sim.local.arguments import SYSTEM, format_name
 from waypost.sim.model.remote_read import LAST
 from waypost.sim.remote.reader import Reader
 from waypost.sim.remote.tasks import Await, Begin, Die, Do, Ending, GiveUp, Local, Script, Step, Task
-from waypost.sim.words import SYSTEM, format_name
 from waypost.wire.codec import INFINITE
 
 _PEEK: Final = ReceiveAction.MQ_ACTION_PEEK_CURRENT
@@ -172,7 +172,7 @@ def purger(reader: Reader) -> Script:
     if queue is None:
         return
     yield Do(_read(queue, key, ReadRequest()))
-    reader.lounge.machine.history.clears(key)
+    reader.remote.host.history.clears(key)
     yield Do(Task(queue.purge()))
     yield Do(Task(queue.close()))
     yield Pause(rng.uniform(0.1, 1.0))
@@ -181,7 +181,7 @@ def purger(reader: Reader) -> Script:
 def mover(reader: Reader) -> Script:
     """Between a queue and its subqueue."""
     rng = reader.rng
-    key = rng.choice(reader.lounge.machine.swarm.plans).key
+    key = rng.choice(reader.remote.host.swarm.plans).key
     here, there = rng.choice(((key, f"{key};late"), (f"{key};late", key)))
     opened = yield Do(Task(reader.rr.open(Opening(format_name(here)))))
     target = yield Do(Task(reader.rr.open_for_move(format_name(there))))
@@ -193,14 +193,14 @@ def mover(reader: Reader) -> Script:
         if not isinstance(shown.value, Received):
             break
         lookup_id = shown.value.lookup_id
-        reader.lounge.machine.history.moves(here, there)
+        reader.remote.host.history.moves(here, there)
         if rng.random() < 0.5:
             moved = yield Do(Task(queue.move(lookup_id, target.value)))
             if moved.is_cut_off:
                 return
             continue
         transaction = _transaction(reader)
-        reader.lounge.machine.history.enlists(transaction.identifier)
+        reader.remote.host.history.enlists(transaction.identifier)
         moved = yield Do(Task(queue.move(lookup_id, target.value, transaction)))
         yield from _conclude(reader, transaction, is_good=moved.is_ok)
         if moved.is_cut_off:
@@ -212,7 +212,7 @@ def mover(reader: Reader) -> Script:
 def transactional(reader: Reader) -> Script:
     """In transactions of the node's own applications, of a coordinator, and for one message alone."""
     rng = reader.rng
-    keys = [plan.key for plan in reader.lounge.machine.swarm.plans if plan.transactional or rng.random() < 0.02]
+    keys = [plan.key for plan in reader.remote.host.swarm.plans if plan.transactional or rng.random() < 0.02]
     if not keys:
         yield Pause(10.0)
         return
@@ -234,7 +234,7 @@ def transactional(reader: Reader) -> Script:
         if kind < 0.5:
             yield Local(Ask("begin_transaction", (transaction.identifier,)))
         else:
-            reader.lounge.machine.history.enlists(transaction.identifier)
+            reader.remote.host.history.enlists(transaction.identifier)
         is_good = yield from _receive_in(reader, queue, key, transaction)
         if kind < 0.5:
             outcome = "commit" if is_good and rng.random() < 0.8 else "abort"
@@ -266,7 +266,7 @@ def _receive_in(
 
 def _conclude(reader: Reader, transaction: Transaction, *, is_good: bool) -> Generator[Step, Any]:
     """The reader is the coordinator too. What it decided is remembered, as that of others is."""
-    rng, identifier, decided = reader.rng, transaction.identifier, reader.world.decided
+    rng, identifier, decided = reader.rng, transaction.identifier, reader.simulation.decided
     if rng.random() < 0.1:
         return
     if not is_good or rng.random() < 0.2:
@@ -323,7 +323,7 @@ def _transaction(reader: Reader) -> Transaction:
 def _any_key(reader: Reader) -> str:
     """Mostly a queue of applications, sometimes its journal or subqueue, or a queue of the system."""
     rng = reader.rng
-    key = rng.choice(reader.lounge.machine.swarm.plans).key
+    key = rng.choice(reader.remote.host.swarm.plans).key
     kind = rng.random()
     if kind < 0.85:
         return key

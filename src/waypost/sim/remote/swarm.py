@@ -1,14 +1,14 @@
-"""What one seed has of remote readers, if any: who they are, how bad their network is, how long anybody waits."""
+"""Remote readers that one seed has, if any: who they are, how bad their network is, how long anybody waits."""
 
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from waypost.sim import swarm as applications
 from waypost.sim.faults import Faults
-from waypost.sim.model.oracle import Patience
+from waypost.sim.local import swarm as applications
+from waypost.sim.model.model import Patience
 
-# How many of the worlds have some.
+# How many of the simulations have some.
 _SHARE: Final = 0.3
 
 WORKLOADS: Final = (
@@ -31,7 +31,7 @@ class RemoteSwarm:
 
     `neglect` and `death` are the rates at which a reader does not end what it got, or dies before it does.
 
-    `call_timeout` is how long clients wait for an answer, None for ever; `keep_alive` how often dead connections are
+    `call_timeout` is how long clients wait for an answer, None without end; `keep_alive` how often dead connections are
     looked for.
     """
 
@@ -49,7 +49,7 @@ class RemoteSwarm:
 
 
 def draw(seed: int) -> RemoteSwarm | None:
-    """By a chance of its own, so that the other worlds stay what they are."""
+    """By a chance of its own, so that the other simulations stay what they are."""
     rng = Random(f"remote readers of {seed}")
     if rng.random() >= _SHARE:
         return None

@@ -1,4 +1,4 @@
-"""What the script of a remote reader can say, and the conversations that are under way for it."""
+"""Steps in the script of a remote reader, and the conversations that are under way for it."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class GiveUp:
 
 @dataclass(slots=True)
 class Local:
-    """Ask the node as an application on its own machine does. The result is a Result of waypost.sim.client."""
+    """Ask the node as an application on its own host does. The result is a Result of waypost.sim.client."""
 
     ask: client.Ask
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from waypost.sim.machine import Machine
-    from waypost.sim.remote.lounge import Lounge
+    from waypost.sim.local.host import LocalHost
+    from waypost.sim.remote.readers import RemoteReaders
 
 
 class Terminal:
@@ -45,30 +45,30 @@ class Terminal:
 class Port(Terminal):
     """A listener of the node."""
 
-    def __init__(self, lounge: "Lounge", machine: "Machine", number: int) -> None:
+    def __init__(self, remote: "RemoteReaders", host: "LocalHost", number: int) -> None:
         self.number: Final = number
-        self.name = self.address = f"{machine.name}:{number}"
-        self._lounge: Final = lounge
-        self._machine: Final = machine
+        self.name = self.address = f"{host.name}:{number}"
+        self._remote: Final = remote
+        self._host: Final = host
 
     @property
     def life(self) -> int:
-        return self._machine.life
+        return self._host.life
 
     def note(self, number: int, /, *words: object) -> None:
-        self._machine.note(number, *words)
+        self._host.note(number, *words)
 
     def accept(self, address: str, /) -> int | None:
-        return self._lounge.accept(self, address)
+        return self._remote.accept(self, address)
 
     def data_received(self, connection: int, data: bytes, /) -> None:
-        self._lounge.heard(connection, data)
+        self._remote.heard(connection, data)
 
     def connection_lost(self, connection: int, /) -> None:
-        self._lounge.lost(connection)
+        self._remote.lost(connection)
 
     def writing_paused(self, connection: int, /) -> None:
-        self._machine.tell_remote(lambda remote, now: remote.writing_paused(connection, now))
+        self._host.tell_remote(lambda remote, now: remote.writing_paused(connection, now))
 
     def writing_resumed(self, connection: int, /) -> None:
-        self._machine.tell_remote(lambda remote, now: remote.writing_resumed(connection, now))
+        self._host.tell_remote(lambda remote, now: remote.writing_resumed(connection, now))

@@ -1,0 +1,244 @@
+"""What can be said of a message when it is sent, checked and as the attributes of the core's message.
+
+waypost.api.properties is the list. A value that cannot be is an InvalidParameter, before anything is sent.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import getdoc
+from math import ceil
+from textwrap import TextWrapper
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import astuple
+
+from waypost.api.bodies import VT_BSTR
+from waypost.api.excerpt import excerpt
+from waypost.api.names import Name, Names, format_names, path_name
+from waypost.api.properties import ACKNOWLEDGE, MESSAGE_ROWS, SINGLE_ACKNOWLEDGE, MessageProperties
+from waypost.api.rows import Kind, Row
+from waypost.core.message_values import DeliveryGuarantee
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.guid import parse_guid
+from waypost.wire.format_names import FormatName, PublicFormatName
+from waypost.wire.identifiers import MessageIdentifier
+from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
+_PLAIN: Final = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
+# Text and nothing else, which is as common as bytes and nothing else.
+_TEXT_ALONE: Final = tuple(VT_BSTR if row.name == "body_type" else row.default for row in MESSAGE_ROWS)
+
+
+def message_attributes(properties: MessageProperties, *, computer: str) -> dict[str, Any]:
+    """The attributes of the core's message, but for its body. `computer` is what names are relative to."""
+    attributes: dict[str, Any] = dict(_PLAIN)
+    # The properties that a record has more are those of the body.
+    values = astuple(properties)[: len(_DEFAULTS)]
+    if values == _DEFAULTS:
+        return attributes
+    if values == _TEXT_ALONE:
+        attributes["body_type"] = VT_BSTR
+        return attributes
+    for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
+        if value is not default and value != default:
+            attributes.update(_READ[row.kind](row, value, computer))
+    _check_acknowledge(attributes)
+    if "tracing_queue_identifier" in attributes:
+        attributes["tracing_requested"] = True
+    return attributes
+
+
+def with_table(rows: Sequence[Row]) -> Callable[[F], F]:
+    """Append a table of properties to the documentation of a method that takes them by name."""
+    width = max(len(row.name) for row in rows) + 2
+    wrapper = TextWrapper(116, subsequent_indent=" " * width, break_on_hyphens=False)
+    lines = [line for row in rows for line in wrapper.wrap(f"{row.name.ljust(width)}{row.help}")]
+
+    def document(method: F) -> F:
+        method.__doc__ = f"{getdoc(method)}\n\n" + "\n".join(lines)
+        return method
+
+    return document
+
+
+def names_text(names: Names | None) -> str | list[str] | None:
+    """Queues that were named by text or by queue objects, as the record has them."""
+    if names is None or isinstance(names, str):
+        return names
+    if isinstance(names, Sequence):
+        return [_name_text(name) for name in names]
+    return _name_text(names)
+
+
+def dead_letter_text(value: bool | Name) -> bool | str:  # noqa: FBT001, it is a property
+    return value if isinstance(value, bool) else _name_text(value)
+
+
+def identifier_text(value: str | bytes | None) -> str | None:
+    """The id of a message, which may be 20 bytes, as the record has it."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidParameter(f"correlation_id is {_IDENTIFIER}, not {excerpt(value)}")
+    return bytes(value).hex()
+
+
+def acknowledge_text(bits: int) -> str:
+    """The word for a union of bits that has one, or its single words."""
+    for word, value in ACKNOWLEDGE.items():
+        if value == bits:
+            return word
+    return ",".join(word for word in SINGLE_ACKNOWLEDGE if bits & ACKNOWLEDGE[word])
+
+
+def is_encodable(text: str) -> bool:
+    """Whether UTF-16 can say it: there is no half of a surrogate pair."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _check_acknowledge(attributes: Mapping[str, Any]) -> None:
+    """A packet names an administration queue exactly if it asks for something (MS-MQMQ 2.2.19.2)."""
+    asks = bool(attributes.get("acknowledgements_requested"))
+    if asks and "administration_queue_format_name" not in attributes:
+        raise InvalidParameter("acknowledge needs an admin_queue, the queue that gets the acknowledgments")
+    if "administration_queue_format_name" in attributes and not asks:
+        raise InvalidParameter("an admin_queue needs acknowledge, to say which acknowledgments it shall get")
+
+
+def _name_text(name: Name) -> str:
+    text = name if isinstance(name, str) else getattr(name, "format_name", None)
+    if not isinstance(text, str):
+        raise InvalidParameter(f"a queue is named by text or a queue object, not by {type(name).__name__}")
+    return text
+
+
+def _named(row: Row) -> str:
+    """The property in a sentence: a priority, app_tag."""
+    return row.name if "_" in row.name else f"a {row.name}"
+
+
+def _text(row: Row, value: object, _: str) -> dict[str, Any]:
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{_named(row)} is text, not {type(value).__name__}")
+    if not is_encodable(value):
+        raise InvalidParameter(f"the {row.name} is no text that can be encoded: it has one half of a surrogate pair")
+    return {row.attribute: value}
+
+
+def _number(row: Row, value: object, _: str) -> dict[str, Any]:
+    low, high = row.constraints["minimum"], row.constraints["maximum"]
+    if not isinstance(value, int) or not low <= value <= high:
+        raise InvalidParameter(f"{_named(row)} is a number from {low} to {high}, not {excerpt(value)}")
+    return {row.attribute: int(value)}
+
+
+def _flag(row: Row, value: object, _: str) -> dict[str, Any]:
+    return {row.attribute: bool(value)}
+
+
+def _seconds(row: Row, value: object, _: str) -> dict[str, Any]:
+    """Whole seconds, because a message carries no parts of them."""
+    high = row.constraints["maximum"]
+    if not isinstance(value, int | float) or not 0 <= value <= high:
+        raise InvalidParameter(
+            f"{row.name} is a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
+        )
+    return {row.attribute: ceil(value)}
+
+
+def _delivery(row: Row, value: object, _: str) -> dict[str, Any]:
+    return {row.attribute: DeliveryGuarantee.RECOVERABLE if value else DeliveryGuarantee.EXPRESS}
+
+
+def _acknowledgments(row: Row, value: object, _: str) -> dict[str, Any]:
+    bits = 0
+    for word in map(str.strip, str(value).split(",")):
+        if word not in ACKNOWLEDGE:
+            raise InvalidParameter(f"{row.name} is one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
+        bits |= ACKNOWLEDGE[word]
+    return {row.attribute: bits}
+
+
+def _queues(row: Row, value: Names, computer: str) -> dict[str, Any]:
+    """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
+    names = format_names(value, computer)
+    if len(names) == 1:
+        return {row.attribute: names[0]}
+    return {row.attribute: names[0], row.attribute.replace("_queue_", "_multi_queue_"): names}
+
+
+def _dead_letter(row: Row, value: object, computer: str) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {row.attribute: value}
+    path = path_name(value, computer)  # type: ignore[arg-type]  # which it checks
+    return {row.attribute: True, "application_deadletter_queue": str(path)}
+
+
+_IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
+
+
+def _identifier(row: Row, value: object, _: str) -> dict[str, Any]:
+    """Of the text that `Message.id` is, or hexadecimal digits."""
+    data = b""
+    try:
+        if isinstance(value, str) and "\\" in value:
+            return {row.attribute: MessageIdentifier.parse(value)}
+        data = bytes.fromhex(value) if isinstance(value, str) else b""
+    except (DecodeError, ValueError):
+        pass
+    if len(data) != 20:
+        raise InvalidParameter(f"{row.name} is {_IDENTIFIER}, not {excerpt(value)}")
+    return {row.attribute: MessageIdentifier.decode(data, 0)[0]}
+
+
+def _bytes(row: Row, value: object, _: str) -> dict[str, Any]:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
+    return {row.attribute: bytes(value)}
+
+
+def _class(row: Row, value: object, _: str) -> dict[str, Any]:
+    if not isinstance(value, int) or not is_valid_custom_class(value):
+        raise InvalidParameter(
+            f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
+        )
+    return {row.attribute: int(value)}
+
+
+def _guid(row: Row, value: object, _: str) -> dict[str, Any]:
+    try:
+        return {row.attribute: parse_guid(_plain_text(row, value))}
+    except DecodeError:
+        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+
+
+def _public_queue(row: Row, value: object, _: str) -> dict[str, Any]:
+    found = FormatName.parse(_plain_text(row, value))
+    if not isinstance(found, PublicFormatName):
+        raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
+    return {row.attribute: found.guid}
+
+
+def _plain_text(row: Row, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{row.name} is text, not {type(value).__name__}")
+    return value
+
+
+_READ: Final[dict[Kind, Callable[[Row, Any, str], dict[str, Any]]]] = {
+    Kind.TEXT: _text,
+    Kind.NUMBER: _number,
+    Kind.FLAG: _flag,
+    Kind.SECONDS: _seconds,
+    Kind.DELIVERY: _delivery,
+    Kind.ACKNOWLEDGMENTS: _acknowledgments,
+    Kind.QUEUES: _queues,
+    Kind.DEAD_LETTER: _dead_letter,
+    Kind.IDENTIFIER: _identifier,
+    Kind.BYTES: _bytes,
+    Kind.PUBLIC_QUEUE: _public_queue,
+    Kind.MESSAGE_CLASS: _class,
+    Kind.GUID: _guid,
+}

@@ -1,0 +1,35 @@
+"""Messages in the answers of operations."""
+
+from dataclasses import dataclass, field
+
+from waypost.core.message import Message
+from waypost.wire.format_names import FormatName
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What was sent to several queues at once: the copy in each. All have one identifier."""
+
+    name: FormatName
+    messages: tuple[Message, ...]
+
+
+@dataclass(slots=True)
+class Sent:
+    """What was sent, in order."""
+
+    messages: list[Message] | list[Message | Copies]
+
+
+@dataclass(slots=True)
+class Received:
+    """Messages that were taken or looked at.
+
+    `next` is the `after` of the next page of a browse, "" on the last. `receipt` ends a lease, and `refused` are
+    receipts that were over already.
+    """
+
+    messages: list[Message]
+    next: str = ""
+    receipt: str = ""
+    refused: list[str] = field(default_factory=list)

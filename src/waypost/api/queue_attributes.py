@@ -1,0 +1,95 @@
+"""The properties of a queue, checked and as the core has them."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from waypost.api.excerpt import excerpt
+from waypost.api.message_attributes import is_encodable
+from waypost.api.properties import QUEUE_ROWS, QueueProperties
+from waypost.api.queues import PRIVACY
+from waypost.api.rows import Kind, Row
+from waypost.core.queues import UNLIMITED
+from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
+from waypost.guid import NULL_GUID, parse_guid
+from waypost.wire.format_names import FormatName, PublicFormatName
+from waypost.wire.path_names import QueueKind
+from waypost.wire.property_checks import is_queue_label
+from waypost.wire.property_values import QueuePrivacy
+
+
+def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
+    """The attributes of the core's queue that were given. InvalidParameter for a value that cannot be."""
+    found = {}
+    for row in QUEUE_ROWS:
+        value = getattr(properties, row.name)
+        if value is not UNSET:
+            found[row.attribute] = _READ[row.kind](row, value)
+    return found
+
+
+def ignored(name: FormatName, properties: QueueProperties) -> str:
+    """What is given for a queue and changes nothing, as a sentence, or ""."""
+    is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
+    if is_public or properties.base_priority in (UNSET, 0):
+        return ""
+    return "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
+
+
+def _label(row: Row, value: object) -> str:
+    if not isinstance(value, str) or not is_encodable(value) or not is_queue_label(value):
+        high = row.constraints["max_length"]
+        raise InvalidParameter(f"the label of a queue is text of at most {high} characters")
+    return value
+
+
+def _flag(_: Row, value: object) -> bool:
+    return bool(value)
+
+
+def _quota(row: Row, value: object) -> int:
+    if value is None:
+        return UNLIMITED
+    if not isinstance(value, int) or not 0 <= value < UNLIMITED:
+        raise InvalidParameter(f"{row.name} is a number of kilobytes, or None without a limit, not {excerpt(value)}")
+    return value
+
+
+def _privacy(row: Row, value: object) -> QueuePrivacy:
+    if not isinstance(value, str) or value not in PRIVACY:
+        raise InvalidParameter(f"{row.name} is none, optional or body, not {excerpt(value)}")
+    return PRIVACY[value]
+
+
+def _number(row: Row, value: object) -> int:
+    low, high = row.constraints["minimum"], row.constraints["maximum"]
+    if not isinstance(value, int) or not low <= value <= high:
+        raise InvalidParameter(f"{row.name} is a number from {low} to {high}, not {excerpt(value)}")
+    return value
+
+
+def _guid(row: Row, value: object) -> bytes:
+    try:
+        return parse_guid(value) if isinstance(value, str) and value else NULL_GUID
+    except DecodeError:
+        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+
+
+def _multicast(_: Row, value: object) -> str:
+    """ "" for none, which is all that there is."""
+    if value:
+        raise UnsupportedFormatName(f"no queue takes messages from {excerpt(value)}: multicast is not offered yet")
+    return ""
+
+
+# A value as the core has it.
+_READ: Final[dict[Kind, Callable[[Row, Any], Any]]] = {
+    Kind.TEXT: _label,
+    Kind.FLAG: _flag,
+    Kind.KILOBYTES: _quota,
+    Kind.WORD: _privacy,
+    Kind.NUMBER: _number,
+    Kind.GUID: _guid,
+    Kind.MULTICAST: _multicast,
+}

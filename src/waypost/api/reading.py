@@ -1,0 +1,50 @@
+"""What the words of a read mean to a queue manager."""
+
+from math import ceil
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from waypost.api.excerpt import excerpt
+from waypost.core.positions import END
+from waypost.core.reading import MessageSeekAction
+from waypost.errors import InvalidParameter
+
+_SEEK: Final = {
+    "first": MessageSeekAction.SEEK_FIRST,
+    "previous": MessageSeekAction.SEEK_PREVIOUS,
+    "current": MessageSeekAction.SEEK_CURRENT,
+    "next": MessageSeekAction.SEEK_NEXT,
+    "last": MessageSeekAction.SEEK_LAST,
+}
+
+# Seconds that nobody lives to see the end of, and clocks can still count.
+_FOR_EVER: Final = 1 << 32
+_MAX_DIGITS: Final = 20
+
+
+def milliseconds(seconds: float) -> int | None:
+    """A time to wait, as the queue manager counts it; None is for ever."""
+    return ceil(seconds * 1000) if seconds < _FOR_EVER else None
+
+
+def lookup_number(value: int | str) -> int:
+    """A LookupIdentifier, as a number or in decimal digits."""
+    if isinstance(value, str):
+        is_number = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+        value = int(value) if is_number else -1
+    if not 0 <= value < END:
+        raise InvalidParameter("a lookup_id is the number that a message has in its queue, in decimal digits")
+    return value
+
+
+def place_of(lookup_id: int | UnsetType, seek: str | UnsetType) -> tuple[int, MessageSeekAction] | None:
+    """What is looked up, or None for the first message that there is or will be."""
+    if lookup_id is UNSET and seek is UNSET:
+        return None
+    action = _SEEK.get("current" if seek is UNSET else seek)
+    if action is None:
+        raise InvalidParameter(f"seek is one of {', '.join(_SEEK)}, not {excerpt(seek)}")
+    if lookup_id is UNSET and seek not in ("first", "last"):
+        raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
+    return 0 if lookup_id is UNSET else lookup_id, action

@@ -1,0 +1,30 @@
+"""What the configuration of a queue manager says about backups of its store."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from waypost.cli.program import Failure
+from waypost.client.backups.source import BackupLimits
+from waypost.daemon.config import Config, max_size_of, reserve_of
+from waypost.daemon.loading import ConfigError, load
+
+_MEGABYTE: Final = 1_000_000
+
+
+def backup_limits(config: Config) -> BackupLimits:
+    store = config.store
+    rate = int(store.backup_mb_per_s * _MEGABYTE)
+    return BackupLimits(store.backup_limit_s, rate, max_size_of(config), reserve_of(config))
+
+
+def backup_limits_of(file: Path | None) -> BackupLimits:
+    """For the folder of a queue manager with this file and the environment of this process, which may not run.
+
+    Only its store counts: how quick a backup is, and how long it may take, is for those who ask a daemon.
+    """
+    try:
+        config = load(file, os.environ, {}, [])
+        return BackupLimits(max_size=max_size_of(config), reserve=reserve_of(config))
+    except ConfigError as error:
+        raise Failure(error.sentence, error.hint) from None

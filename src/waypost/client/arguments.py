@@ -1,0 +1,77 @@
+"""What the arguments of both facades mean, as fields of operations."""
+
+import warnings
+from math import inf
+from typing import Final, get_args
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from waypost.api.bodies import BYTES
+from waypost.api.excerpt import excerpt
+from waypost.api.operations import Seek
+from waypost.api.properties import MessageProperties
+from waypost.client.message import Message
+from waypost.errors import InvalidParameter
+
+SEEKS: Final = get_args(Seek)
+# Seconds that nobody lives to see the end of, and clocks can still count.
+_FOR_EVER: Final = 1 << 32
+
+
+def seconds(timeout: float | None) -> float:
+    """A time to wait; None is for ever."""
+    if timeout is None:
+        return inf
+    if not isinstance(timeout, int | float) or not timeout >= 0:
+        raise InvalidParameter(f"timeout is a number of seconds, or None to wait for ever, not {excerpt(timeout)}")
+    return timeout if timeout < _FOR_EVER else inf
+
+
+def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, Seek | UnsetType]:
+    """What is looked up, nothing for the first message that there is or will be."""
+    if seek is not None and seek not in SEEKS:
+        raise InvalidParameter(f"seek is one of {', '.join(SEEKS)}, not {excerpt(seek)}")
+    if lookup_id is None and seek not in (None, "first", "last"):
+        raise InvalidParameter(f"seek={seek!r} needs the lookup_id of the message to start from")
+    if lookup_id is not None and not isinstance(lookup_id, int):
+        raise InvalidParameter(f"a lookup_id is a number, not {excerpt(lookup_id)}")
+    return UNSET if lookup_id is None else lookup_id, UNSET if seek is None else seek
+
+
+def how_many(count: int) -> int:
+    if not isinstance(count, int) or count < 1:
+        raise InvalidParameter(f"count is how many messages to receive at most, not {excerpt(count)}")
+    return count
+
+
+def lookup_id_of(message: Message | int, verb: str) -> int:
+    """Of a message that is named by itself or its lookup id."""
+    lookup_id = message.lookup_id if isinstance(message, Message) else message
+    if not isinstance(lookup_id, int):
+        raise InvalidParameter(f"a message to {verb} is a Message or its lookup_id, not {excerpt(message)}")
+    return lookup_id
+
+
+def with_body_type(properties: MessageProperties, found: int) -> MessageProperties:
+    """The properties of messages whose bodies are bytes now, and were something of this type."""
+    if properties.body_type is not None or found == BYTES:
+        return properties
+    return replace(properties, body_type=found)
+
+
+def transaction_limit(timeout: float | None, usual: float | None) -> float:
+    """How long a transaction may rest, 0 without a limit."""
+    if timeout is None:
+        return usual or 0.0
+    if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
+        raise InvalidParameter(f"the timeout of a transaction is a number of seconds, not {excerpt(timeout)}")
+    if usual is None:
+        raise InvalidParameter("a transaction of a queue manager inside the process has no timeout: leave it away")
+    return float(timeout)
+
+
+def warn_of_ignored(notes: tuple[str, ...]) -> None:
+    """Say what changes nothing to the program that called the method which called the method that calls this."""
+    for note in notes:
+        warnings.warn(note, stacklevel=4)

@@ -1,0 +1,80 @@
+"""How operations reach a queue manager: one inside the process (embedded) or a daemon (http).
+
+A transport has one method that asks for an operation and one that ends the reads which wait. The facades of
+waypost.client know nothing else of it.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from waypost.api.operations import Operation
+
+if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.report import StoreReport
+
+R = TypeVar("R")
+
+
+class Known(Protocol):
+    """What every transport knows of its queue manager."""
+
+    @property
+    def computer(self) -> str:
+        """The name of its computer, which names of queues are relative to."""
+
+    @property
+    def guid(self) -> str: ...
+
+    @property
+    def path(self) -> Path | None:
+        """Its folder, if it is inside this process."""
+
+    @property
+    def url(self) -> str | None:
+        """Its address, if it is a daemon."""
+
+    @property
+    def transaction_s(self) -> float | None:
+        """How long a transaction may rest unless its beginner says more; None if it may do so until the end."""
+
+    def check(self) -> None:
+        """Raise why nothing can be asked for, if that is so."""
+
+    def cancel(self, name: str) -> None:
+        """End the reads that wait on the queue of this name, and close what is open there for all."""
+
+
+class Transport(Known, Protocol):
+    """For threads."""
+
+    def call(self, operation: Operation[R], /) -> R:
+        """Have an operation done, and wait for its reply, which says nothing that is not durable."""
+
+    def start(self, operation: Operation[None], /) -> None:
+        """Have an operation done. Nobody wants to know when it is durable."""
+
+    def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
+
+    def verify(self, progress: "Progress | None") -> "StoreReport": ...
+
+    def request(self, method: str, path: str, content: object) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+class AioTransport(Known, Protocol):
+    """The same for an event loop."""
+
+    async def call(self, operation: Operation[R], /) -> R: ...
+
+    async def start(self, operation: Operation[None], /) -> None: ...
+
+    async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
+
+    async def verify(self, progress: "Progress | None") -> "StoreReport": ...
+
+    async def request(self, method: str, path: str, content: object) -> Any: ...
+
+    async def close(self) -> None: ...

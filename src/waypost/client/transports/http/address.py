@@ -1,0 +1,99 @@
+"""Where a daemon is and what every request to it says; and what it means that it does not answer."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from waypost.api.excerpt import excerpt
+from waypost.client.transports.http.exchanges import Exchange
+from waypost.client.transports.http.http11 import request_bytes
+from waypost.client.transports.http.schema import MESSAGEPACK
+from waypost.errors import CannotConnect, ConnectionLost, DecodeError, InvalidParameter
+
+DEFAULT_TIMEOUT: Final = 30.0
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    url: str
+    host: str
+    port: int
+    # What stands before every path, if a proxy asks for it.
+    prefix: str
+    tls: ssl.SSLContext | None
+    headers: bytes
+    # Seconds that a connection may take, and an answer beyond what the daemon waits for.
+    timeout: float
+
+    @classmethod
+    def parse(cls, url: str, token: str | None, timeout: float) -> "Address":
+        """Raises InvalidParameter for what is no address, no token or no time."""
+        if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:
+            raise InvalidParameter(f"timeout is a number of seconds to wait for an answer, not {excerpt(timeout)}")
+        if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable()):
+            raise InvalidParameter("the token is printable ASCII text")
+        try:
+            parts = urlsplit(url if isinstance(url, str) else "")
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidParameter(f"the address of a daemon is like http://127.0.0.1:8181, not {excerpt(url)}")
+        prefix = parts.path.rstrip("/")
+        netloc = parts.netloc.rpartition("@")[2]
+        if not (prefix + netloc).isascii() or any(letter <= " " for letter in prefix + netloc):
+            raise InvalidParameter(f"the address of a daemon is ASCII text without spaces, not {excerpt(url)}")
+        headers = f"Host: {netloc}\r\nAccept: {MESSAGEPACK}\r\nContent-Type: {MESSAGEPACK}\r\n"
+        if token:
+            headers += f"Authorization: Bearer {token}\r\n"
+        return cls(
+            url=url,
+            host=parts.hostname,
+            port=port or _PORTS[parts.scheme],
+            prefix=prefix,
+            tls=ssl.create_default_context() if parts.scheme == "https" else None,
+            headers=headers.encode("ascii"),
+            timeout=timeout,
+        )
+
+    def request(self, exchange: Exchange) -> bytes:
+        return request_bytes(exchange.method, self.prefix + exchange.target, self.headers, exchange.body)
+
+    def cannot_connect(self, error: Exception) -> CannotConnect:
+        reason = "it does not answer in time" if isinstance(error, TimeoutError) else reason_of(error)
+        failed = CannotConnect(f"the daemon at {self.url} cannot be reached: {reason}")
+        failed.add_note("start one with `waypost serve`, or give the address of one that runs")
+        return failed
+
+    @contextmanager
+    def first_answer(self) -> Iterator[None]:
+        """Around the first exchange: whatever does not answer it like a daemon is none."""
+        try:
+            yield
+        except DecodeError as error:
+            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon") from error
+        except ConnectionLost as error:
+            raise CannotConnect(f"what answers at {self.url} is no Waypost daemon, or one that is stopping") from error
+
+    def connection_lost(self, reason: object) -> ConnectionLost:
+        return ConnectionLost(
+            f"the connection to {self.url} was lost before the answer came ({reason}): nobody knows here whether the "
+            "daemon has done what was asked"
+        )
+
+
+class NotSent(Exception):
+    """The request was not handed over whole, so the daemon cannot have read its end."""
+
+
+class Lost(Exception):
+    """The connection ended, or the time for an answer is over."""
+
+
+def reason_of(error: Exception) -> str:
+    """In words, without the number of an error of the operating system."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

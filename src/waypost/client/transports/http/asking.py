@@ -1,0 +1,225 @@
+"""Operations as conversations with a daemon, and what it keeps open for this client meanwhile.
+
+Arguments are checked here with the code of the queue manager, before anything travels.
+"""
+
+import time
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from waypost.api.bodies import BYTES
+from waypost.api.message_attributes import message_attributes
+from waypost.api.messages import Received, Sent
+from waypost.api.names import format_name, path_name
+from waypost.api.opened import Handle
+from waypost.api.operations import (
+    AbortTransaction,
+    CloseCursor,
+    CloseQueue,
+    CommitTransaction,
+    CreateQueue,
+    CursorRead,
+    OpenCursor,
+    OpenQueue,
+    Operation,
+    Read,
+    Resend,
+    Send,
+    SetQueue,
+)
+from waypost.api.queue_attributes import queue_attributes
+from waypost.client.storage.report import StoreReport
+from waypost.client.transports.http.exchanges import (
+    Conversation,
+    Decoder,
+    Exchange,
+    accepted,
+    any_request,
+    exchange_of,
+    reply_of,
+)
+from waypost.client.transports.http.packing import message_of, sent_again, sent_messages
+from waypost.client.transports.http.schema import Packets, SentIds, Status
+from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
+from waypost.errors import ConnectionLost, StoreError, TransactionSequence
+from waypost.hresult import HResult
+from waypost.node.failures import failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+R = TypeVar("R")
+
+# How long a transaction may rest before the daemon aborts it, if nothing else is said.
+TRANSACTION_SECONDS: Final = 60.0
+
+_sent_ids: Final = Decoder(SentIds)
+_packets: Final = Decoder(Packets)
+_status: Final = Decoder(Status)
+_anything: Final = Decoder(Any)
+
+
+def status() -> Conversation[Status]:
+    found: Status = _status((yield Exchange("GET", "/api/status", is_repeatable=True)))
+    return found
+
+
+def request(method: str, target: str, content: object) -> Conversation[Any]:
+    """Anything that is not an operation."""
+    response = yield any_request(method, target, content)
+    return None if response.status == 204 else _anything(response)
+
+
+# Where the daemon says how far a verification is, and how often it is asked.
+VERIFICATION: Final = "/api/store/verification"
+LOOK_SECONDS: Final = 0.2
+
+
+def report_of(state: Any) -> StoreReport:
+    """The report of a verification that is over. Raises StoreError if it came to no end."""
+    if state["report"] is None:
+        raise StoreError(state["error"])
+    return StoreReport.from_dict(state["report"])
+
+
+class Wait:
+    """A read that waits. `on` is what to cancel it by: the name of a queue, or the id of an exclusive open."""
+
+    __slots__ = ("is_cancelled", "on")
+
+    def __init__(self, on: str) -> None:
+        self.on: Final = on
+        self.is_cancelled = False
+
+
+class Asking:
+    """How the operations of one client are asked of one daemon."""
+
+    __slots__ = ("_cursors", "_max_wait_s", "_on", "computer", "guid", "to_end")
+
+    def __init__(self, status: Status) -> None:
+        self.computer: Final = status.name
+        self.guid: Final = status.guid
+        self._max_wait_s: Final = max(status.max_wait_s, 0.01)
+        # What ends the things that the daemon keeps for this client alone, by their ids.
+        self.to_end: Final[dict[str, Operation[None]]] = {}
+        # What cursors are cancelled by.
+        self._cursors: Final[dict[str, str]] = {}
+        self._on: Final[dict[type[Operation[object]], Callable[[Any], Conversation[Any]]]] = {
+            Send: self._send,
+            Resend: self._resend,
+            OpenQueue: self._open_queue,
+            OpenCursor: self._open_cursor,
+            CloseCursor: self._close_cursor,
+            CloseQueue: self._end,
+            AbortTransaction: self._end,
+            CommitTransaction: self._commit,
+        }
+
+    def ask(self, operation: Operation[R]) -> Conversation[R]:
+        """Have an operation done that does not wait for a message."""
+        special = self._on.get(type(operation))
+        if special is not None:
+            return special(operation)
+        if operation.row.reply is Received:
+            return self._read(operation)
+        if isinstance(operation, CreateQueue):
+            path_name(operation.name, self.computer)
+        if isinstance(operation, CreateQueue | SetQueue):
+            queue_attributes(operation)
+        return self._ask(operation)
+
+    def wait_of(self, operation: Read | CursorRead) -> Wait:
+        """For a read that may wait."""
+        if isinstance(operation, CursorRead):
+            return Wait(self._cursors.get(operation.identifier, ""))
+        return Wait(operation.name if operation.handle is UNSET else operation.handle)
+
+    def read(self, operation: Read | CursorRead, wait: Wait) -> Conversation[Any]:
+        """Ask until there is something or the time is over: the daemon does not wait for ever."""
+        self._join(operation.transaction)
+        deadline = time.monotonic() + operation.timeout_s
+        while True:
+            left = self._max_wait_s if deadline == inf else deadline - time.monotonic()
+            seconds = max(min(left, self._max_wait_s), 0.0)
+            exchange = exchange_of(replace(operation, timeout_s=seconds))
+            exchange.wait_s = seconds
+            found = _received(accepted((yield exchange)))
+            if found.messages:
+                return found
+            if time.monotonic() >= deadline:
+                raise failure(HResult.MQ_ERROR_IO_TIMEOUT)
+            if wait.is_cancelled:
+                raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED)
+            operation = replace(operation, begin_s=UNSET)
+
+    def _ask(self, operation: Operation[R]) -> Conversation[R]:
+        self._join(getattr(operation, "transaction", UNSET))
+        return reply_of(operation, accepted((yield exchange_of(operation))))
+
+    def _read(self, operation: Operation[object]) -> Conversation[Any]:
+        return _received(accepted((yield exchange_of(operation))))
+
+    def _send(self, operation: Send) -> Conversation[Sent]:
+        like = operation.like
+        assert like is not UNSET, "a message of its own has properties of its own"
+        message = Message(**message_attributes(like, computer=self.computer))
+        # Of the bodies the daemon sees bytes only.
+        message.body_type = BYTES if like.body_type is None else like.body_type
+        message.destination_queue_format_name = format_name(operation.name, self.computer)
+        if operation.transaction is not UNSET:
+            # MS-MQMQ 2.2.19.2: what is sent in a transaction is recoverable. Its number is the daemon's to know.
+            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+            message.transaction_identifier = 1
+            self._join(operation.transaction)
+        content = accepted((yield exchange_of(operation)))
+        return Sent(sent_messages(message, operation.bodies, _sent_ids.of(content)))
+
+    def _resend(self, operation: Resend) -> Conversation[Sent]:
+        content = accepted((yield exchange_of(operation)))
+        return Sent([sent_again(_packets.of(content).rows)])
+
+    def _open_queue(self, operation: OpenQueue) -> Conversation[Handle]:
+        handle = reply_of(operation, accepted((yield exchange_of(operation))))
+        self.to_end[handle.id] = CloseQueue(identifier=handle.id)
+        return handle
+
+    def _open_cursor(self, operation: OpenCursor) -> Conversation[Handle]:
+        handle = reply_of(operation, accepted((yield exchange_of(operation))))
+        self._cursors[handle.id] = operation.queue if operation.handle is UNSET else operation.handle
+        return handle
+
+    def _close_cursor(self, operation: CloseCursor) -> Conversation[None]:
+        self._cursors.pop(operation.identifier, None)
+        accepted((yield exchange_of(operation)))
+
+    def _end(self, operation: CloseQueue | AbortTransaction) -> Conversation[None]:
+        self.to_end.pop(operation.identifier, None)
+        accepted((yield exchange_of(operation)))
+
+    def _commit(self, operation: CommitTransaction) -> Conversation[None]:
+        # The daemon remembers what it has committed, but not over its own end.
+        exchange = exchange_of(operation)
+        response = yield exchange
+        try:
+            accepted(response)
+        except TransactionSequence as error:
+            self.to_end.pop(operation.identifier, None)
+            if exchange.is_repeated:
+                raise ConnectionLost(f"{error}; whether it was committed before is not known here") from None
+            raise
+        self.to_end.pop(operation.identifier, None)
+
+    def _join(self, transaction: Any) -> None:
+        """The daemon hears of a transaction."""
+        if transaction is not UNSET and transaction not in self.to_end:
+            self.to_end[transaction] = AbortTransaction(identifier=transaction)
+
+
+def _received(content: bytes | bytearray) -> Received:
+    found: Packets = _packets.of(content)
+    return Received([message_of(row) for row in found.rows], found.next, found.receipt, found.refused)

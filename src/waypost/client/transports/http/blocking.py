@@ -1,0 +1,318 @@
+"""Conversations with the daemon for threads: each waits for its own answer, on a connection of its own for that time.
+
+Connections are kept and used again, the youngest first, so there are as many as threads that ask at the same time. It
+takes one system call to ask and one to read a short answer.
+"""
+
+import os
+import socket
+import ssl
+import sys
+import time
+from contextlib import suppress
+from importlib import import_module
+from math import ceil
+from struct import Struct
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
+from waypost.client.transports.http.asking import (
+    LOOK_SECONDS,
+    TRANSACTION_SECONDS,
+    VERIFICATION,
+    Asking,
+    Wait,
+    report_of,
+    request,
+    status,
+)
+from waypost.client.transports.http.exchanges import Conversation, Exchange
+from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
+from waypost.hresult import HResult
+from waypost.node.failures import failure
+
+if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.report import StoreReport
+
+R = TypeVar("R")
+
+_MAX_IDLE: Final = 64
+# A connection that has rested longer is looked at before it is used: the daemon may have closed it.
+_RESTED_SECONDS: Final = 0.5
+_SHORT: Final = 16_384
+_LONG: Final = 1 << 20
+_TIMEVAL: Final = Struct("@ll")
+_HAS_TIMEVAL: Final = sys.platform != "win32"
+
+
+class Http:
+    """A transport for threads."""
+
+    __slots__ = ("_address", "_asking", "_closing", "_idle", "_is_closed", "_process", "_waiting", "url")
+
+    path: Final = None
+    transaction_s: Final = TRANSACTION_SECONDS
+
+    def __init__(self, address: Address) -> None:
+        self._address: Final = address
+        self.url: Final[str | None] = address.url
+        self._process = os.getpid()
+        self._is_closed = False
+        self._closing: Final = Lock()
+        self._idle: list[_Link] = []
+        # The reads that wait for a message, with the connections that they use at the moment.
+        self._waiting: dict[Wait, _Link | None] = {}
+        try:
+            with address.first_answer():
+                found = self.carry(status())
+        except BaseException:
+            self._close_idle()
+            raise
+        self._asking: Final = Asking(found)
+
+    @property
+    def computer(self) -> str:
+        return self._asking.computer
+
+    @property
+    def guid(self) -> str:
+        return self._asking.guid
+
+    @property
+    def address(self) -> Address:
+        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        return self._address
+
+    def check(self) -> None:
+        assert self.address
+
+    def call(self, operation: Operation[R]) -> R:
+        if isinstance(operation, Read | CursorRead):
+            wait = self._asking.wait_of(operation)
+            self._waiting[wait] = None
+            try:
+                found: R = self.carry(self._asking.read(operation, wait), wait)
+            finally:
+                del self._waiting[wait]
+            return found
+        if isinstance(operation, CloseQueue):
+            self.cancel(operation.identifier)
+        return self.carry(self._asking.ask(operation))
+
+    def start(self, operation: Operation[None]) -> None:
+        self.call(operation)
+
+    def cancel(self, name: str) -> None:
+        for wait, link in tuple(self._waiting.items()):
+            if wait.on == name:
+                wait.is_cancelled = True
+                if link is not None:
+                    link.cancel()
+
+    def request(self, method: str, path: str, content: object) -> Any:
+        return self.carry(request(method, path, content))
+
+    def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
+        making = import_module("waypost.client.backups.making")
+        info: BackupInfo = making.backup_of_daemon(self.address, target, progress)
+        return info
+
+    def verify(self, progress: "Progress | None") -> "StoreReport":
+        """The daemon does so beside its work, and is asked how far it is."""
+        state = self.request("POST", VERIFICATION, None)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            time.sleep(LOOK_SECONDS)
+            state = self.request("GET", VERIFICATION, None)
+        return report_of(state)
+
+    def close(self) -> None:
+        """End the waits and what is open at the daemon, and let the connections go. A second time it does nothing."""
+        with self._closing:
+            if self._is_closed:
+                return
+            try:
+                for wait, link in tuple(self._waiting.items()):
+                    wait.is_cancelled = True
+                    if link is not None:
+                        link.cancel()
+                # What the daemon does not hear of ends there by itself.
+                with suppress(WaypostError):
+                    for operation in tuple(self._asking.to_end.values()):
+                        self.call(operation)
+            finally:
+                self._is_closed = True
+                self._close_idle()
+
+    def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:
+        """Have a conversation with the daemon."""
+        try:
+            exchange = next(conversation)
+            while True:
+                exchange = conversation.send(self._exchange(exchange, wait))
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    def _exchange(self, exchange: Exchange, wait: Wait | None) -> Response:
+        data = self._address.request(exchange)
+        timeout = self._address.timeout + ceil(exchange.wait_s)
+        link = self._take()
+        if link is not None:
+            try:
+                return self._over(link, data, timeout, wait)
+            except NotSent:
+                pass
+            except Lost as error:
+                if not exchange.is_repeatable:
+                    raise self._address.connection_lost(error) from None
+                exchange.is_repeated = True
+        try:
+            return self._over(self._connect(), data, timeout, wait)
+        except (NotSent, Lost) as error:
+            raise self._address.connection_lost(error) from None
+        except CannotConnect as error:
+            # What changes something was sent the first time, and nobody can be asked what came of it.
+            if exchange.is_repeated and exchange.method == "POST":
+                raise self._address.connection_lost(error) from None
+            raise
+
+    def _over(self, link: "_Link", request: bytes, timeout: float, wait: Wait | None) -> Response:
+        if wait is not None:
+            self._waiting[wait] = link
+        is_kept = False
+        try:
+            response = link.exchange(request, timeout)
+            is_kept = response.is_kept
+        except (NotSent, Lost):
+            if link.is_cancelled:
+                raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+            raise
+        finally:
+            if wait is not None:
+                self._waiting[wait] = None
+            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
+                self._idle.append(link)
+            else:
+                link.close()
+        return response
+
+    def _take(self) -> "_Link | None":
+        """A connection that is not in use, if there is one."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        if self._process != os.getpid():
+            # They belong to the process that forked this one.
+            self._idle = []
+            self._process = os.getpid()
+        while True:
+            try:
+                link = self._idle.pop()
+            except IndexError:
+                return None
+            if link.is_alive():
+                return link
+            link.close()
+
+    def _connect(self) -> "_Link":
+        address = self._address
+        try:
+            connection = socket.create_connection((address.host, address.port), address.timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if address.tls is not None:
+                connection = address.tls.wrap_socket(connection, server_hostname=address.host)
+        except (OSError, UnicodeError) as error:
+            raise address.cannot_connect(error) from None
+        return _Link(connection)
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+
+class _Link:
+    """One connection, for one exchange at a time."""
+
+    __slots__ = ("_rested_since", "_socket", "_timeout", "is_cancelled")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket: Final = connection
+        self._timeout = 0.0
+        self._rested_since = 0.0
+        self.is_cancelled = False
+
+    def exchange(self, request: bytes, timeout: float) -> Response:
+        if timeout != self._timeout:
+            self._set_timeout(timeout)
+        try:
+            self._socket.sendall(request)
+        except (OSError, ValueError) as error:
+            raise NotSent(reason_of(error)) from None
+        parser = ResponseParser()
+        response = None
+        while response is None:
+            room = parser.room()
+            data = b""
+            try:
+                if room is None:
+                    data = self._socket.recv(min(parser.missing, _LONG) if parser.missing > _SHORT else _SHORT)
+                elif count := self._socket.recv_into(room):
+                    response = parser.fill(count)
+                    continue
+            except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
+                raise Lost(f"it did not come within {timeout:g} seconds") from None
+            except (OSError, ValueError) as error:
+                raise Lost(reason_of(error)) from None
+            if data:
+                response = parser.feed(data)
+            else:
+                response = parser.end()
+                if response is None:
+                    raise Lost("the daemon closed it")
+        self._rested_since = time.monotonic()
+        return response
+
+    def is_alive(self) -> bool:
+        """Whether the daemon has neither closed it nor said anything unasked, as far as one can tell."""
+        if time.monotonic() - self._rested_since < _RESTED_SECONDS:
+            return True
+        self._timeout = 0.0
+        try:
+            self._socket.setblocking(False)
+            if isinstance(self._socket, ssl.SSLSocket):
+                self._socket.read(1)
+            else:
+                self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except (OSError, ValueError):
+            return False
+        return False
+
+    def cancel(self) -> None:
+        """End the exchange that another thread waits for."""
+        self.is_cancelled = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _set_timeout(self, seconds: float) -> None:
+        self._timeout = seconds
+        if _HAS_TIMEVAL and not isinstance(self._socket, ssl.SSLSocket):
+            # The kernel counts: with a time limit of its own, Python asks it twice for every call.
+            limit = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000))
+            self._socket.settimeout(None)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        else:
+            self._socket.settimeout(seconds)

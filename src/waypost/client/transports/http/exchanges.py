@@ -1,0 +1,132 @@
+"""One request to the daemon and its answer, as what is asked for and what came back.
+
+An operation is a conversation: a generator that yields Exchanges, gets a Response for each and returns its result. It
+neither waits nor connects, so both shells can carry it.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, TypeVar, cast
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec.structs import fields
+
+from waypost.api.operations import Operation
+from waypost.api.records import record_of
+from waypost.client.transports.http.http11 import Response
+from waypost.client.transports.http.packing import error_of
+from waypost.client.transports.http.schema import MESSAGEPACK, ErrorObject
+from waypost.errors import AccessDenied, DecodeError, ServiceNotAvailable, WaypostError
+
+R = TypeVar("R")
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(slots=True)
+class Exchange:
+    method: str
+    target: str
+    body: bytes = b""
+    # Whether to do it twice is as good as to do it once.
+    is_repeatable: bool = False
+    # How long the daemon may wait, or work, before it answers.
+    wait_s: float = 0.0
+    # Set by the shell when it was sent a second time.
+    is_repeated: bool = False
+
+
+Conversation: TypeAlias = Generator[Exchange, Response, R]
+
+
+def any_request(method: str, target: str, content: object) -> Exchange:
+    """Any other."""
+    return Exchange(method, target, b"" if content is None else _encode(content), is_repeatable=method == "GET")
+
+
+def exchange_of(operation: Operation[object]) -> Exchange:
+    """The request that asks for an operation, as its row says."""
+    row = operation.row
+    target = _target(row.path, *((name, getattr(operation, name)) for name in row.path_names))
+    if row.query_names:
+        query = {name: getattr(operation, name) for name in _given(operation, row.query_names)}
+        target += f"?{urlencode({name: _query_text(value) for name, value in query.items()})}" if query else ""
+    body = b""
+    if row.body is not None:
+        whole = isinstance(operation, row.body)
+        body = _encode(operation if whole else row.body(**{name: getattr(operation, name) for name in row.body_names}))
+    return Exchange(row.method, target, body, row.is_repeatable, row.wait_s)
+
+
+def _given(operation: Operation[object], names: tuple[str, ...]) -> Iterator[str]:
+    """The fields that say more than their defaults."""
+    defaults = {each.name: each.default for each in fields(type(operation))}
+    return (name for name in names if getattr(operation, name) != defaults[name])
+
+
+@lru_cache(4096)
+def _target(path: str, *values: tuple[str, str]) -> str:
+    for name, value in values:
+        path = path.replace(f"{{{name}}}", path_part(value))
+    return path
+
+
+def reply_of(operation: Operation[R], content: bytes | bytearray) -> R:
+    """What an operation is answered with, if that is a structure of its own."""
+    if operation.row.reply is type(None):
+        return cast("R", None)
+    try:
+        reply: R = record_of(msgspec.msgpack.decode(content), operation.row.reply)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _not_an_answer(error) from None
+    return reply
+
+
+def _query_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def path_part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def accepted(response: Response) -> bytes | bytearray:
+    """The content of an answer; raises the error that the daemon had."""
+    if 200 <= response.status < 300:
+        return response.body
+    raise _error(response)
+
+
+class Decoder:
+    """Reads one type of answer. Raises DecodeError for what is none."""
+
+    __slots__ = ("_decode",)
+
+    def __init__(self, kind: Any) -> None:
+        self._decode: Final = msgspec.msgpack.Decoder(kind).decode
+
+    def __call__(self, response: Response) -> Any:
+        return self.of(accepted(response))
+
+    def of(self, content: bytes | bytearray) -> Any:
+        try:
+            return self._decode(content)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise _not_an_answer(error) from None
+
+
+def _not_an_answer(error: Exception) -> DecodeError:
+    return DecodeError("HTTP", "answer", 0, f"it is not what a Waypost daemon answers: {error}")
+
+
+def _error(response: Response) -> WaypostError:
+    decode = msgspec.msgpack.decode if response.content_type == MESSAGEPACK else msgspec.json.decode
+    try:
+        return error_of(decode(response.body, type=ErrorObject))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        pass
+    if response.status in (401, 403):
+        return AccessDenied(f"the daemon answers {response.status}; give connect the token that it expects")
+    return ServiceNotAvailable(f"the daemon, or what stands before it, answers with HTTP status {response.status}")

@@ -1,0 +1,309 @@
+"""Conversations with the daemon for an event loop: those of the transport for threads, with coroutines."""
+
+import asyncio
+from contextlib import suppress
+from importlib import import_module
+from math import ceil
+from socket import IPPROTO_TCP, TCP_NODELAY
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
+from waypost.client.transports.http.asking import (
+    LOOK_SECONDS,
+    TRANSACTION_SECONDS,
+    VERIFICATION,
+    Asking,
+    Wait,
+    report_of,
+    request,
+    status,
+)
+from waypost.client.transports.http.exchanges import Conversation, Exchange
+from waypost.client.transports.http.http11 import Response, ResponseParser
+from waypost.errors import CannotConnect, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
+from waypost.hresult import HResult
+from waypost.node.failures import failure
+
+if TYPE_CHECKING:
+    from waypost.client.backups.container import BackupInfo
+    from waypost.client.backups.target import Progress, Target
+    from waypost.client.storage.report import StoreReport
+
+R = TypeVar("R")
+
+_MAX_IDLE: Final = 64
+
+
+class AioHttp:
+    """A transport for one event loop."""
+
+    __slots__ = ("_address", "_asking", "_idle", "_is_closed", "_loop", "_waiting", "url")
+
+    path: Final = None
+    transaction_s: Final = TRANSACTION_SECONDS
+    _asking: Asking
+
+    def __init__(self, address: Address) -> None:
+        self._address: Final = address
+        self._loop: Final = asyncio.get_running_loop()
+        self._is_closed = False
+        self._idle: list[_Link] = []
+        self._waiting: dict[Wait, _Link | None] = {}
+        self.url: Final[str | None] = address.url
+
+    @classmethod
+    async def open(cls, address: Address) -> "AioHttp":
+        shell = cls(address)
+        try:
+            with address.first_answer():
+                found = await shell.carry(status())
+        except BaseException:
+            shell._close_idle()
+            await asyncio.sleep(0)
+            raise
+        shell._asking = Asking(found)
+        return shell
+
+    @property
+    def computer(self) -> str:
+        return self._asking.computer
+
+    @property
+    def guid(self) -> str:
+        return self._asking.guid
+
+    @property
+    def address(self) -> Address:
+        """Where the daemon is. Raises ServiceNotAvailable when the connection to it is closed."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        return self._address
+
+    def check(self) -> None:
+        assert self.address
+
+    async def call(self, operation: Operation[R]) -> R:
+        if isinstance(operation, Read | CursorRead):
+            wait = self._asking.wait_of(operation)
+            self._waiting[wait] = None
+            try:
+                found: R = await self.carry(self._asking.read(operation, wait), wait)
+            finally:
+                del self._waiting[wait]
+            return found
+        if isinstance(operation, CloseQueue):
+            self.cancel(operation.identifier)
+        return await self.carry(self._asking.ask(operation))
+
+    async def start(self, operation: Operation[None]) -> None:
+        await self.call(operation)
+
+    def cancel(self, name: str) -> None:
+        for wait, link in tuple(self._waiting.items()):
+            if wait.on == name:
+                wait.is_cancelled = True
+                if link is not None:
+                    link.cancel()
+
+    async def request(self, method: str, path: str, content: object) -> Any:
+        return await self.carry(request(method, path, content))
+
+    async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
+        making = import_module("waypost.client.backups.making")
+        info: BackupInfo = await asyncio.to_thread(making.backup_of_daemon, self.address, target, progress)
+        return info
+
+    async def verify(self, progress: "Progress | None") -> "StoreReport":
+        state = await self.request("POST", VERIFICATION, None)
+        while state["running"]:
+            if progress is not None:
+                progress(state["done"], state["total"])
+            await asyncio.sleep(LOOK_SECONDS)
+            state = await self.request("GET", VERIFICATION, None)
+        return report_of(state)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self.check_loop()
+        try:
+            for wait, link in tuple(self._waiting.items()):
+                wait.is_cancelled = True
+                if link is not None:
+                    link.cancel()
+            with suppress(WaypostError):
+                for operation in tuple(self._asking.to_end.values()):
+                    await self.call(operation)
+        finally:
+            self._is_closed = True
+            self._close_idle()
+            # The transports let their sockets go in the next turn.
+            await asyncio.sleep(0)
+
+    def check_loop(self) -> None:
+        """Raise InvalidParameter for a caller outside the loop."""
+        try:
+            loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is not self._loop:
+            raise InvalidParameter(
+                "the connection to the queue manager belongs to another event loop; use it there, and connect in each"
+            )
+
+    async def carry(self, conversation: Conversation[R], wait: Wait | None = None) -> R:
+        """Have a conversation with the daemon."""
+        self.check_loop()
+        try:
+            exchange = next(conversation)
+            while True:
+                exchange = conversation.send(await self._exchange(exchange, wait))
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    async def _exchange(self, exchange: Exchange, wait: Wait | None) -> Response:
+        data = self._address.request(exchange)
+        timeout = self._address.timeout + ceil(exchange.wait_s)
+        link = self._take()
+        if link is not None:
+            try:
+                return await self._over(link, data, timeout, wait)
+            except NotSent:
+                pass
+            except Lost as error:
+                if not exchange.is_repeatable:
+                    raise self._address.connection_lost(error) from None
+                exchange.is_repeated = True
+        try:
+            return await self._over(await self._connect(), data, timeout, wait)
+        except (NotSent, Lost) as error:
+            raise self._address.connection_lost(error) from None
+        except CannotConnect as error:
+            # What changes something was sent the first time, and nobody can be asked what came of it.
+            if exchange.is_repeated and exchange.method == "POST":
+                raise self._address.connection_lost(error) from None
+            raise
+
+    async def _over(self, link: "_Link", request: bytes, timeout: float, wait: Wait | None) -> Response:
+        if wait is not None:
+            self._waiting[wait] = link
+        is_kept = False
+        try:
+            response = await link.exchange(request, timeout)
+            is_kept = response.is_kept
+        except (NotSent, Lost):
+            if link.is_cancelled:
+                raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
+            raise
+        finally:
+            if wait is not None:
+                self._waiting[wait] = None
+            if is_kept and not link.is_cancelled and not self._is_closed and len(self._idle) < _MAX_IDLE:
+                self._idle.append(link)
+            else:
+                link.close()
+        return response
+
+    def _take(self) -> "_Link | None":
+        """A connection that is not in use, if there is one."""
+        if self._is_closed:
+            raise ServiceNotAvailable("the connection to the queue manager is closed")
+        while self._idle:
+            link = self._idle.pop()
+            if link.is_alive:
+                return link
+            link.close()
+        return None
+
+    async def _connect(self) -> "_Link":
+        address = self._address
+        connecting = self._loop.create_connection(
+            lambda: _Link(self._loop),
+            address.host,
+            address.port,
+            ssl=address.tls,
+            server_hostname=address.host if address.tls is not None else None,
+        )
+        try:
+            _, link = await asyncio.wait_for(connecting, address.timeout)
+        except (OSError, UnicodeError, TimeoutError) as error:
+            raise address.cannot_connect(error) from None
+        return link
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+
+class _Link(asyncio.Protocol):
+    """One connection, for one exchange at a time."""
+
+    __slots__ = ("_answer", "_loop", "_parser", "_transport", "is_alive", "is_cancelled")
+
+    _transport: asyncio.Transport
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop: Final = loop
+        self._parser = ResponseParser()
+        self._answer: asyncio.Future[Response] | None = None
+        self.is_alive = True
+        self.is_cancelled = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:
+            # Nobody has asked.
+            self.close()
+            return
+        try:
+            response = self._parser.feed(bytes(data))
+        except DecodeError as error:
+            self._end(error)
+        else:
+            if response is not None:
+                self._end(response)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_alive = False
+        self._end(self._parser.end() or Lost(reason_of(error) if error else "the daemon closed it"))
+
+    async def exchange(self, request: bytes, timeout: float) -> Response:
+        if not self.is_alive or self._transport.is_closing():
+            raise NotSent("the daemon closed it")
+        self._parser = ResponseParser()
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        self._answer = answer
+        limit = self._loop.call_later(timeout, self._end, Lost(f"it did not come within {timeout:g} seconds"))
+        try:
+            self._transport.write(request)
+            return await answer
+        finally:
+            limit.cancel()
+            self._answer = None
+
+    def cancel(self) -> None:
+        """End the exchange that a task waits for."""
+        self.is_cancelled = True
+        self._end(Lost("the wait was ended"))
+
+    def close(self) -> None:
+        self.is_alive = False
+        # Nothing is left to be sent, and nobody shall wait for the farewells of TLS.
+        self._transport.abort()
+
+    def _end(self, outcome: Response | Exception) -> None:
+        answer = self._answer
+        if answer is None or answer.done():
+            return
+        if isinstance(outcome, Response):
+            answer.set_result(outcome)
+        else:
+            answer.set_exception(outcome)

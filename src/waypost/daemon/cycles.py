@@ -1,0 +1,124 @@
+"""When Python searches for objects that only hold each other, and among how many at a time.
+
+The search stops everything and takes as long as there are objects: some 10 ms for 60,000. The objects of a queue
+manager form no cycles and go when nobody has them any more, so to search a million of them finds nothing. Requests
+leave cycles, which are found while they are young. Therefore:
+
+- Young objects are searched by Python itself, some thousands at a time.
+- Those that have become old are searched between two turns of the loop, and only if they are few.
+- If they are many, they are frozen: no search looks at them again, like what was made until the start.
+- Cycles of requests that were under way then are frozen with them. So, when the many are gone and the loop is at rest,
+  everything is searched once.
+"""
+
+import asyncio
+import gc
+from collections.abc import MutableSequence
+from typing import Any, Final, Protocol
+
+from waypost.drive.loop_watch import CLEARING_UP, LoopWatch
+
+# Searches of young objects before the old ones have their turn.
+YOUNG_SEARCHES: Final = 5
+# Objects that one search may look at beside those of the start.
+MAX_SEARCHED: Final = 60_000
+# Seconds before everything is searched, and between two looks whether that can be.
+WHOLE_SEARCH_SECONDS: Final = 300.0
+RETRY_SECONDS: Final = 1.0
+# A number of searches that is never reached.
+_NEVER: Final = 1 << 30
+
+
+class Collector(Protocol):
+    """What is used of the module gc."""
+
+    @property
+    def callbacks(self) -> MutableSequence[Any]: ...
+    def get_threshold(self) -> tuple[Any, Any, Any]: ...
+    def set_threshold(self, threshold0: int, threshold1: int = ..., threshold2: int = ..., /) -> None: ...
+    def get_count(self) -> tuple[int, int, int]: ...
+    def get_objects(self) -> list[Any]: ...
+    def get_freeze_count(self) -> int: ...
+    def collect(self) -> int: ...
+    def freeze(self) -> None: ...
+    def unfreeze(self) -> None: ...
+
+
+class Cycles:
+    """The searches in a process whose event loop this is. See the module."""
+
+    __slots__ = (
+        "_at_start",
+        "_collector",
+        "_is_asked",
+        "_loop",
+        "_old",
+        "_thresholds",
+        "_timer",
+        "_watch",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: LoopWatch, collector: Collector = gc) -> None:
+        self._loop: Final = loop
+        self._watch: Final = watch
+        self._collector: Final = collector
+        self._thresholds: tuple[int, int, int] | None = None
+        self._is_asked = False
+        # Old objects that the last search has left, and those that were frozen with the start.
+        self._old = 0
+        self._at_start = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """What was made until here stays: no search has to look at it again."""
+        collector = self._collector
+        self._thresholds = collector.get_threshold()
+        collector.set_threshold(self._thresholds[0], self._thresholds[1], _NEVER)
+        collector.freeze()
+        self._at_start = collector.get_freeze_count()
+        collector.callbacks.append(self._searched)
+
+    def stop(self) -> None:
+        """Python searches as it did before."""
+        if self._thresholds is not None:
+            self._collector.callbacks.remove(self._searched)
+            self._collector.set_threshold(*self._thresholds)
+            self._thresholds = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _searched(self, phase: str, _: dict[str, Any]) -> None:
+        """Any thread may have caused the search."""
+        if phase == "stop" and not self._is_asked and self._collector.get_count()[2] >= YOUNG_SEARCHES:
+            self._is_asked = True
+            self._loop.call_soon_threadsafe(self._search_old)
+
+    def _search_old(self) -> None:
+        """Between two turns of the loop."""
+        self._is_asked = False
+        if self._thresholds is None:
+            return
+        young, searches, _ = self._thresholds
+        collector, began = self._collector, self._watch.begin()
+        if self._old + collector.get_count()[2] * young * (searches + 1) <= MAX_SEARCHED:
+            collector.collect()
+            self._old = len(collector.get_objects())
+        else:
+            collector.freeze()
+            self._old = 0
+            if self._timer is None:
+                self._timer = self._loop.call_later(WHOLE_SEARCH_SECONDS, self._search_all)
+        self._watch.end(began, CLEARING_UP)
+
+    def _search_all(self) -> None:
+        collector = self._collector
+        if not self._watch.is_at_rest or collector.get_freeze_count() > self._at_start + MAX_SEARCHED:
+            self._timer = self._loop.call_later(RETRY_SECONDS, self._search_all)
+            return
+        self._timer = None
+        began = self._watch.begin()
+        collector.unfreeze()
+        collector.collect()
+        collector.freeze()
+        self._old = 0
+        self._watch.end(began, CLEARING_UP)

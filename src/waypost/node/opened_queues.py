@@ -1,0 +1,176 @@
+"""What is open for applications: queues by their names and what they were opened for, so that nothing is opened twice.
+
+An operation names its queue. The queue is opened with the first one, and stays open until somebody asks to close it. Of
+a queue that was deleted the handles are closed when another queue is opened or deleted. What a client has for itself,
+an exclusive open or a cursor, has an id.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Concatenate, Final, ParamSpec
+
+from msgspec import UNSET, UnsetType
+
+from waypost.api.excerpt import excerpt
+from waypost.api.names import check_can_be_sent_to, format_name, short_name
+from waypost.core.queues import AccessType, ShareMode
+from waypost.errors import InvalidHandle, InvalidParameter, QueueNotAvailable, QueueNotFound, WaypostError
+from waypost.guid import guid_text
+from waypost.node.application import Application, Call
+from waypost.node.node import Node
+from waypost.wire.format_names import FormatName
+
+P = ParamSpec("P")
+
+_MAX_NAMES: Final = 4096
+_ADMIN: Final = frozenset({AccessType.RECEIVE_ADMIN, AccessType.PEEK_ADMIN})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor: the handle that it belongs to, and its number there."""
+
+    handle: int
+    cursor: int
+
+
+class OpenedQueues:
+    """Those of one node."""
+
+    __slots__ = ("_application", "_cursors", "_deleted", "_exclusive", "_names", "_node", "_shared")
+
+    def __init__(self, node: Node, application: Application) -> None:
+        self._node: Final = node
+        self._application: Final = application
+        # Names as they were given: to parse one takes as long as to read a message.
+        self._names: Final[dict[str, FormatName]] = {}
+        self._shared: Final[dict[tuple[FormatName, AccessType], int]] = {}
+        self._exclusive: Final[dict[str, tuple[FormatName, int]]] = {}
+        self._cursors: Final[dict[str, Place]] = {}
+        # Queues that were to be deleted, whose handles are to be closed.
+        self._deleted: Final[set[FormatName]] = set()
+
+    def name(self, text: str) -> FormatName:
+        """Raises what waypost.api.names does."""
+        name = self._names.get(text)
+        if name is None:
+            name = format_name(text, self._node.manager.identity.computer_name)
+            if len(self._names) >= _MAX_NAMES:
+                self._names.clear()
+            self._names[text] = name
+        return name
+
+    def use(
+        self,
+        call: Call,
+        name: FormatName,
+        access: AccessType,
+        work: Callable[Concatenate[Call, int, P], None],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Do something with the queue of this name through the handle that all share."""
+        handle = self._shared.get((name, access))
+        if handle is not None:
+            try:
+                work(call, handle, *args, **kwargs)
+            except (QueueNotAvailable, InvalidHandle):
+                # The queue was deleted or the handle closed; there may be another queue under the name.
+                self.close(call, name)
+            else:
+                return
+        work(call, self._open(call, name, access), *args, **kwargs)
+
+    def exclusive(self, identifier: str, text: str) -> int:
+        """The handle of an exclusive open, which has to be one of the queue with this name."""
+        found = self._exclusive.get(identifier)
+        if found is None:
+            raise InvalidHandle("the handle is not open")
+        name, handle = found
+        if name != self.name(text):
+            own = short_name(name, self._node.manager.identity.computer_name)
+            raise InvalidParameter(f"the handle is one of {own}, not of {excerpt(text)}")
+        return handle
+
+    def open_exclusive(self, call: Call, text: str) -> str:
+        """Keep others from receiving. The id to close it with."""
+        name = self.name(text)
+        with self._node.operation(call.now):
+            handle = self._application.open(call.now, name, AccessType.RECEIVE, ShareMode.DENY_RECEIVE)
+        identifier = guid_text(self._node.new_guid())
+        self._exclusive[identifier] = name, handle
+        return identifier
+
+    def close_exclusive(self, call: Call, identifier: str) -> None:
+        found = self._exclusive.pop(identifier, None)
+        if found is None:
+            raise InvalidHandle("the handle is not open")
+        self._close(call, found[1])
+
+    def open_cursor(self, call: Call, text: str, *, outgoing: bool, handle: str | UnsetType) -> str:
+        """The id of a place in the queue."""
+        identifier = guid_text(self._node.new_guid())
+
+        def place(call: Call, handle: int) -> None:
+            with self._node.operation(call.now):
+                self._cursors[identifier] = Place(handle, self._application.place(handle))
+
+        if handle is UNSET:
+            access = AccessType.RECEIVE_ADMIN if outgoing else AccessType.RECEIVE
+            self.use(call, self.name(text), access, place)
+        else:
+            place(call, self.exclusive(handle, text))
+        return identifier
+
+    def cursor(self, identifier: str) -> Place:
+        place = self._cursors.get(identifier)
+        if place is None:
+            raise InvalidHandle("the cursor is not open")
+        return place
+
+    def forget_cursor(self, identifier: str) -> Place:
+        """It is to be closed."""
+        place = self.cursor(identifier)
+        del self._cursors[identifier]
+        return place
+
+    def close(self, call: Call, name: FormatName, *, keeps_sending: bool = False) -> None:
+        """Close what is open under a name for all. Reads that wait end."""
+        for access in AccessType:
+            if keeps_sending and access is AccessType.SEND:
+                continue
+            handle = self._shared.pop((name, access), None)
+            if handle is not None:
+                self._close(call, handle)
+
+    def deleted(self, call: Call, name: FormatName) -> None:
+        """The queue is being deleted, which may take a while."""
+        self._close_deleted(call)
+        self._deleted.add(name)
+
+    def shared(self, name: FormatName, access: AccessType) -> int | None:
+        """The handle, if one is open."""
+        return self._shared.get((name, access))
+
+    def _open(self, call: Call, name: FormatName, access: AccessType) -> int:
+        self._close_deleted(call)
+        if access is AccessType.SEND:
+            check_can_be_sent_to(name)
+        elif access in _ADMIN and name not in self._node.manager.collection.outgoing:
+            raise QueueNotFound(f"{name} is no outgoing queue of this computer")
+        with self._node.operation(call.now):
+            handle = self._application.open(call.now, name, access, ShareMode.DENY_NONE)
+        self._shared[name, access] = handle
+        return handle
+
+    def _close_deleted(self, call: Call) -> None:
+        while self._deleted:
+            self.close(call, self._deleted.pop())
+
+    def _close(self, call: Call, handle: int) -> None:
+        for identifier in [key for key, place in self._cursors.items() if place.handle == handle]:
+            del self._cursors[identifier]
+        # The queue manager may be closing it itself, or be out of order.
+        with suppress(WaypostError), self._node.operation(call.now):
+            self._application.close(handle)

@@ -1,0 +1,75 @@
+"""Arguments of the bulk interface: see waypost.sim.local.arguments."""
+
+from dataclasses import dataclass
+
+from waypost.guid import NULL_GUID
+from waypost.node import stages
+from waypost.node.bulk import Target
+from waypost.node.node import Node
+from waypost.node.stages import Group
+from waypost.sim.client import Argument
+from waypost.sim.local.arguments import Draft, Drafts, format_name
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Argument):
+    """A batch of a query as a run writes it. `to` is the key of a queue, "" for by column, None for any destination."""
+
+    query: str
+    number: int
+    to: str | None = None
+    run: bytes = NULL_GUID
+
+    def to_engine(self, node: Node) -> stages.Batch:  # noqa: ARG002
+        return stages.Batch(self.query, self.number, format_name(self.to) if self.to else self.to, self.run)
+
+    def matches(self, other: "Batch") -> bool:
+        """Whether both are the same, whichever runs write them."""
+        ends = self.to, other.to
+        return (self.query, self.number) == (other.query, other.number) and (self.to == other.to or None in ends)
+
+    def __str__(self) -> str:
+        to = "" if self.to is None else f" to {self.to or 'columns'}"
+        return f"{self.query} {self.number}{to} by {self.run.hex()[:4]}"
+
+
+@dataclass(frozen=True, slots=True)
+class At(Argument):
+    """A queue by its key, and the epoch that it has to have, or nothing."""
+
+    key: str
+    epoch: bytes = b""
+
+    def to_engine(self, node: Node) -> Target:  # noqa: ARG002
+        return Target(format_name(self.key), self.epoch)
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.epoch.hex()[:4]}".strip()
+
+
+@dataclass(slots=True, eq=False)
+class Staging(Argument):
+    """Messages for queues: some that are alike, then others. `stage` is the GUID that the engine gives them."""
+
+    groups: tuple[tuple[str, Drafts | None, tuple[Draft, ...]], ...]
+    stage: bytes = b""
+
+    @property
+    def drafts(self) -> list[tuple[str, Draft]]:
+        """All of them, in their order, with the keys of their queues."""
+        return [
+            (key, draft)
+            for key, alike, others in self.groups
+            for draft in (*(() if alike is None else alike.drafts), *others)
+        ]
+
+    def to_engine(self, node: Node) -> "tuple[Staging, list[Group]]":
+        return self, [_group(node, *group) for group in self.groups]
+
+    def __str__(self) -> str:
+        return ", ".join(f"<{draft.uid}> for {key}" for key, draft in self.drafts) or "nothing"
+
+
+def _group(node: Node, key: str, alike: Drafts | None, others: tuple[Draft, ...]) -> Group:
+    like, bodies = (None, []) if alike is None else alike.to_engine(node)
+    return Group(format_name(key), like, bodies, [draft.to_engine(node) for draft in others])

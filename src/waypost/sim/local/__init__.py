@@ -1,0 +1,1 @@
+"""One host: applications, remote readers and bulk clients on a node with a model beside it."""

@@ -1,0 +1,344 @@
+"""The invariants that are checked on node, store and model: those after every event, and the thorough ones."""
+# ruff: noqa: SLF001, memory is what is checked
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from waypost.clock import Now
+from waypost.core.message import Message
+from waypost.core.message_values import DeliveryGuarantee
+from waypost.core.positions import START, PositionState
+from waypost.core.queues import Queue
+from waypost.core.serialization import size_in_bytes
+from waypost.node.node import Node
+from waypost.sim.bulk.checks import check_bulk_table
+from waypost.sim.client import Ask
+from waypost.sim.model.model import Model
+from waypost.sim.model.records import BEHIND_ALL, Answer, ModelMessage, ModelQueue, State
+from waypost.sim.model.remote import RemoteCall
+from waypost.sim.violation import Violation
+from waypost.store import keys
+from waypost.store.keys import Counter
+from waypost.store.memory import MemoryStore
+from waypost.store.port import Table
+from waypost.store.queue_records import TotalsRecord
+from waypost.store.records import EXPIRES, PURGE_PENDING, CounterRecord, MessageRecord, PositionRecord
+from waypost.wire.format_names import Suffix
+
+_ALL: Final = 1_000_000
+_STATES: Final = {
+    PositionState.AVAILABLE: State.AVAILABLE,
+    PositionState.LOCKED: State.LOCKED,
+    PositionState.PURGE_PENDING: State.PURGE_PENDING,
+    PositionState.DELETED: State.LATE,
+}
+_SYSTEM_KEYS: Final = {Suffix.JOURNAL: ";journal", Suffix.DEADLETTER: ";deadletter", Suffix.DEADXACT: ";deadxact"}
+
+
+@dataclass(slots=True)
+class Counters:
+    """Numbers that are never given twice: SequentialID, ordinals of messages, numbers of queues."""
+
+    sequential_id: int = 0
+    ordinal: int = 0
+    number: int = 0
+
+
+def own_queues(node: Node) -> Iterator[tuple[int, str]]:
+    """The queues that a new queue manager makes for itself."""
+    system = {queue.number: _SYSTEM_KEYS[suffix] for suffix, queue in node.manager.system_queues.items()}
+    for number, queue in node.manager.collection.by_number.items():
+        yield number, system.get(number) or queue.pathname.queue
+
+
+def stored_counters(store: MemoryStore) -> Counters:
+    values = [
+        store.get(Table.COUNTERS, counter.value)
+        for counter in (Counter.SEQUENTIAL_ID, Counter.MESSAGE_ID_ORDINAL, Counter.QUEUE_ID)
+    ]
+    return Counters(*(0 if value is None else CounterRecord.decode(value).value for value in values))
+
+
+def check_counters(counters: Counters, given: Counters) -> None:
+    """After a restart: what somebody was told is not given again."""
+    for name in ("sequential_id", "ordinal", "number"):
+        if getattr(counters, name) < getattr(given, name):
+            raise Violation(
+                f"after a restart {name} goes on at {getattr(counters, name)}, and {getattr(given, name)} was given"
+            )
+
+
+def check_touched(node: Node, model: Model) -> None:
+    """The queues that changed are as they have to be, in order, and counted."""
+    touched, queues = model.state.touched, node.manager.collection.by_number
+    for number, due_queue in touched.items():
+        queue = queues.get(number)
+        if queue is None:
+            raise Violation(f"the queue {due_queue.key} is gone, and nobody deleted it")
+        _check_contents(queue, due_queue)
+    touched.clear()
+
+
+def check_counts(node: Node, model: Model) -> None:
+    """After every event: bytes, numbers and memory are what the messages account for."""
+    state, manager = model.state, node.manager
+    if manager.total_bytes != state.total_bytes:
+        raise Violation(
+            f"the queue manager counts {manager.total_bytes} bytes, and its messages have {state.total_bytes}"
+        )
+    if manager.positions.sequential_id != state.sequential_id:
+        raise Violation(
+            f"SequentialID is {manager.positions.sequential_id}, and the last message got {state.sequential_id}"
+        )
+    volatile = len(node.messages._volatile)
+    if volatile != state.volatile:
+        raise Violation(
+            f"{volatile} messages are in memory for good, and {state.volatile} are express or held by a transaction"
+        )
+
+
+def check_index(node: Node) -> None:
+    """Thorough: every message that can be searched is found by its identifier, where it is."""
+    unknown = 0
+    for queue in node.manager.collection.by_number.values():
+        untagged = set(queue.positions.untagged(START, _ALL))
+        unknown += len(untagged)
+        for before, lookup_id in enumerate(queue.positions):
+            if lookup_id in untagged:
+                continue
+            identifier = node.messages.get(queue.number, lookup_id).identifier
+            found, _ = node.index.find([queue], identifier, _ALL)
+            if lookup_id not in [message.lookup_identifier for _, message in found]:
+                raise Violation(f"the message {identifier} of {queue} is not found by its identifier")
+            if queue.positions.before(lookup_id) != before:
+                raise Violation(f"{before} messages of {queue} come before {identifier}, and another number is told")
+    if unknown > node.index.unknown:
+        raise Violation(f"{unknown} messages cannot be searched, and the index says {node.index.unknown}")
+
+
+def due_with_index(node: Node, due: float | None) -> float | None:
+    """When the next tick is due, with the messages that are read behind a start."""
+    deadlines = (due, node.index.deadline)
+    return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+
+def check_deadline(node: Node, due: float | None, now: Now) -> None:
+    """The node wakes up when a wait or a message's time ends: not later, and not for nothing.
+
+    A time that is over means now.
+    """
+    deadline = node.next_deadline(now)
+    if deadline is None or due is None:
+        if deadline is not due:
+            raise Violation(f"the node's next deadline is {deadline}, and {due} was due")
+    elif abs(max(deadline, now.monotonic) - max(due, now.monotonic)) > 1e-5:
+        raise Violation(
+            f"the node wakes up in {deadline - now.monotonic:.6f} s, and {due - now.monotonic:.6f} were due"
+        )
+
+
+def check_durable(ask: Ask | RemoteCall, answer: Answer, model: Model) -> None:
+    if answer.needs > model.disk.durable:
+        raise Violation(
+            f"{ask} was answered before it was durable: batch {answer.needs} of {model.disk.durable} that are"
+        )
+
+
+def check_value(ask: Ask, answer: Answer, value: object) -> None:
+    """An answer brings the right messages."""
+    messages = value if isinstance(value, list) else [value]
+    if len(messages) != len(answer.messages):
+        raise Violation(f"{ask} brought {len(messages)} messages, and {len(answer.messages)} were due")
+    for due, counts, message in zip(answer.messages, answer.counts, messages, strict=True):
+        _check_message(ask, due, counts, message)
+
+
+def _check_message(ask: Ask, message: ModelMessage, counts: tuple[int, int], value: object) -> None:
+    if not isinstance(value, Message):
+        raise Violation(f"{ask} was answered with {value!r}, and {message} was due")
+    if value.lookup_identifier != message.lookup_id:
+        raise Violation(f"{ask} brought the message {value.lookup_identifier:#x}, and {message} was due")
+    if not message.is_acknowledgment and message.draft.mark not in value.packet:
+        raise Violation(f"{ask} brought another message under the LookupIdentifier of {message}")
+    if (value.abort_count, value.move_count) != counts:
+        found = value.abort_count, value.move_count
+        raise Violation(f"{message} was aborted and moved {counts} times, and says {found}")
+    if message.message_class and value.message_class != message.message_class:
+        raise Violation(f"{message} has the class {value.message_class:#x}, and {message.message_class:#x} was due")
+    marks = message.is_first, message.is_last
+    if message.transactional and (value.first_in_transaction, value.last_in_transaction) != marks:
+        raise Violation(f"{message} is first and last of its transaction: {marks}, and says otherwise")
+
+
+def check_all(node: Node, model: Model, now: Now) -> None:
+    """Thorough: every queue with its attributes, every message with its state, every transaction, every wait."""
+    queues, due_queues = node.manager.collection.by_number, model.state.by_number
+    if queues.keys() != due_queues.keys():
+        raise Violation(f"there are the queues {sorted(queues)}, and {sorted(due_queues)} were due")
+    for number, queue in due_queues.items():
+        _check_contents(queues[number], queue)
+        _check_states(queues[number], queue)
+        _check_attributes(queues[number], queue)
+    model.state.touched.clear()
+    check_counts(node, model)
+    check_index(node)
+    check_deadline(node, due_with_index(node, model.next_deadline(now, works=not node.kernel.is_behind)), now)
+    transactions, entries = node.manager.transactions.collection, model.transactions.transactions
+    if transactions.keys() != entries.keys():
+        raise Violation(f"{len(transactions)} transactions are under way, and {len(entries)} were due")
+    for identifier, transaction in entries.items():
+        if transactions[identifier].is_kept is not transaction.is_kept:
+            raise Violation(f"the transaction {identifier.hex()[:8]} is not prepared as it has to be")
+
+
+def check_states(node: Node, model: Model) -> None:
+    """Nothing is locked that nobody holds, and the other way round."""
+    for number, due_queue in model.state.by_number.items():
+        queue = node.manager.collection.by_number[number]
+        _check_states(queue, due_queue)
+        _check_attributes(queue, due_queue)
+
+
+def check_connections(node: Node, model: Model) -> None:
+    """The node knows those of remote readers that are there."""
+    if node.remote is not None and list(node.remote.connections) != model.remote.connections:
+        due = len(model.remote.connections)
+        raise Violation(f"remote readers have {len(node.remote.connections)} connections, and {due} were due")
+
+
+def check_left_behind(node: Node) -> None:
+    """When no remote reader is left: nothing of them is in memory."""
+    remote = node.remote
+    if remote is None:
+        return
+    left = (
+        len(remote.connections),
+        len(remote._waits),
+        len(remote._rpc._connections),
+        len(remote._remote_read._pending),
+    )
+    if any(left):
+        raise Violation(f"remote readers are gone, and have left {left} connections, waits and messages behind")
+
+
+def check_store(store: MemoryStore, model: Model) -> None:
+    """Thorough, when nothing is on its way: the store holds what has to be durable, whole, and nothing else."""
+    disk = model.disk
+    found = store.scan(Table.MESSAGES, limit=_ALL)
+    due = {keys.message_key(*place): saved for place, saved in disk.messages.items()}
+    for key in sorted(due.keys() - {key for key, _ in found}):
+        raise Violation(f"the recoverable message {due[key].message} is lost: the store does not have it")
+    totals: dict[int, TotalsRecord] = {number: TotalsRecord() for number in disk.queues}
+    for key, value in found:
+        saved = due.get(key)
+        if saved is None:
+            place = keys.queue_id_of(key), keys.lookup_id_of(key)
+            raise Violation(f"the store has a message at {place} that was deleted or never sent")
+        record = MessageRecord.decode(value)
+        if (record.abort_count, record.move_count) != (saved.abort_count, saved.move_count):
+            raise Violation(f"the store has an older state of {saved.message}")
+        if not saved.message.is_acknowledgment and saved.message.draft.mark not in record.packet:
+            raise Violation(f"the store has another message in the place of {saved.message}")
+        total = totals[keys.queue_id_of(key)]
+        total.message_count += 1
+        total.total_bytes += len(record.packet)
+    _check_totals(store, totals)
+    _check_positions(store, model)
+    check_bulk_table(store, disk.bulk)
+    for table, expected in (
+        (Table.QUEUES, sorted(keys.queue_key(number) for number in disk.queues)),
+        (Table.TRANSACTIONS, sorted(disk.transactions)),
+    ):
+        if store.keys(table, limit=_ALL) != expected:
+            raise Violation(f"the store has other {table.name.lower()} than those that are durable")
+
+
+def check_memory(node: Node) -> None:
+    """When nothing is on its way: what is durable is not in memory."""
+    if node.messages._pending:
+        raise Violation(f"{len(node.messages._pending)} durable messages are still in memory")
+    if node.messages._submitted or node.messages.unwritten_bytes:
+        raise Violation("batches that are durable are still remembered")
+    volatile = node.messages._volatile.values()
+    held = sum(size_in_bytes(each) for each in volatile if each.delivery_guarantee is DeliveryGuarantee.RECOVERABLE)
+    if held != node.messages.held_bytes:
+        raise Violation(f"transactions hold {held} bytes, and {node.messages.held_bytes} are counted")
+
+
+def _check_contents(queue: Queue, due_queue: ModelQueue) -> None:
+    order = list(queue.positions)
+    if order != due_queue.order:
+        _explain(order, due_queue)
+    if queue.total_bytes != due_queue.total_bytes:
+        raise Violation(
+            f"{due_queue.key} counts {queue.total_bytes} bytes, and its messages have {due_queue.total_bytes}"
+        )
+    messages = due_queue.messages
+    first = next(
+        (lookup_id for lookup_id in due_queue.order if messages[lookup_id].state is State.AVAILABLE), BEHIND_ALL
+    )
+    if queue.positions.next_available(START) != first:
+        raise Violation(f"the first message that {due_queue.key} can give is not the one that is due")
+
+
+def _explain(order: list[int], queue: ModelQueue) -> None:
+    if order != sorted(order):
+        raise Violation(f"{queue.key} does not have its messages in the order of their LookupIdentifiers")
+    lost = [message for lookup_id, message in queue.messages.items() if lookup_id not in order]
+    if lost:
+        raise Violation(f"{queue.key} has lost {', '.join(map(str, lost))}")
+    extra = [f"{lookup_id:#x}" for lookup_id in order if lookup_id not in queue.messages]
+    raise Violation(f"{queue.key} has {', '.join(extra)}, which should be gone or never was sent")
+
+
+def _check_states(queue: Queue, due_queue: ModelQueue) -> None:
+    for lookup_id, message in due_queue.messages.items():
+        state = queue.positions.state(lookup_id)
+        if _STATES.get(state) is not message.state:
+            raise Violation(f"{message} in {due_queue.key} is {state.name}, and {message.state.name} was due")
+        if queue.positions.is_shown(lookup_id) is not message.is_shown:
+            raise Violation(f"{message} in {due_queue.key} is shown to peeks as it should not be, or hidden")
+
+
+def _check_attributes(queue: Queue, due_queue: ModelQueue) -> None:
+    attributes, plan = queue.attributes, due_queue.plan
+    found = attributes.quota, attributes.journaling, attributes.transactional
+    if found != (plan.quota, plan.journaling, plan.transactional):
+        raise Violation(f"{due_queue.key} is not what it was made: {found} instead of {plan}")
+    waiting = [len(handle.waits) for handle in due_queue.waiting.values()]
+    if [len(descriptor.waiting) for descriptor in queue.waiting.values()] != waiting:
+        raise Violation(f"other reads wait on {due_queue.key} than those that are due")
+    if len(queue.descriptors) != len(due_queue.handles):
+        raise Violation(
+            f"{due_queue.key} is open {len(queue.descriptors)} times, and {len(due_queue.handles)} were due"
+        )
+
+
+def _check_totals(store: MemoryStore, totals: dict[int, TotalsRecord]) -> None:
+    for number, due in totals.items():
+        value = store.get(Table.COUNTERS, keys.totals_key(number))
+        found = TotalsRecord() if value is None else TotalsRecord.decode(value)
+        if found != due:
+            raise Violation(f"the store counts {found} for queue {number}, and holds {due}")
+
+
+def _check_positions(store: MemoryStore, model: Model) -> None:
+    """There is a record of a position for a message that expires, and for one that was purged and is locked."""
+    due: list[tuple[bytes, int]] = []
+    for place, saved in sorted(model.disk.messages.items()):
+        flags = (PURGE_PENDING if saved.is_purged else 0) | (0 if saved.message.expiry is None else EXPIRES)
+        if flags:
+            due.append((keys.message_key(*place), flags))
+    found = [(key, PositionRecord.decode(value).flags) for key, value in store.scan(Table.POSITIONS, limit=_ALL)]
+    wrong = [_place(key, flags) for key, flags in found if (key, flags) not in due]
+    if wrong:
+        raise Violation(f"the store says {', '.join(wrong)}, which is not so")
+    lost = [_place(key, flags) for key, flags in due if (key, flags) not in found]
+    if lost:
+        raise Violation(f"the store does not say {', '.join(lost)}")
+
+
+def _place(key: bytes, flags: int) -> str:
+    said = {EXPIRES: "expires", PURGE_PENDING: "is purged"}.get(flags, "expires and is purged")
+    return f"that message {keys.lookup_id_of(key):#x} of queue {keys.queue_id_of(key)} {said}"

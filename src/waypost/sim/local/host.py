@@ -1,0 +1,245 @@
+"""The one host of a local simulation, with the model beside its node, and remote readers.
+
+Node and model are asked the same; see waypost.sim.local.compared_node.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from waypost.api.operations import DeleteQueue
+from waypost.clock import Now
+from waypost.core.external_transactions import EnlistResourceManager, ReenlistTransaction
+from waypost.hresult import HResult
+from waypost.node.application import Call
+from waypost.node.effects import (
+    Close,
+    Commit,
+    Connect,
+    Effect,
+    HoldReading,
+    Notice,
+    Resolve,
+    SendDatagram,
+    ToCoordinator,
+    Write,
+)
+from waypost.node.recovery import Settings
+from waypost.node.remote import RemoteReading
+from waypost.sim.client import Ask, Asker, Result
+from waypost.sim.clock import Clock
+from waypost.sim.host import Host
+from waypost.sim.local import checks
+from waypost.sim.local.arguments import COMPUTER, Existing
+from waypost.sim.local.compared_node import ComparedNode
+from waypost.sim.local.history import History
+from waypost.sim.local.swarm import Swarm
+from waypost.sim.model.enlistments import ABORTED, TIMED_OUT
+from waypost.sim.model.model import Model
+from waypost.sim.model.remote import Remote, RemoteCall
+from waypost.sim.violation import Violation
+from waypost.store.port import Batch
+
+if TYPE_CHECKING:
+    from waypost.sim.local.simulation import LocalSimulation
+
+# What is not answered by number, but with a promise about a transaction.
+_OF_A_COORDINATOR: Final = ("enlist", "prepare", "commit_prepared", "abort_prepared")
+
+
+class LocalHost(Host["LocalSimulation"]):
+    def __init__(self, name: str, simulation: "LocalSimulation", swarm: Swarm) -> None:
+        rng = simulation.rng
+        clock = Clock(rng.uniform(0, 1e6), 1.7e9 + rng.uniform(0, 1e6), rng.uniform(0.97, 1.03))
+        super().__init__(name, simulation, swarm, clock)
+        self.swarm: Final = swarm
+        remote = simulation.remote
+        patience = None if remote is None else remote.swarm.patience
+        self.model: Final = Model(
+            simulation.marks, swarm.quota, (swarm.purge_part, swarm.expiry_part), patience, simulation.bulk_limits
+        )
+        self.history: Final = History()
+        # The transactions that were in doubt at the last start.
+        self.reenlisted: list[bytes] = []
+        settings = Settings(COMPUTER, quota=swarm.quota, remote=None if remote is None else remote.serving)
+        self._compared_node: Final = ComparedNode(self.disk.store, self.model, settings, lambda: rng.randbytes(16))
+        self._compared_node.interval = simulation.interval
+        self.start()
+
+    def think(self) -> float:
+        """Applications leave some time to remote readers, for whom every step is a way there and back."""
+        pace = 1 if self.simulation.remote is None or self.simulation.is_healing else 8
+        return super().think() * pace
+
+    def _open_node(self, now: Now) -> None:
+        self.reenlisted = []
+        self.node = self._compared_node.start(now)
+
+    def _crashing(self) -> None:
+        if self.model.readers.waits:
+            self.simulation.marks.sometimes("a crash while clients wait")
+
+    def _ended(self, asks: Sequence[Ask]) -> None:
+        self.history.crashed(asks)
+        self.model.crash()
+
+    def _went_down(self) -> None:
+        self.simulation.network.went_down()
+
+    def _close_connections(self) -> None:
+        self.simulation.network.stopping()
+
+    def sealed(self, batch: Batch) -> None:  # noqa: ARG002
+        self.model.disk.seal()
+
+    def completed(self, count: int) -> None:
+        self.model.disk.complete(count)
+
+    # Operations and timers.
+
+    def _can_ask(self, ask: Ask) -> bool:
+        match ask.arguments[0]:
+            case Existing(key) | DeleteQueue(name=key):
+                return key in self.model.state.queues
+        return True
+
+    def _ask(self, client: Asker, ask: Ask, call: Call) -> HResult:  # noqa: ARG002
+        return self._compared_node.ask(call, ask)
+
+    def _key(self, ask: Ask, request: int) -> object:
+        return ask.arguments[0] if ask.name in _OF_A_COORDINATOR else request
+
+    def _asked(self, ask: Ask, result: Result) -> None:
+        if not result.is_ok:
+            self.history.answered(ask, result)
+
+    def _tick(self, now: Now) -> None:
+        self._compared_node.tick(now)
+
+    def _next_deadline(self, now: Now) -> float | None:
+        """After everything that changes node and model: they agree, and wake up in time."""
+        return self._compared_node.compare(now)
+
+    # Effects.
+
+    def _reported(self) -> None:
+        store, node = self.disk.store, self.node
+        self.model.trouble, self.model.is_low = node.kernel.trouble is not None, node.kernel.room.is_low
+        if not store.pending and not node.messages.batch.operations:
+            checks.check_memory(node)
+
+    def _taking(self, effects: Sequence[Effect]) -> None:
+        if self.model.disk.making and not any(type(effect) is Commit for effect in effects):
+            raise Violation("something was changed that has to last, and nothing of it is written")
+
+    def _carry(self, effect: Connect | Write | Close | HoldReading | Resolve | SendDatagram | Notice) -> None:
+        self.simulation.network.carry(self, effect)
+
+    def _tell_coordinator(self, effect: ToCoordinator) -> None:
+        message = effect.message
+        match message:
+            case ReenlistTransaction(identifier):
+                self.note(identifier[0], "reenlist", identifier.hex()[:8])
+                self.reenlisted.append(identifier)
+            case EnlistResourceManager():
+                pass
+            case _:
+                self._tell_outcome(type(message).__name__, message.transaction)
+
+    def _tell_outcome(self, message: str, transaction: bytes) -> None:
+        expected = self.model.expected
+        key = message, transaction
+        if message == ABORTED and (TIMED_OUT, transaction) in expected:
+            key = TIMED_OUT, transaction
+        if key in expected and expected[key].is_notice:
+            self.note(transaction[0], "the coordinator hears", message, "of", transaction.hex()[:8])
+            self._compared_node.answered(key, HResult.MQ_OK, Ask(message, (transaction,)), None)
+        else:
+            self._answered(key, HResult.MQ_OK, message)
+
+    def _check_answer(self, key: object, ask: Ask, result: Result) -> Sequence[object]:
+        if key not in self.model.expected:
+            raise Violation(f"request {key} is answered with {result.status.name}, and no answer was due")
+        answer = self._compared_node.answered(key, result.status, ask, result.value)
+        if answer.needs:
+            self.simulation.marks.sometimes("an answer that waited for its batch")
+        self.history.answered(ask, result)
+        return answer.messages
+
+    # Remote readers.
+
+    @property
+    def remote_model(self) -> Remote:
+        return self.model.remote
+
+    def accept_remote(self, port: int, address: str) -> int | None:
+        """The number of the connection."""
+        accepted: list[int] = []
+
+        def accept(remote: RemoteReading, now: Now) -> None:
+            number = remote.accept(port, address, now)
+            if number is not None:
+                accepted.append(number)
+
+        life = self.life
+        self.tell_remote(accept, lambda model: model.accept(accepted[0], address))
+        return accepted[0] if life == self.life else None
+
+    def tell_remote(
+        self, tell_node: Callable[[RemoteReading, Now], object], tell_model: Callable[[Remote], None] | None = None
+    ) -> None:
+        """A fact of a connection, to the node and to the model."""
+        self.tell(lambda now: self._compared_node.tell(tell_node, tell_model, now))
+
+    def remote_lost(self, connection: int) -> None:
+        self.tell_remote(
+            lambda remote, now: remote.connection_lost(connection, now), lambda model: model.lost(connection)
+        )
+        if self.is_up:
+            checks.check_states(self.node, self.model)
+            checks.check_connections(self.node, self.model)
+
+    def stop_remote(self) -> None:
+        now = self.now
+        self._tick_if_due(now)
+        self._compared_node.stop_remote(now)
+        self._schedule_tick(now)
+
+    def answer_number(self, call: RemoteCall) -> int:
+        """Where the answer to a call stands among all answers."""
+        answer = self.model.expected.get(call.request)
+        if answer is None:
+            raise Violation(f"{call} is answered, and no answer was due")
+        return answer.number
+
+    def remote_answered(self, call: RemoteCall, reply: object) -> None:
+        status = getattr(reply, "hresult", HResult.MQ_OK)
+        answer = self._compared_node.remote_answered(call, status, reply)
+        self.note(status, call.request, "is answered", f"{status:#x}", *answer.messages)
+
+    def remote_faulted(self, call: RemoteCall, status: int) -> None:
+        self._compared_node.remote_answered(call, status, None)
+        self.note(status, call.request, "ends with fault", f"{status:#x}")
+
+    # Healing.
+
+    def _healing(self) -> None:
+        self.simulation.network.heal()
+
+    @property
+    def is_healed(self) -> bool:
+        return self.is_up and self.clients[0].is_done
+
+    def check_healed(self) -> None:
+        """Everything came to its end: the queues are empty, nobody waits, nothing is left in memory or on the disk."""
+        model, node = self.model, self.node
+        if model.expected or model.readers.waits:
+            raise Violation(f"everything came to its end, but not {self.unanswered}")
+        left = [queue.key for queue in model.state.queues.values() if queue.order]
+        if left or model.state.total_bytes:
+            raise Violation(f"the queues {left} cannot be emptied")
+        self._persisted(self.disk.finish())
+        checks.check_all(node, model, self.now)
+        checks.check_store(self.disk.store, model)
+        checks.check_memory(node)
+        checks.check_left_behind(node)
+        self.history.drained()

@@ -1,0 +1,439 @@
+"""The model as a whole: the operations of waypost.node.application under the same names.
+
+Each raises Refused, or leads to an Answer in `expected`, now or when a wait ends. What the engine alone can know is
+told to it: the numbers of handles and cursors, and how far the counters were at a start.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from waypost.api.operations import DeleteQueue, Operation
+from waypost.clock import Now
+from waypost.core.queues import AccessType, ShareMode
+from waypost.core.reading import MessageSeekAction
+from waypost.hresult import HResult
+from waypost.node.application import Call, ReadOptions
+from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local.arguments import Draft, Drafts, Existing, Name, Plan
+from waypost.sim.marks import Marks
+from waypost.sim.model.bulk import Bulk, Known, Openings
+from waypost.sim.model.cursor import ModelCursor
+from waypost.sim.model.delivery import ModelDelivery
+from waypost.sim.model.disk import ModelDisk, StepKind
+from waypost.sim.model.enlistments import ABORTED, ENLISTED, Enlistments
+from waypost.sim.model.qm2qm import FarQueues, Qm2qmServer, QmcommServer
+from waypost.sim.model.readers import Readers
+from waypost.sim.model.records import Answer, Handle, Key, ModelMessage, ModelQueue, Refused, State
+from waypost.sim.model.recovery import bring_back
+from waypost.sim.model.remote import Parts, Remote
+from waypost.sim.model.remote_read import RemoteReadServer
+from waypost.sim.model.state import DELETED, PURGED, ModelState
+from waypost.sim.model.transactions import ModelTransactions, Step
+from waypost.wire.codec import INFINITE
+
+PREPARED: Final = "PrepareRequestDone"
+COMMITTED: Final = "CommitRequestDone"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a message waits for its remote reader to end it, a transaction of one to be prepared, and a connection
+    to be bound; seconds.
+    """
+
+    pending_request: float
+    enlistment: float
+    bind: float
+
+
+class Model:
+    """`trouble` says that the disk is full, and `is_low` that it is nearly, as the shell has told the node."""
+
+    def __init__(
+        self, marks: Marks, quota: int, parts: tuple[int, int], patience: Patience | None, limits: BulkLimits
+    ) -> None:  # fmt: skip
+        """`parts` are those of purges and of expired messages. With `patience` there are remote readers."""
+        self.marks: Final = marks
+        self._patience: Final = patience
+        self._known: Final = Known(limits)
+        self.disk: Final = ModelDisk()
+        self.state: Final = ModelState(self.disk, marks, quota, *parts)
+        self.trouble = self.is_low = False
+        self._post: Final = ModelDelivery(self.state)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.transactions = ModelTransactions(self.state)
+        self.readers = Readers(self.state, self.transactions)
+        openings = Openings(self._openable, self._check_store, self._check_room)
+        self.bulk = Bulk(self.state, self.transactions, openings, self._known)
+        patience = self._patience
+        self.remote = Remote(self.state, 0.0 if patience is None else patience.bind)
+        if patience is not None:
+            self._serve(patience)
+
+    def _serve(self, patience: Patience) -> None:
+        enlistments = Enlistments(self.state, self.transactions, patience.enlistment)
+        remote = self.remote
+        parts = Parts(self.state, self.transactions, self.readers, self._find, remote.reply, enlistments)
+        queues = FarQueues(parts)
+        remote_read = RemoteReadServer(parts, patience.pending_request)
+        remote.serve(remote_read, QmcommServer(parts, queues), Qm2qmServer(parts, queues), enlistments)
+
+    @property
+    def expected(self) -> dict[Key, Answer]:
+        return self.state.expected
+
+    def crash(self) -> None:
+        self.disk.crash()
+        self.state.forget()
+        self.trouble = self.is_low = False
+        self._begin()
+
+    def start_anew(self, queues: list[tuple[int, str]], now: Now) -> None:
+        """There is nothing on the disk: a new queue manager makes its own queues, with these numbers."""
+        state = self.state
+        state.sequential_id, state.last_number = 0, max(number for number, _ in queues)
+        state.begin(now)
+        for number, key in queues:
+            queue = ModelQueue(number, key, Plan(key))
+            state.add_queue(queue)
+            state.save_queue(queue)
+        self.end()
+
+    def start(self, sequential_id: int, last_number: int, now: Now) -> None:
+        """Bring back what is on the disk. The numbers are how far those in use may have come."""
+        state, disk = self.state, self.disk
+        state.sequential_id, state.last_number = sequential_id, last_number
+        state.begin(now)
+        bring_back(state, disk, self.transactions, self.bulk.restore)
+        self.end()
+
+    def begin(self, now: Now) -> None:
+        self.state.begin(now)
+
+    def end(self) -> None:
+        self._post.deliver()
+        self.state.end()
+
+    def tick(self, now: Now, *, works: bool) -> None:
+        """Without `works` what is done in parts waits for the disk."""
+        self.begin(now)
+        self._fire(now)
+        if works:
+            self.state.do_parts()
+        self.end()
+
+    def _fire(self, now: Now) -> None:
+        """All timers that are due, the earliest first, whoever has them."""
+        while (at := self._next_timer()) is not None and at <= now.monotonic:
+            moment = replace(now, monotonic=at)
+            self.readers.tick(moment)
+            self.bulk.tick(moment)
+            self.remote.tick(moment)
+
+    def _next_timer(self) -> float | None:
+        deadlines = self.readers.next_deadline, self.bulk.next_deadline, self.remote.next_deadline
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def next_deadline(self, now: Now, *, works: bool) -> float | None:
+        if works and self.state.has_parts:
+            return now.monotonic
+        expiry = self.state.next_expiry
+        at = None if expiry is None else now.monotonic + expiry - now.wall
+        return min((deadline for deadline in (at, self._next_timer()) if deadline is not None), default=None)
+
+    # The operations.
+
+    def create_queue(self, call: Call, plan: Plan) -> None:
+        self._check_room()
+        if plan.key in self.state.queues:
+            raise Refused(HResult.MQ_ERROR_QUEUE_EXISTS)
+        queue = self.state.new_queue(plan.key, plan, None)
+        journal = f"{plan.key};journal"
+        self.state.new_queue(journal, Plan(journal, quota=plan.journal_quota), queue)
+        self._done(call)
+
+    def modify_queue(self, call: Call, existing: Existing, plan: Plan) -> None:
+        self._check_store()
+        queue = self.state.queues[existing.key]
+        queue.plan = plan
+        self.state.save_queue(queue)
+        journal = self.state.queues[f"{plan.key};journal"]
+        if journal.plan.quota != plan.journal_quota:
+            journal.plan = Plan(journal.key, quota=plan.journal_quota)
+            self.state.save_queue(journal)
+        self._done(call)
+
+    def do(self, call: Call, operation: Operation[Any]) -> None:
+        """An operation that is a record."""
+        match operation:
+            case DeleteQueue(name=name):
+                self._delete_queue(call, name)
+            case _:
+                raise AssertionError(f"no script asks for {operation!r}")
+
+    def _delete_queue(self, call: Call, key: str) -> None:
+        self._check_store()
+        queue = self.state.queues[key]
+
+        def purge() -> None:
+            for part in self.state.parts(queue):
+                self.state.purge(part, DELETED, _nothing)
+            self.state.purge(queue, DELETED, delete)
+
+        def delete() -> None:
+            free = [
+                message
+                for part in (*self.state.parts(queue), queue)
+                for message in part.messages.values()
+                if message.state in (State.AVAILABLE, State.LATE)
+            ]
+            if not queue.is_deleted and len(free) > self.state.purge_part:
+                purge()
+                return
+            if not queue.is_deleted:
+                for part in (*self.state.parts(queue), queue):
+                    self._clear_away(part)
+            self._done(call)
+
+        purge()
+
+    def _clear_away(self, queue: ModelQueue) -> None:
+        if any(message.state is not State.AVAILABLE for message in queue.present()):
+            self.marks.sometimes("a queue deleted with messages in transactions")
+        self.state.remove_queue(queue)
+        self.bulk.queue_deleted(queue)
+        self.readers.queue_deleted(queue)
+
+    def open_queue(self, call: Call, name: Name, access: AccessType, share: ShareMode) -> None:
+        handle = Handle(call.request, self._find(name.key, access), access, share)
+        self.readers.check_sharing(handle)
+        self.readers.open_queue(handle).handles[call.request] = handle
+        self.state.answer(call.request, Answer(learn=lambda number: self.readers.handles.update({number: handle})))
+
+    def _find(self, key: str, access: AccessType) -> ModelQueue:
+        due_queue = self.state.queues.get(key)
+        if due_queue is not None:
+            return due_queue if access is AccessType.PEEK else self.state.keep(due_queue)
+        queue, _, subqueue = key.partition(";")
+        parent = self.state.queues.get(queue)
+        if parent is None or access is AccessType.SEND or subqueue in ("", "journal"):
+            raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
+        plan = Plan(key, transactional=parent.plan.transactional)
+        if access is AccessType.PEEK:
+            self.marks.sometimes("a subqueue that is only looked into")
+            return self.state.new_provisional_queue(key, plan, parent)
+        return self.state.new_queue(key, plan, parent)
+
+    def _openable(self, key: str, access: AccessType) -> ModelQueue:
+        """The queue, if it may be opened with this access, while others have it open as they do."""
+        queue = self._find(key, access)
+        self.readers.check_sharing(Handle(0, queue, access, ShareMode.DENY_NONE))
+        return queue
+
+    def close_queue(self, call: Call, number: int) -> None:
+        self.readers.close(self.readers.handle(number))
+        del self.readers.handles[number]
+        self._done(call)
+
+    def purge(self, call: Call, number: int) -> None:
+        self._check_store()
+        queue = self.readers.open_queue(self.readers.handle(number))
+        self.state.purge(queue, PURGED, lambda: self._done(call))
+
+    def send(self, call: Call, number: int, draft: Draft, transaction: bytes | None) -> None:
+        self._send(call, number, (draft,), transaction)
+
+    def send_several(self, call: Call, number: int, drafts: Drafts, transaction: bytes | None) -> None:
+        self.marks.sometimes("several messages sent in one go")
+        self._send(call, number, drafts.drafts, transaction)
+
+    def _send(self, call: Call, number: int, drafts: tuple[Draft, ...], transaction: bytes | None) -> None:
+        draft = drafts[0]
+        handle = self.readers.handle(number)
+        if draft.recoverable if transaction is None else self.transactions.is_open(transaction):
+            self._check_room()
+        queue = self.readers.open_queue(handle)
+        if queue.plan.transactional is (transaction is None):
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        if transaction is not None and not self.transactions.is_open(transaction):
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        size = draft.size
+        if not self.state.has_room(size * len(drafts)):
+            self.marks.sometimes("the quota of the host reached")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        if not queue.has_room(size * len(drafts)):
+            self.marks.sometimes("a quota of a queue reached")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        messages = [
+            ModelMessage(each, size, each.recoverable or transaction is not None, transaction is not None)
+            for each in drafts
+        ]
+        if draft.time_to_be_received != INFINITE:
+            for message in messages:
+                message.expiry = int(call.now.wall) + draft.time_to_be_received
+        if transaction is None:
+            self.state.put_all(queue, messages)
+        else:
+            for message in messages:
+                message.is_held = message.is_uncertain = True
+                self.state.identify(message)
+                self.state.place(queue, message)
+                self.transactions.record(transaction, Step(StepKind.SEND, message, queue))
+        self._done(call)
+
+    def receive(self, call: Call, number: int, options: ReadOptions) -> None:
+        if options.transaction is None:
+            self._check_store()
+        self.readers.receive(call, number, options, two_phase=False)
+
+    def receive_many(self, call: Call, number: int, count: int, options: ReadOptions) -> None:
+        if options.transaction is None:
+            self._check_store()
+        self.readers.receive_many(call, number, count, options)
+
+    def begin_receive(self, call: Call, number: int, options: ReadOptions) -> None:
+        self.readers.receive(call, number, options, two_phase=True)
+
+    def end_receive(self, call: Call, number: int, lookup_id: int, *, delete_message: bool) -> None:
+        self._check_store()
+        handle = self.readers.handle(number)
+        self.readers.open_queue(handle)
+        message = handle.two_phase.get(lookup_id)
+        if message is None:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        self.readers.end_two_phase(handle, message, delete_message=delete_message)
+        self._done(call)
+
+    def peek(self, call: Call, number: int, options: ReadOptions) -> None:
+        self.readers.peek(call, number, options, goes_on=False)
+
+    def peek_next(self, call: Call, number: int, options: ReadOptions) -> None:
+        self.readers.peek(call, number, options, goes_on=True)
+
+    def receive_by_lookup_id(
+        self, call: Call, number: int, found: tuple[int, MessageSeekAction], options: ReadOptions
+    ) -> None:
+        if options.transaction is None:
+            self._check_store()
+        self.readers.seek(call, number, found, options)
+
+    def peek_by_lookup_id(self, call: Call, number: int, found: tuple[int, MessageSeekAction]) -> None:
+        self.readers.seek(call, number, found, None)
+
+    def cancel_read(self, _call: Call, number: int, request: int) -> None:
+        wait = self.readers.handle(number).waits.get(request)
+        if wait is not None:
+            self.marks.sometimes("a wait that is cancelled")
+            self.readers.end(wait, HResult.MQ_ERROR_OPERATION_CANCELLED)
+
+    def move(self, call: Call, number: int, lookup_id: int, target: int, *, transaction: bytes | None = None) -> None:
+        self._check_room()
+        source, destination = self.readers.handle(number), self.readers.handle(target)
+        queue, target_queue = self.readers.open_queue(source), self.readers.open_queue(destination)
+        if queue is target_queue or (queue.parent or queue) is not (target_queue.parent or target_queue):
+            raise Refused(HResult.MQ_ERROR_INVALID_PARAMETER)
+        if transaction is not None and not target_queue.plan.transactional:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        message = queue.messages.get(lookup_id)
+        if message is not None and self.transactions.takes(message):
+            raise Refused(HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION)
+        if message is None or message.state is not State.AVAILABLE:
+            raise Refused(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        if transaction is None:
+            self.transactions.move(message, target_queue)
+        elif self.transactions.is_open(transaction):
+            self.state.lock(message)
+            self.transactions.record(transaction, Step(StepKind.MOVE, message, queue, target_queue))
+        else:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        self._done(call)
+
+    def open_cursor(self, call: Call, number: int) -> None:
+        handle = self.readers.handle(number)
+        pointer = ModelCursor(self.readers.open_queue(handle))
+        self.state.answer(call.request, Answer(learn=lambda cursor: handle.pointers.update({cursor: pointer})))
+
+    def close_cursor(self, call: Call, number: int, cursor: int) -> None:
+        handle = self.readers.handle(number)
+        if cursor not in handle.pointers:
+            raise Refused(HResult.MQ_ERROR_INVALID_HANDLE)
+        self.readers.close_pointer(handle, cursor)
+        self._done(call)
+
+    def begin_transaction(self, call: Call, identifier: bytes) -> None:
+        self.transactions.begin(identifier)
+        self._done(call)
+
+    def commit(self, call: Call, identifier: bytes) -> None:
+        self._check_store()
+        self._check_own(identifier)
+        self.transactions.commit(identifier)
+        self._done(call)
+
+    def abort(self, call: Call, identifier: bytes) -> None:
+        self._check_own(identifier)
+        self.transactions.abort(identifier)
+        self._done(call)
+
+    def _check_own(self, identifier: bytes) -> None:
+        transaction = self.transactions.transactions.get(identifier)
+        if transaction is None or transaction.is_external:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+
+    # What a coordinator asks.
+
+    def enlist(self, _call: Call, identifier: bytes) -> None:
+        if self.transactions.in_doubt:
+            raise Refused(HResult.MQ_ERROR_TRANSACTION_ENLIST)
+        self.transactions.begin(identifier).is_external = True
+        self.state.answer((ENLISTED, identifier), Answer())
+
+    def prepare(self, _call: Call, identifier: bytes) -> None:
+        transaction = self.transactions.transactions.get(identifier)
+        if transaction is None:
+            self.state.answer((ABORTED, identifier), Answer())
+        else:
+            self.transactions.prepare(transaction)
+            self.state.answer((PREPARED, identifier), Answer())
+
+    def commit_prepared(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.transactions.transactions:
+            self.transactions.commit(identifier)
+        else:
+            self.marks.sometimes("a coordinator that asks again")
+        self.state.answer((COMMITTED, identifier), Answer())
+
+    def abort_prepared(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.transactions.transactions:
+            self.transactions.abort(identifier)
+        self.state.answer((ABORTED, identifier), Answer())
+
+    def commit_in_doubt(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.transactions.in_doubt:
+            self.marks.sometimes("a transaction in doubt committed")
+            self.transactions.commit(identifier)
+
+    def abort_in_doubt(self, _call: Call, identifier: bytes) -> None:
+        if identifier in self.transactions.in_doubt:
+            self.marks.sometimes("a transaction in doubt aborted")
+            self.transactions.abort(identifier)
+
+    def _check_store(self) -> None:
+        if self.trouble:
+            self.marks.sometimes("an operation refused because the disk is full")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+
+    def _check_room(self) -> None:
+        self._check_store()
+        if self.is_low:
+            self.marks.sometimes("an operation refused because the disk is nearly full")
+            raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+
+    def _done(self, call: Call) -> None:
+        self.state.answer(call.request, Answer())
+
+
+def _nothing() -> None:
+    """When a part of a queue is empty."""

@@ -1,0 +1,214 @@
+"""The records of the model: messages in queues, which are messages in queues."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from waypost.core.queues import UNLIMITED, AccessType, ShareMode
+from waypost.hresult import HResult
+from waypost.rpc.calls import FaultStatus
+from waypost.sim.local.arguments import Draft, Plan
+from waypost.wire.message_class import MessageClass
+
+if TYPE_CHECKING:
+    from waypost.sim.model.cursor import ModelCursor
+
+KILOBYTE: Final = 1024
+BEFORE_ALL: Final = -1
+BEHIND_ALL: Final = 8 << 56
+SEQUENCE: Final = (1 << 56) - 1
+
+
+class State(Enum):
+    """LATE: its time was over, so that nobody gets it, and its turn to be taken away has not come."""
+
+    AVAILABLE = auto()
+    LOCKED = auto()
+    PURGE_PENDING = auto()
+    LATE = auto()
+
+
+class Refused(Exception):
+    """The operation fails at once with this status."""
+
+    def __init__(self, status: HResult) -> None:
+        super().__init__(status.name)
+        self.status = status
+
+
+@dataclass(slots=True, eq=False)
+class ModelMessage:
+    """One message in one place. A copy in a journal or dead-letter queue, and an acknowledgment, are messages too.
+
+    `is_uncertain` is a message whose sender's transaction has no outcome yet; while nothing of it is written, it is
+    also `is_held`. `written` is the batch that it was written with last. `is_purge_saved` says that a restart will
+    find it purged.
+    """
+
+    draft: Draft
+    size: int
+    recoverable: bool
+    transactional: bool
+    lookup_id: int = 0
+    expiry: int | None = None
+    message_class: int = MessageClass.MQMSG_CLASS_NORMAL
+    is_acknowledgment: bool = False
+    abort_count: int = 0
+    move_count: int = 0
+    is_first: bool = False
+    is_last: bool = False
+    queue: "ModelQueue | None" = None
+    state: State = State.AVAILABLE
+    is_shown: bool = False
+    is_expired: bool = False
+    is_uncertain: bool = False
+    is_held: bool = False
+    is_purge_saved: bool = False
+    written: int = 0
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody is to be told. Nobody is of what the system itself made."""
+        draft = self.draft
+        return self.message_class == MessageClass.MQMSG_CLASS_NORMAL and bool(
+            draft.positive_journaling or draft.negative_journaling or (draft.acknowledgements and draft.administration)
+        )
+
+    @property
+    def is_volatile(self) -> bool:
+        return self.is_held or not self.recoverable
+
+    def copy(self) -> "ModelMessage":
+        """The same message for another place."""
+        return replace(
+            self,
+            queue=None,
+            state=State.AVAILABLE,
+            is_shown=False,
+            is_expired=False,
+            is_uncertain=False,
+            is_held=False,
+            is_purge_saved=False,
+            written=0,
+        )
+
+    def __str__(self) -> str:
+        kind = "acknowledgment of " if self.is_acknowledgment else ""
+        return f"{kind}<{self.draft.uid}> {self.lookup_id:#x}"
+
+
+@dataclass(slots=True, eq=False)
+class ModelQueue:
+    """A queue: `order` has the LookupIdentifiers of `messages`, ascending."""
+
+    number: int
+    key: str
+    plan: Plan
+    parent: "ModelQueue | None" = None
+    order: list[int] = field(default_factory=list)
+    messages: dict[int, ModelMessage] = field(default_factory=dict)
+    total_bytes: int = 0
+    is_deleted: bool = False
+    # A subqueue that is only looked into: it has no number, and goes with its last handle.
+    is_provisional: bool = False
+    handles: dict[int, "Handle"] = field(default_factory=dict)
+    waiting: dict[int, "Handle"] = field(default_factory=dict)
+
+    @property
+    def is_journal(self) -> bool:
+        return self.key.endswith(";journal")
+
+    @property
+    def is_system(self) -> bool:
+        return self.key.startswith(";") or self.key.endswith("$")
+
+    @property
+    def lets_expire(self) -> bool:
+        return not self.is_journal and not self.is_system
+
+    def has_room(self, size: int) -> bool:
+        return self.plan.quota == UNLIMITED or self.total_bytes + size <= self.plan.quota * KILOBYTE
+
+    def put(self, message: ModelMessage) -> None:
+        insort(self.order, message.lookup_id)
+        self.messages[message.lookup_id] = message
+        self.total_bytes += message.size
+        message.queue = self
+
+    def take(self, message: ModelMessage) -> None:
+        del self.order[bisect_left(self.order, message.lookup_id)]
+        del self.messages[message.lookup_id]
+        self.total_bytes -= message.size
+        message.queue = None
+
+    def present(self) -> list[ModelMessage]:
+        """The messages but for those that are late."""
+        return [message for message in self.messages.values() if message.state is not State.LATE]
+
+    def following(self, after: int) -> Iterator[ModelMessage]:
+        return (self.messages[lookup_id] for lookup_id in self.order[bisect_right(self.order, after) :])
+
+    def preceding(self, before: int) -> Iterator[ModelMessage]:
+        return (self.messages[lookup_id] for lookup_id in reversed(self.order[: bisect_left(self.order, before)]))
+
+
+@dataclass(slots=True, eq=False)
+class Handle:
+    """`opened_by` is the request that opened it: a number for life, which the client learns later."""
+
+    opened_by: int
+    queue: ModelQueue | None
+    access: AccessType
+    share: ShareMode
+    pointers: "dict[int, ModelCursor]" = field(default_factory=dict)
+    waits: "dict[int, Wait]" = field(default_factory=dict)
+    two_phase: dict[int, ModelMessage] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Wait:
+    """A read that waits, under the number of its request. `then` is told its answer instead of the one who asked.
+
+    `tag` is the number under which a remote reader knows it.
+    """
+
+    request: int
+    handle: Handle
+    takes: bool
+    two_phase: bool = False
+    transaction: bytes | None = None
+    pointer: "ModelCursor | None" = None
+    deadline: float | None = None
+    tag: int = 0
+    then: "Callable[[Answer], None] | None" = None
+
+
+# A request by its number, or what is promised to the coordinator of a transaction.
+Key = int | tuple[str, bytes]
+
+
+@dataclass(slots=True, eq=False)
+class Answer:
+    """What a request has to be answered with, and the batch that must be durable before.
+
+    `counts` are how often each message was given back and moved until then. `learn` is told the value, where only the
+    engine knows it: the number of a handle or a cursor, or the reply to a remote reader. `is_notice` is one that nobody
+    has asked for, and `again` the same once more. `is_fault` is one without a reply. Answers on one connection come in
+    the order of their numbers. `check` raises Violation if the value is not the one that is due; one that
+    `rests_on_all` needs everything that was done before it, and `told` is the greatest SequentialID that it says.
+    """
+
+    status: HResult | FaultStatus = HResult.MQ_OK
+    messages: tuple[ModelMessage, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
+    learn: Callable[[Any], None] | None = None
+    needs: int = 0
+    is_notice: bool = False
+    again: "Answer | None" = None
+    is_fault: bool = False
+    number: int = 0
+    check: Callable[[Any], None] | None = None
+    rests_on_all: bool = False
+    told: int = 0

@@ -1,0 +1,225 @@
+"""A simulation of several hosts on one network."""
+
+from random import Random
+from typing import Final
+
+from waypost.core.queues import UNLIMITED
+from waypost.guid import NULL_GUID, guid_text
+from waypost.routing.routes import Relays, Route
+from waypost.sim.client import Client
+from waypost.sim.fabric import Fabric
+from waypost.sim.marks import Marks
+from waypost.sim.net import checks, hostility, swarm
+from waypost.sim.net.arguments import ADMIN, QueuePlan
+from waypost.sim.net.changes import Changes, Damage
+from waypost.sim.net.crowd import Crowd
+from waypost.sim.net.eager import eager_windows
+from waypost.sim.net.host import NetworkHost
+from waypost.sim.net.hostility import Fault
+from waypost.sim.net.ledger import Ledger
+from waypost.sim.net.stranger import Stranger
+from waypost.sim.net.verdict import Verdict
+from waypost.sim.net.watch import Watch
+from waypost.sim.net.workloads import SCRIPTS, healer, setup
+from waypost.sim.patches import Patch
+from waypost.sim.simulation import Simulation
+from waypost.sim.violation import Violation
+from waypost.transfer import session
+from waypost.wire.format_names import DirectFormatName, FormatName, PrivateFormatName
+
+# How long healing may take: a connection that fell silent is found out by twice the time for acknowledgments of direct
+# names, two times, and what had to wait for it may meet another one.
+_MAX_HEALING: Final = 400.0
+_MAX_EVENTS: Final = 200_000
+
+# How long the last acknowledgments may take, and sessions to find that they are idle.
+_REST: Final = 200.0
+
+# After how many turns a host is looked at, and after how many closely.
+_OFTEN: Final = 5
+_INTERVAL: Final = 50
+
+
+Endpoint = NetworkHost | Stranger
+
+
+class NetworkSimulation(Simulation[NetworkHost]):
+    def __init__(self, seed: int, marks: Marks, nodes: int) -> None:
+        super().__init__(seed, marks)
+        drawn = swarm.draw(self.rng, nodes)
+        # Strangers have their own chance: a simulation without them is the same as if there were none anywhere.
+        chance = Random(f"strangers of {seed}")
+        self.hostility: Final = hostility.draw(chance, drawn)
+        self.swarm: Final = self.hostility.adapted(drawn)
+        self.admins: Final = tuple(QueuePlan(host, ADMIN) for host in self.swarm.hosts)
+        self.ledger: Final = Ledger(
+            self.swarm.hosts,
+            marks,
+            history=self.swarm.transfer.duplicate_history_size,
+            is_quota_limited=self.swarm.quota != UNLIMITED,
+        )
+        self.fabric: Final[Fabric[Endpoint]] = Fabric(self, self.swarm.network)
+        self.changes: Final[Changes] = Changes(self, chance)
+        self.hosts.extend(NetworkHost(number, self) for number in range(nodes))
+        self.watch: Final = Watch({host.name: host.guid for host in self.hosts}, self.ledger, marks)
+        self._by_name: Final = {host.name: host for host in self.hosts}
+        self.crowd: Final = Crowd(self, chance)
+        self._fixed_names: Final[dict[tuple[str, QueuePlan], str]] = {}
+        self._damage: Final = Damage(self, seed)
+        self._looks = 0
+
+    # What everybody in the simulation knows.
+
+    def host(self, name: str) -> NetworkHost:
+        return self._by_name[name]
+
+    def plans_of(self, host: str) -> list[QueuePlan]:
+        return [plan for plan in (*self.swarm.plans, *self.admins) if plan.host == host]
+
+    def own_name(self, plan: QueuePlan) -> str:
+        return f"DIRECT=OS:{plan.host}\\PRIVATE$\\{plan.key}"
+
+    def any_name(self, source: str, plan: QueuePlan) -> str:
+        host = self._by_name[plan.host]
+        form = self.rng.random()
+        queue = host.node.manager.queues.get(plan.path)
+        if form < 0.5 and queue is not None and source != plan.host:
+            return f"PRIVATE={guid_text(host.guid)}\\{queue.private_queue_number:08x}"
+        if form < 0.7 and not self.changes.has_moves:
+            return f"DIRECT=TCP:{host.addresses[0]}\\PRIVATE$\\{plan.key}"
+        return self.own_name(plan)
+
+    def fixed_name(self, source: str, plan: QueuePlan) -> str:
+        """Messages of transactions have an order only under one name of their queue."""
+        key = source, plan
+        if key not in self._fixed_names:
+            self._fixed_names[key] = self.any_name(source, plan)
+        return self._fixed_names[key]
+
+    def is_of_a_host(self, name: FormatName) -> bool:
+        """Whether a queue with this name is one of a host."""
+        if isinstance(name, PrivateFormatName):
+            return any(host.guid == name.computer_guid for host in self.hosts)
+        return isinstance(name, DirectFormatName) and self.fabric.is_known(name.address)
+
+    def path(self, source: str, plan: QueuePlan, name: str) -> tuple[str, ...]:
+        """The hosts through which a message goes, or may go."""
+        if source == plan.host:
+            return (source,)
+        relays = self.changes.relays
+        if not name.startswith("PRIVATE=") or source in relays or plan.host in relays:
+            return source, plan.host
+        return source, *relays, plan.host
+
+    def routes_of(self, host: NetworkHost) -> tuple[Route, ...]:
+        via, relays = self.changes.via, self.changes.relays
+        middle = self._by_name[via].guid if via else NULL_GUID
+        routes = []
+        for other in self.hosts:
+            if other is not host:
+                is_direct = not via or host.name in relays or other.name in relays
+                routes.append(Route(other.guid, other.name) if is_direct else Route(other.guid, via=middle))
+        return tuple(routes)
+
+    def ack_addresses_of(self, host: NetworkHost) -> frozenset[tuple[bytes, str]]:
+        """The addresses that an administrator admits, because no name leads to them: see `Changes.is_told`."""
+        admitted = [] if Fault.INSIDERS not in self.hostility.faults else self.crowd.addresses
+        return frozenset((NULL_GUID, address) for address in admitted) | frozenset(
+            (other.guid, address)
+            for other in self.hosts
+            if self.changes.is_told(host.name, other.name)
+            for address in other.addresses
+        )
+
+    def relays_of(self, host: NetworkHost) -> Relays:
+        """Those by way of which acknowledgments may come though messages go another way."""
+        names = [name for name in self.changes.relays if name != host.name] if self.changes.has_reroutes else []
+        return Relays(frozenset(self._by_name[name].guid for name in names))
+
+    # What happens.
+
+    def limits(self) -> tuple[Patch, ...]:
+        drawn = self.swarm
+        eager = eager_windows(drawn.eager) if drawn.eager else ()
+        return (
+            *drawn.limits(),
+            Patch(session, "LAST_NUMBER", drawn.last_number),
+            *self.hostility.patches(),
+            *eager,
+        )
+
+    def _set_up(self) -> int:
+        self.trace.note(0.0, 0, self.swarm, self.hostility)
+        for host in self.hosts:
+            self.fabric.add(host, host.name, f"{host.name}.example.org", addresses=host.addresses)
+        for stranger in self.crowd.strangers:
+            self.fabric.lodge(stranger)
+        self._create_queues()
+        for number, (name, script) in enumerate(self.swarm.workloads):
+            host = self._by_name[name]
+            host.add_client(Client(f"{name}.{script}{number}", host, SCRIPTS[script]))
+        return self.swarm.operations
+
+    def _create_queues(self) -> None:
+        """Nothing fails before the queues are there on which everybody relies."""
+        self.is_healing = True
+        for host in self.hosts:
+            host.start()
+            host.add_client(Client(f"{host.name}.setup", host, setup))
+        due = [plan for plan in (*self.swarm.plans, *self.admins) if plan.is_made]
+        while any(plan.path not in self._by_name[plan.host].node.manager.queues for plan in due):
+            self.step()
+        while any(host.unanswered for host in self.hosts):
+            self.step()
+        self.is_healing = False
+
+    def look_at(self, host: NetworkHost) -> None:
+        """After every turn of a host, and closely now and then."""
+        self._looks += 1
+        if self._looks % _OFTEN == 0:
+            checks.check_sessions(host.node, host.name, self.swarm.eager)
+            checks.mark(host.node, self.marks)
+            if self._looks % _INTERVAL == 0:
+                checks.check_counts(host.node, host.name)
+
+    def _strike_network(self) -> None:
+        self.fabric.strike()
+        self.crowd.strike()
+        self.changes.strike()
+        self._damage.strike()
+
+    def _heal(self) -> None:
+        self.crowd.leave()
+        for host in self.hosts:
+            host.heal(Client(f"{host.name}.healer", host, healer))
+        verdict = Verdict(self.ledger, self.hosts, self.marks)
+        end = self.time + _MAX_HEALING
+        look = self.time + 1.0
+        for _ in range(_MAX_EVENTS):
+            if self.time >= look:
+                look = self.time + 1.0
+                stuck = verdict.stuck()
+                if not stuck:
+                    break
+                if self.time > end:
+                    raise Violation(f"healing does not come to an end: {stuck}")
+            self.step()
+        else:
+            raise Violation(f"healing does not come to an end: {verdict.stuck()}")
+        verdict.check(is_quiet=self._rest())
+
+    def _rest(self) -> bool:
+        """Nobody wants anything any more. Whether it was quiet then for so long that sessions have to be closed."""
+        for host in self.hosts:
+            for client in host.clients:
+                client.stop()
+        end, busy, look = self.time + _REST, self.time, self.time
+        while self.time < end and self._events:
+            self.step()
+            if self.time >= look:
+                look = self.time + 1.0
+                if any(checks.outgoing_messages(host) for host in self.hosts):
+                    busy = self.time
+                elif self.time - busy > 3 * self.swarm.transfer.idle_timeout_s:
+                    return True
+        return not self._events
