@@ -205,19 +205,13 @@ class PositionEvents:
         deadline = self.place(queue, message, PositionState.AVAILABLE)
         if deadline is None or deadline > wall:
             return True
-        self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
+        self.end_late(queue, (message,))
         return False
 
-    def place_all_for_all(
-        self, queue: Queue, messages: Sequence[Message], like: Message, wall: float, *, size: int
-    ) -> bool:
-        """The same for several messages, which are like this one: then the time of all of them is over, or of none."""
-        deadline = self.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
-        if deadline is None or deadline > wall:
-            return True
+    def end_late(self, queue: Queue, messages: Sequence[Message]) -> None:
+        """A time that is over on arrival takes messages away at once, however many others wait to expire."""
         for message in messages:
             self.deleted(queue, message.lookup_identifier, _EXPIRED, message)
-        return False
 
     def find(self, queue: Queue, lookup_id: int) -> Message | None:
         """The message at a position; None if there is none, or it is damaged and therefore none any more."""

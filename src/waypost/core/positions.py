@@ -142,6 +142,7 @@ class PositionList:
 
     def insert(self, lookup_id: int, state: PositionState, tag: int = UNTAGGED) -> None:
         """Put a new position at its place. `state` is AVAILABLE or LOCKED."""
+        assert lookup_id not in self._states, f"{lookup_id:#x} is held before it is in the list"
         band = self._bands[lookup_id >> SEQUENCE_BITS]
         band.insert(lookup_id & SEQUENCE_MASK, tag)
         if state is not _AVAILABLE:
@@ -159,6 +160,7 @@ class PositionList:
 
     def set_state(self, lookup_id: int, state: PositionState) -> None:
         """Change the state of a position that is in the list, to any but DELETED."""
+        assert state is not PositionState.DELETED, "a position that is Deleted is removed"
         band = self._bands[lookup_id >> SEQUENCE_BITS]
         if self._shown:
             self._hide(lookup_id)
@@ -215,6 +217,7 @@ class PositionList:
 
     def show_to_peeks(self, lookup_id: int) -> None:
         """Let peeks see a Locked position, for as long as it is Locked."""
+        assert self._states.get(lookup_id) is PositionState.LOCKED, f"{lookup_id:#x} is shown, and not Locked"
         insort(self._shown, lookup_id)
 
     def is_shown(self, lookup_id: int) -> bool:
@@ -380,6 +383,7 @@ class _Band:
         return Numbers(base, self._ids, self._head, self._gone | self.late if self.late else self._gone)
 
     def restore(self, ids: "array[int]") -> None:
+        assert not self.count, "positions are restored into an empty list"
         self._ids = ids
         self._tags = array("q", (UNTAGGED,)) * len(ids)
         self.count = len(ids)
@@ -402,11 +406,13 @@ class _Band:
 
     def extend(self, sequential_ids: Sequence[int], tags: Sequence[int]) -> None:
         assert len(tags) == len(sequential_ids), "each position has a tag"
+        assert not self._ids or self._ids[-1] < sequential_ids[0], f"{sequential_ids[0]} comes before {self._ids[-1]}"
         self.count += len(sequential_ids)
         self._ids.extend(sequential_ids)
         self._tags.extend(tags)
 
     def remove(self, sequential_id: int) -> None:
+        assert self.count > 0, f"{sequential_id} is removed from an empty list"
         self.count -= 1
         self.busy.discard(sequential_id)
         if self.late:
@@ -418,6 +424,7 @@ class _Band:
             while self._gone and self._ids[self._head] in self._gone:
                 self._gone.remove(self._ids[self._head])
                 self._head += 1
+        assert self.count == len(self._ids) - self._head - len(self._gone), "the list counts what is in it"
         if self._head + len(self._gone) > max(len(self._ids) // 2, _FEW):
             self._clear()
 
@@ -447,7 +454,9 @@ class _Band:
                 found = part.find(wanted, (at + 1) * _TAG.size)
 
     def set_tag(self, sequential_id: int, tag: int) -> None:
-        self._tags[bisect_left(self._ids, sequential_id, self._head)] = tag
+        at = bisect_left(self._ids, sequential_id, self._head)
+        assert self._ids[at] == sequential_id, f"{sequential_id} gets a tag, and is not in the list"
+        self._tags[at] = tag
 
     def before(self, sequential_id: int) -> int:
         """How many numbers are below this one, which is there."""
@@ -464,13 +473,16 @@ class _Band:
         else:
             found = [number for number in sequential_ids if number in self and number not in self.late]
         self.late.update(found)
+        assert len(self.late) <= self.count, "more positions are late than there are"
         return found
 
     def occupy(self, sequential_id: int) -> None:
         self.busy.add(sequential_id)
+        assert len(self.busy) <= self.count, "more positions are held than there are"
 
     def occupy_all(self, sequential_ids: Iterable[int]) -> None:
         self.busy.update(sequential_ids)
+        assert len(self.busy) <= self.count, "more positions are held than there are"
 
     def release(self, sequential_id: int) -> None:
         self.busy.discard(sequential_id)

@@ -284,21 +284,25 @@ class _Fixed(_Carried):
         return super().__get__(message, _owner) if found is None else found
 
 
+class _Number(_Carried):
+    """The same for a number that stands at one place in all packets."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, name: str, place: Struct) -> None:
+        super().__init__(name)
+        self._place = place
+
+    def __get__(self, message: Message, _owner: type[Message]) -> object:
+        packet = _packet_of(message)
+        if len(packet) < _FLAGS.size:
+            return super().__get__(message, _owner)
+        return self._place.unpack_from(packet)[0]
+
+
 def _delivery_guarantee(packet: bytes) -> DeliveryGuarantee:
     (flags,) = _USER_FLAGS.unpack_from(packet)
     return _RECOVERABLE if flags & _RECOVERABLE_FLAG else _EXPRESS
-
-
-def _time_to_reach_queue(packet: bytes) -> int:
-    return int(_TIME_TO_REACH_QUEUE.unpack_from(packet)[0])
-
-
-def _sent_time(packet: bytes) -> int:
-    return int(_SENT_TIME.unpack_from(packet)[0])
-
-
-def _time_to_be_received(packet: bytes) -> int:
-    return int(_TIME_TO_BE_RECEIVED.unpack_from(packet)[0])
 
 
 def _identifier(packet: bytes) -> MessageIdentifier:
@@ -332,11 +336,13 @@ def _properties_at(packet: bytes) -> int | None:
     return at if at + message_properties.FIXED_SIZE <= len(packet) else None
 
 
+_NUMBERS: Final = {
+    "time_to_reach_queue": _TIME_TO_REACH_QUEUE,
+    "time_to_be_received": _TIME_TO_BE_RECEIVED,
+    "sent_time": _SENT_TIME,
+}
 _FOUND: Final[dict[str, Callable[[bytes], object]]] = {
     "delivery_guarantee": _delivery_guarantee,
-    "time_to_reach_queue": _time_to_reach_queue,
-    "time_to_be_received": _time_to_be_received,
-    "sent_time": _sent_time,
     "identifier": _identifier,
     "body_type": _body_type,
     "body": _body,
@@ -347,6 +353,8 @@ for _name in _CARRIED:
     setattr(_StoredMessage, _name, _Carried(_name))
 for _name, _read in _FOUND.items():
     setattr(_StoredMessage, _name, _Fixed(_name, _read))
+for _name, _place in _NUMBERS.items():
+    setattr(_StoredMessage, _name, _Number(_name, _place))
 
 
 def _decode(message: Message) -> None:

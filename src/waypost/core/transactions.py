@@ -54,6 +54,7 @@ class Transactions:
         """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
         if identifier in self.collection:
             raise TransactionSequence(f"the transaction {guid_text(identifier)} is under way already")
+        assert identifier not in self.lasting, f"{guid_text(identifier)} is one that outlives its process"
         transaction = Transaction(identifier, number=self.last_number % _MAX_NUMBER + 1)
         self.last_number += 1
         self.collection[identifier] = transaction
@@ -103,10 +104,15 @@ class Transactions:
 
     def record(self, identifier: bytes, operation: TransactionalOperation) -> None:
         """Append an operation on a position that is Locked for it."""
-        self.collection[identifier].operations[operation.queue.number, operation.lookup_id] = operation
+        transaction, key = self.collection[identifier], (operation.queue.number, operation.lookup_id)
+        assert not transaction.is_prepared, f"an operation joins {guid_text(identifier)}, which is prepared"
+        assert key not in transaction.operations, f"{key} is locked twice for one transaction"
+        assert operation.queue.positions.is_held(operation.lookup_id), f"{key} is not Locked for its transaction"
+        transaction.operations[key] = operation
 
     def record_all(self, identifier: bytes, queue: Queue, messages: Sequence[Message], *, is_quiet: bool) -> None:
         """Append the sending of these messages, which are Locked for it."""
+        assert not self.collection[identifier].is_prepared, f"messages join {guid_text(identifier)}, which is prepared"
         operations, number = self.collection[identifier].operations, queue.number
         for message in messages:
             lookup_id = message.lookup_identifier
@@ -230,6 +236,7 @@ class Transactions:
 
     def _keep(self, transaction: Transaction) -> None:
         """MS-MQDMPR 3.1.1.14: an external transaction and what it sends outlive the process."""
+        assert transaction.is_prepared, f"{guid_text(transaction.identifier)} is kept before it is prepared"
         messages = self._positions.messages
         for operation in transaction.operations.values():
             if operation.is_send:
@@ -267,6 +274,7 @@ class Transactions:
             write = positions.messages.update if is_kept else positions.messages.hold
             for message in messages:
                 write(queue.number, message)
+        assert lookup_ids[0] > queue.last_committed, f"{lookup_ids[0]:#x} overtakes what {queue} has committed"
         queue.last_committed = lookup_ids[-1]
         return lookup_ids
 

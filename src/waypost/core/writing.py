@@ -141,8 +141,11 @@ class Writing:
         arrival_time = int(now.wall)
         for message in messages:
             message.arrival_time = arrival_time
-        if positions.place_all_for_all(queue, messages, like, now.wall, size=size):
+        deadline = positions.place_all(queue, messages, like, PositionState.AVAILABLE, size=size)
+        if deadline is None or deadline > now.wall:
             positions.arrived_all(queue, messages, like)
+        else:
+            positions.end_late(queue, messages)
 
     def check(
         self, queue: Queue, message: Message, size: int, transaction: bytes | None, now: Now

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -171,7 +171,9 @@ class Loop:
         if self._timer is not None:
             self._timer.cancel()
         self._alarm = deadline
-        self._timer = self._loop.call_later(max(deadline - time.monotonic(), 0.0), self._tick)
+        # uvloop counts whole milliseconds, and would come too early, again and again until the last one is over.
+        delay = ceil(max(deadline - time.monotonic(), 0.0) * 1000) / 1000
+        self._timer = self._loop.call_later(delay, self._tick)
 
     def _tick(self) -> None:
         self._timer = None

@@ -7,7 +7,7 @@ Nothing leaves the queue before the last part is done. A sequence with gaps is l
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.core.message import Message
@@ -18,13 +18,11 @@ from waypost.errors import ResetUnderWay, StoreDamaged
 from waypost.limits import MAX_SCAN_BYTES, RENUMBERED_PART
 from waypost.node import transfer_store
 from waypost.node.kernel import Kernel
+from waypost.node.network.network import Network
 from waypost.node.sequences import BEFORE_TRANSACTIONAL, Sequences
 from waypost.store.port import Reader
 from waypost.store.sequence_records import RenumberingRecord
 from waypost.transfer.sequences import OutgoingSequence
-
-if TYPE_CHECKING:
-    from waypost.node.network.network import Network
 
 
 def give_number(message: Message, sequence: OutgoingSequence) -> None:
@@ -81,7 +79,7 @@ class Renumberings:
     __slots__ = ("_kernel", "_manager", "_network", "_sequences", "_works")
 
     def __init__(
-        self, kernel: Kernel, manager: QueueManager, sequences: Sequences, reader: Reader, network: "Network | None"
+        self, kernel: Kernel, manager: QueueManager, sequences: Sequences, reader: Reader, network: Network | None
     ) -> None:  # fmt: skip
         """Those that the process before this one has begun go on."""
         self._kernel: Final = kernel

@@ -98,6 +98,7 @@ class StoredMessages:
         return self.held_bytes + self.unwritten_bytes + self.batch.size
 
     def put(self, queue: int, message: Message) -> None:
+        assert message.lookup_identifier, "a message has its LookupIdentifier before it is stored"
         if message.delivery_guarantee is not _RECOVERABLE:
             self._volatile[queue, message.lookup_identifier] = message
             return
@@ -148,6 +149,7 @@ class StoredMessages:
 
     def publish(self, queue: int, lookup_id: int) -> Message:
         message = self._volatile.pop((queue, lookup_id))
+        assert message.lookup_identifier == lookup_id, f"{lookup_id:#x} is published under another number"
         self._heads.pop((queue, lookup_id), None)
         self.put(queue, message)
         # It has its packet again now.
@@ -182,6 +184,7 @@ class StoredMessages:
         if (queue, message.lookup_identifier) in self._volatile:
             self._volatile[queue, message.lookup_identifier] = message
         else:
+            assert message.lookup_identifier, "a message has its LookupIdentifier before it is stored"
             self._write(queue, message)
 
     def is_pending(self, queue: int, lookup_id: int) -> bool:

@@ -7,13 +7,15 @@ raises RecordDamaged if that is the first one.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice, takewhile
 from operator import itemgetter
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from waypost.errors import RecordDamaged
 from waypost.limits import MAX_SCAN_BYTES
 from waypost.store.checksums import CHECKSUM_SIZE, seal_all, unseal
 from waypost.store.descriptions import describe
 from waypost.store.port import Action, Item, Operation, Table
+
+Database = TypeVar("Database", contravariant=True)
 
 _key: Final = itemgetter(0)
 # Those of an operation.
@@ -124,13 +126,24 @@ def _page(cursor: Cursor, step: Callable[[], bool], is_inside: Callable[[bytes],
     return found
 
 
-def apply(open_cursor: Callable[[Table], Cursor], operations: Iterable[Operation]) -> None:
-    """Write the operations in their order, with one cursor for each table that they touch."""
+class WriteTransaction(Protocol[Database]):
+    """What of lmdb.Transaction is used to write."""
+
+    def cursor(self, db: Database) -> Cursor: ...
+
+
+def apply(
+    transaction: WriteTransaction[Database], tables: Sequence[Database], operations: Iterable[Operation]
+) -> None:  # fmt: skip
+    """Write the operations in their order, with one cursor for each table that they touch.
+
+    `tables` are the databases by the numbers of their tables.
+    """
     cursors: dict[Table, Cursor] = {}
     for (action, table), run in groupby(operations, itemgetter(0, 1)):
         cursor = cursors.get(table)
         if cursor is None:
-            cursor = cursors[table] = open_cursor(table)
+            cursor = cursors[table] = transaction.cursor(tables[table])
         items = map(_strings, run)
         if action is Action.PUT:
             # One call for all of them takes half of the time that one for each takes.

@@ -370,9 +370,8 @@ class LmdbStore(LmdbReader, Store):
 
     def _apply(self, operations: list[Operation], size: int) -> None:
         """In whichever of the two threads it is called, the other one does not write. `size` is that of the values."""
-        tables = self._tables
         with self._env.begin(write=True) as transaction:
-            cursors.apply(lambda table: transaction.cursor(tables[table]), operations)
+            cursors.apply(transaction, self._tables, operations)
             begun = time.monotonic()
             transaction.commit()
         if size <= _SMALL:

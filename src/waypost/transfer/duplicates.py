@@ -302,7 +302,8 @@ class MessageHistory:
         share.blocks.append((number, count, time))
         self._next_block = number + 1
         share.in_blocks += count
-        self._drop_blocks(share)
+        if share.in_blocks >= share.places:
+            self._drop_blocks(share)
 
     def _drop_blocks(self, share: _Share) -> None:
         while share.blocks and share.in_blocks - share.blocks[0][1] >= share.places:

@@ -168,6 +168,8 @@ class TxOutgoingSequence:
             if not entry.order_acknowledged:
                 self._unacked.add(number)
             self.highest_number = max(self.highest_number, number)
+        assert number <= self.highest_number, f"{number} was sent, and {self.highest_number} is the highest"
+        assert len(self._unacked) <= len(self._entries), "more messages are not acknowledged than were sent"
         if self.deadline is None and self._unacked:
             self._start_timer(now)
 
@@ -201,6 +203,7 @@ class TxOutgoingSequence:
             self.last_ack_repeats += number == self.last_ack_number
             return []
         self.last_ack_number = number
+        assert self.last_ack_number <= self.highest_number, f"{number} is acknowledged, and was never sent"
         self.last_ack_repeats = 1
         acknowledged = [self._entries[each] for each in self._unacked.take_through(number)]
         if acknowledged:
@@ -227,6 +230,7 @@ class TxOutgoingSequence:
         """The message is gone from its queue: expired, purged or refused."""
         self._entries.pop(number, None)
         self._unacked.discard(number)
+        assert len(self._unacked) <= len(self._entries), "a message waits for its OrderAck, and is gone"
         if not self._unacked:
             self._rewind()
             self._stop_timer()

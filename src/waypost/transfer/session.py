@@ -156,6 +156,8 @@ class Session:
         An OrderAck or FinalAck may not piggyback, because all its flags are 0 (readings MQQB 3.15).
         """
         counts = self.counts
+        assert self.state is _OPEN, f"a message is sent in the state {self.state.name}"
+        assert counts.message_sent_count < LAST_NUMBER, "the numbers of the session are used up"
         counts.message_sent_count = sent.sequence_number = counts.message_sent_count + 1
         if is_recoverable:
             counts.recoverable_message_sent_count += 1

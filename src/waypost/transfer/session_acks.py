@@ -58,6 +58,7 @@ class SessionCounts:
         """MS-MQQB 3.1.5.8.7: another message has come. Its number among the recoverable ones, 0 if it is none."""
         self.message_received_count += 1
         self.unacked_received_msg_count += 1
+        assert self.unacked_received_msg_count <= self.message_received_count, "more is owed than came"
         if is_recoverable:
             self.recoverable_message_received_count += 1
             return self.recoverable_message_received_count
@@ -83,6 +84,8 @@ class SessionCounts:
         if self.recoverable_msg_ack_flags:
             header.recoverable_msg_ack_seq_number = self.first_pending & ON_THE_WIRE
             last = self.first_pending + self.recoverable_msg_ack_flags.bit_length() - 1
+            assert self.last_acked_recoverable_msg_seq_number < self.first_pending, f"{last} is told after it was told"
+            assert last <= self.recoverable_message_received_count, f"{last} is told, and never came"
             self.last_acked_recoverable_msg_seq_number = last
             self.recoverable_msg_ack_flags = 0
         return header
