@@ -229,10 +229,19 @@ class Manager(ManagerSender, QueueCreator):
         """Delete a queue: see `Queue.delete`."""
         await self.queue(name).delete()
 
-    async def _send_to(
-        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
+    async def send_record(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         return await self.queue(queue).send_record(body, properties, transaction)
+
+    async def send_records(
+        self,
+        queue: Name,
+        bodies: Iterable[Body],
+        properties: MessageProperties,
+        transaction: "Transaction | None" = None,
+    ) -> list[Message]:
+        return await self.queue(queue).send_records(bodies, properties, transaction)
 
     async def sequences(
         self,

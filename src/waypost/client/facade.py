@@ -227,10 +227,19 @@ class Manager(ManagerSender, QueueCreator):
         """Delete a queue: see `Queue.delete`."""
         self.queue(name).delete()
 
-    def _send_to(
-        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
+    def send_record(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         return self.queue(queue).send_record(body, properties, transaction)
+
+    def send_records(
+        self,
+        queue: Name,
+        bodies: Iterable[Body],
+        properties: MessageProperties,
+        transaction: "Transaction | None" = None,
+    ) -> list[Message]:
+        return self.queue(queue).send_records(bodies, properties, transaction)
 
     def sequences(
         self,
