@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text, with_table
+from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text
 from waypost.api.names import Name, Names
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
+from waypost.client.arguments import with_table
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.wire.base_header import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
-    from waypost.client.aio import Queue, Transaction
+    from waypost.client.aio_queue import Queue
+    from waypost.client.aio_transaction import Transaction
 
 
 class QueueSender:
