@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
-    from waypost.client.facade import Cursor, Manager, Queue, Transaction
+    from waypost.client.facade import Manager
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
+    from waypost.client.queue import Cursor, Queue
     from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
     from waypost.client.storage.verifying import verify
+    from waypost.client.transaction import Transaction
 
 __all__ = [
     "BackupInfo",
@@ -68,12 +70,12 @@ __all__ = [
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
-    "Cursor": "waypost.client.facade",
+    "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
     "Manager": "waypost.client.facade",
     "Message": "waypost.client.message",
-    "Queue": "waypost.client.facade",
+    "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.api.queues",
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
@@ -82,7 +84,7 @@ _HOMES: Final = {
     "SequenceReset": "waypost.api.sequences",
     "StoreDamage": "waypost.client.storage.report",
     "StoreReport": "waypost.client.storage.report",
-    "Transaction": "waypost.client.facade",
+    "Transaction": "waypost.client.transaction",
     "connect": "waypost.client.connecting",
     "msmq": "waypost.client.msmq.host",
     "open": "waypost.client.opening",

@@ -31,8 +31,8 @@ manager, orders = managers.manager, managers.orders
 HEADERS = {each.__name__: each for each in (BaseHeader, DebugHeader, MessagePropertiesHeader, UserHeader)}
 DOCS = Path(__file__).parents[2] / "docs"
 SENDERS: list[Any] = [
-    *(waypost.Queue.send, waypost.Queue.send_many, waypost.Manager.send),
-    *(aio.Queue.send, aio.Queue.send_many, aio.Manager.send),
+    *(waypost.Queue.send, waypost.Queue.send_many, waypost.Manager.send, waypost.Manager.send_many),
+    *(aio.Queue.send, aio.Queue.send_many, aio.Manager.send, aio.Manager.send_many),
     *(msmq_host.Host.send, msmq_host.Host.send_many, msmq_queue.HostQueue.send, msmq_queue.HostQueue.send_many),
     *(msmq_aio.Host.send, msmq_aio.Host.send_many, msmq_aio_queue.HostQueue.send, msmq_aio_queue.HostQueue.send_many),
 ]

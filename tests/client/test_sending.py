@@ -17,6 +17,7 @@ from waypost.errors import (
     InsufficientResources,
     InvalidParameter,
     LabelTooLong,
+    MessageNotFound,
     QueueNotFound,
     UnsupportedFormatName,
     WaypostError,
@@ -488,6 +489,20 @@ def test_what_goes_to_another_computer_waits_in_an_outgoing_queue(manager: waypo
     assert outgoing.receive(0).label == "from here"
     outgoing.delete()
     assert manager.outgoing_queues() == []
+
+
+def test_a_manager_sends_many_to_a_queue(manager: waypost.Manager, orders: waypost.Queue) -> None:
+    sent = manager.send_many("orders", ["a", "b"], label="both")
+    assert [(message.id, message.label) for message in orders.receive_many(3)] == [(each.id, "both") for each in sent]
+
+
+def test_a_message_is_deleted_by_itself_or_its_lookup_id(orders: waypost.Queue) -> None:
+    first, second, third = orders.send_many(["a", "b", "c"])
+    orders.delete_message(second)
+    orders.delete_message(third.lookup_id)
+    assert [message.id for message in orders.browse()] == [first.id]
+    with pytest.raises(MessageNotFound):
+        orders.delete_message(second)
 
 
 def test_several_queues_get_a_message_at_once(manager: waypost.Manager, orders: waypost.Queue) -> None:

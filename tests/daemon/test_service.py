@@ -211,7 +211,7 @@ def test_a_mistake_behind_http_ends_the_daemon_too(tmp_path: Path, monkeypatch: 
             await hello(scope, receive, send)
 
         async with running(tmp_path / "alpha", loopback(2), app=asking) as alpha:
-            monkeypatch.setattr("waypost.core.queue_manager.QueueManager.create_queue", lambda *_: 1 / 0)
+            monkeypatch.setattr("waypost.node.queue_calls.path_name", lambda *_: 1 / 0)
             reader, writer = await asyncio.open_connection(*alpha.ready["http"].split(":"))
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             async with asyncio.timeout(5):

@@ -30,7 +30,7 @@ from waypost.remote.client.conversations import CallFailed
 from waypost.rpc.authentication import SecurityContextFailed
 
 if TYPE_CHECKING:
-    from waypost.client.aio import Queue
+    from waypost.client.aio_queue import Queue
     from waypost.http.remote_queues import Connect
 
 FAR = "/api/queues/DIRECT=OS:far%5Cprivate$%5Corders"

@@ -4,10 +4,8 @@ waypost.api.properties is the list. A value that cannot be is an InvalidParamete
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import getdoc
 from math import ceil
-from textwrap import TextWrapper
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec.structs import astuple
 
@@ -22,8 +20,6 @@ from waypost.guid import parse_guid
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.identifiers import MessageIdentifier
 from waypost.wire.message_class import CUSTOM_CLASS_MASK, is_valid_custom_class
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _DEFAULTS: Final = tuple(row.default for row in MESSAGE_ROWS)
 _PLAIN: Final = {"delivery_guarantee": DeliveryGuarantee.RECOVERABLE}
@@ -48,19 +44,6 @@ def message_attributes(properties: MessageProperties, *, computer: str) -> dict[
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True
     return attributes
-
-
-def with_table(rows: Sequence[Row]) -> Callable[[F], F]:
-    """Append a table of properties to the documentation of a method that takes them by name."""
-    width = max(len(row.name) for row in rows) + 2
-    wrapper = TextWrapper(116, subsequent_indent=" " * width, break_on_hyphens=False)
-    lines = [line for row in rows for line in wrapper.wrap(f"{row.name.ljust(width)}{row.help}")]
-
-    def document(method: F) -> F:
-        method.__doc__ = f"{getdoc(method)}\n\n" + "\n".join(lines)
-        return method
-
-    return document
 
 
 def names_text(names: Names | None) -> str | list[str] | None:

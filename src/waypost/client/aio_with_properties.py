@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType
 
-from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text, with_table
+from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text
 from waypost.api.names import Name, Names
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
+from waypost.client.arguments import with_table
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.wire.base_header import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
-    from waypost.client.aio import Queue, Transaction
+    from waypost.client.aio_queue import Queue
+    from waypost.client.aio_transaction import Transaction
 
 
 class QueueSender:
@@ -69,7 +71,7 @@ class QueueSender:
 
         `body` is bytes or text. Text arrives as a string at the ActiveXMessageFormatter of .NET and at COM, bytes as
         an array of bytes. A message, with all that belongs to it, has at most 4 MiB; text takes two bytes for a
-        character. A queue of `waypost.msmq` differs as `Host.send` says. The properties:
+        character. A queue of `waypost.msmq` differs as the host that it gives says. The properties:
         """
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
@@ -144,13 +146,24 @@ class QueueSender:
 
 
 class ManagerSender:
-    """A queue manager that sends to any queue."""
+    """A queue manager, or an MSMQ host, that sends to any queue."""
 
     __slots__ = ()
 
-    async def _send_to(
-        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
+    async def send_record(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
+        """Send one message with the properties of a record, which `send` makes of its arguments."""
+        raise NotImplementedError
+
+    async def send_records(
+        self,
+        queue: Name,
+        bodies: Iterable[Body],
+        properties: MessageProperties,
+        transaction: "Transaction | None" = None,
+    ) -> list[Message]:
+        """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
         raise NotImplementedError
 
     async def send(
@@ -202,88 +215,6 @@ class ManagerSender:
             message_class,
             connector_type,
         )
-        return await self._send_to(queue, body, properties, transaction)
-
-
-class HostSender:
-    """An MSMQ host whose queues can be sent to."""
-
-    __slots__ = ()
-
-    async def send_record(
-        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
-    ) -> Message:
-        """Send one message with the properties of a record, which `send` makes of its arguments."""
-        raise NotImplementedError
-
-    async def send_records(
-        self,
-        queue: Name,
-        bodies: Iterable[Body],
-        properties: MessageProperties,
-        transaction: "Transaction | None" = None,
-    ) -> list[Message]:
-        """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
-        raise NotImplementedError
-
-    async def send(
-        self,
-        queue: Name,
-        body: Body,
-        *,
-        label: str = "",
-        priority: int = DEFAULT_PRIORITY,
-        recoverable: bool = True,
-        body_type: int | None = None,
-        time_to_reach_queue: float | None = None,
-        time_to_be_received: float | None = None,
-        acknowledge: str = "none",
-        admin_queue: Names | None = None,
-        response_queue: Names | None = None,
-        journal: bool = False,
-        dead_letter: bool | Name = False,
-        correlation_id: str | bytes | None = None,
-        app_tag: int = 0,
-        extension: bytes | None = None,
-        trace: str | None = None,
-        message_class: int = 0,
-        connector_type: str | None = None,
-        transaction: "Transaction | None" = None,
-    ) -> Message:
-        """Send one message, and return it with its `id` when the host has acknowledged it.
-
-        A recoverable message, the default, is on the host's disk then; with `recoverable=False` it is in its memory.
-        Hosts acknowledge when they like: Waypost does it at once, others may wait for half a second, and for up to ten
-        with an express message.
-
-        The host acknowledges what it has taken over. Whether it has such a queue, and the message got there, it reports
-        to the `admin_queue` if the message asks for that with `acknowledge`, and if the host does that at all. The
-        arguments are those of `Queue.send`; queues are named as seen from the host. `transaction`, `journal` and
-        `dead_letter` need a queue manager of one's own, and are refused.
-
-        Raises a HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. Its `is_outcome_unknown`
-        says whether the message may have arrived nevertheless.
-        """
-        # In the order of the table: by name it would take six times as long.
-        properties = MessageProperties(
-            label,
-            priority,
-            recoverable,
-            body_type,
-            time_to_reach_queue,
-            time_to_be_received,
-            acknowledge,
-            names_text(admin_queue),
-            names_text(response_queue),
-            journal,
-            dead_letter_text(dead_letter),
-            identifier_text(correlation_id),
-            app_tag,
-            extension,
-            trace,
-            message_class,
-            connector_type,
-        )
         return await self.send_record(queue, body, properties, transaction)
 
     async def send_many(
@@ -310,11 +241,7 @@ class HostSender:
         connector_type: str | None = None,
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        """Send messages that differ in their bodies, and return them when all are acknowledged.
-
-        They arrive in their order. It is not all of them or none: the error says which ones are acknowledged, and of
-        which ones it is not known. `timeout` is for all of them together.
-        """
+        """Send messages that differ in their bodies, with the properties of `Queue.send`: see `Queue.send_many`."""
         # In the order of the table: by name it would take six times as long.
         properties = MessageProperties(
             label,

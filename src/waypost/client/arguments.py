@@ -1,8 +1,11 @@
-"""What the arguments of both facades mean, as fields of operations."""
+"""What the arguments of both facades mean, as fields of operations, and how they are documented."""
 
 import warnings
+from collections.abc import Callable, Sequence
+from inspect import getdoc
 from math import inf
-from typing import Final, get_args
+from textwrap import TextWrapper
+from typing import Any, Final, TypeVar, get_args
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -11,8 +14,11 @@ from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
 from waypost.api.operations import Seek
 from waypost.api.properties import MessageProperties
+from waypost.api.rows import Row
 from waypost.client.message import Message
 from waypost.errors import InvalidParameter
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 SEEKS: Final = get_args(Seek)
 # Seconds that nobody lives to see the end of, and clocks can still count.
@@ -75,3 +81,16 @@ def warn_of_ignored(notes: tuple[str, ...]) -> None:
     """Say what changes nothing to the program that called the method which called the method that calls this."""
     for note in notes:
         warnings.warn(note, stacklevel=4)
+
+
+def with_table(rows: Sequence[Row]) -> Callable[[F], F]:
+    """Append a table of properties to the documentation of a method that takes them by name."""
+    width = max(len(row.name) for row in rows) + 2
+    wrapper = TextWrapper(116, subsequent_indent=" " * width, break_on_hyphens=False)
+    lines = [line for row in rows for line in wrapper.wrap(f"{row.name.ljust(width)}{row.help}")]
+
+    def document(method: F) -> F:
+        method.__doc__ = f"{getdoc(method)}\n\n" + "\n".join(lines)
+        return method
+
+    return document

@@ -1,102 +1,47 @@
-"""Manager, Queue, Cursor and Transaction, for programs that wait in threads. waypost.aio has the same as coroutines.
+"""Manager, for programs that wait in threads. waypost.aio has the same as coroutines.
 
 Whatever they do is an operation of waypost.api.operations, which a transport brings to the queue manager.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
 from waypost.api.damaged import DamagedInfo
-from waypost.api.excerpt import excerpt
 from waypost.api.explanation import Explanation
-from waypost.api.names import Name, check_can_be_sent_to, format_name, journal_name, short_name, subqueue_name
+from waypost.api.names import Name, format_name
 from waypost.api.operations import (
-    AbortTransaction,
     AdmitAddress,
-    Browse,
-    CloseCursor,
-    CloseQueue,
-    CommitTransaction,
     CreateQueue,
-    CursorNext,
-    CursorPeek,
-    CursorRead,
-    CursorReceive,
-    DeleteMessage,
-    DeleteQueue,
     Explain,
     ForgetDamaged,
     ListAdmitted,
     ListDamaged,
     ListQueues,
     ListSequences,
-    MoveAll,
-    MoveMessage,
-    OpenCursor,
-    OpenQueue,
-    Operation,
-    PauseQueue,
-    Peek,
-    PurgeQueue,
-    Receive,
-    Resend,
     ResetSequences,
-    ResumeQueue,
     RevokeAddress,
-    Seek,
-    Send,
-    SetQueue,
-    ShowQueue,
 )
 from waypost.api.properties import MessageProperties, QueueProperties
-from waypost.api.queues import QueueInfo
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
 from waypost.client.arguments import (
-    how_many,
-    lookup_id_of,
-    seconds,
-    sought,
     transaction_limit,
     warn_of_ignored,
-    with_body_type,
 )
-from waypost.client.bodies import Body, encode_bodies, encode_body
-from waypost.client.message import Message, sent_message, sent_together
+from waypost.client.bodies import Body
+from waypost.client.message import Message
+from waypost.client.queue import Queue
+from waypost.client.transaction import Transaction
 from waypost.client.transports import Transport
-from waypost.client.with_properties import ManagerSender, QueueCreator, QueueSender, QueueSetter
-from waypost.drive.new_guid import new_guid
-from waypost.errors import (
-    CannotConnect,
-    ConnectionLost,
-    InvalidHandle,
-    InvalidParameter,
-    OutcomeUnknown,
-    QueueNotFound,
-    ServiceNotAvailable,
-    Timeout,
-    TransactionSequence,
-    WaypostError,
-)
-from waypost.guid import guid_text
+from waypost.client.with_properties import ManagerSender, QueueCreator
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
-    from waypost.api.messages import Copies
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
     from waypost.client.storage.report import StoreReport
-    from waypost.core.message import Message as CoreMessage
-
-R = TypeVar("R")
-
-# How a transaction ended whose commit got no answer.
-_IN_DOUBT: Final = "in doubt"
 
 
 class Manager(ManagerSender, QueueCreator):
@@ -149,14 +94,14 @@ class Manager(ManagerSender, QueueCreator):
             raise AttributeError(f"the queue manager in {self._transport.path} is no daemon, and has no address")
         return self._transport.url
 
-    def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> "Queue":
+    def create_queue_record(self, name: Name, properties: QueueProperties, *, transactional: bool = False) -> Queue:
         format_name = self._format_name(name)
         text = name if isinstance(name, str) else str(format_name)
         create = CreateQueue(name=text, transactional=bool(transactional), **asdict(properties))
         warn_of_ignored(self._transport.call(create).notes)
         return self._named(format_name)
 
-    def queue(self, name: Name, *, exclusive: bool = False) -> "Queue":
+    def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
         """The queue of that name. It is not looked for before it is used.
 
         Who asks for the same name gets the same object, so to close it ends the waits of all who use it.
@@ -164,15 +109,15 @@ class Manager(ManagerSender, QueueCreator):
         closed; SharingViolation says that others are there already.
         """
         found = self._format_name(name)
-        return Queue(self, self._transport, found, exclusive=True) if exclusive else self._named(found)
+        return Queue(self, self._transport, found, self._forget, exclusive=True) if exclusive else self._named(found)
 
-    def _named(self, name: FormatName) -> "Queue":
+    def _named(self, name: FormatName) -> Queue:
         found = self._queues.get(name)
         if found is None:
-            found = self._queues[name] = Queue(self, self._transport, name)
+            found = self._queues[name] = Queue(self, self._transport, name, self._forget)
         return found
 
-    def _forget(self, queue: "Queue", name: FormatName) -> None:
+    def _forget(self, name: FormatName, queue: Queue) -> None:
         """No queue has this name: who asks for it again gets another object."""
         if self._queues.get(name) is queue:
             del self._queues[name]
@@ -180,19 +125,19 @@ class Manager(ManagerSender, QueueCreator):
     def _format_name(self, name: Name) -> FormatName:
         return format_name(name, self._transport.computer)
 
-    def queues(self) -> "list[Queue]":
+    def queues(self) -> list[Queue]:
         """The queues that were created on this computer, in the order of their names."""
         found = self._transport.call(ListQueues()).queues
         return [self._named(self._format_name(each.format_name)) for each in found]
 
-    def outgoing_queues(self) -> "list[Queue]":
+    def outgoing_queues(self) -> list[Queue]:
         """The queues that hold what was sent to other computers until it is transferred.
 
         One can look into them, receive or purge what is there, and delete them.
         """
         found = self._transport.call(ListQueues(kind="outgoing")).queues
         names = [self._format_name(each.format_name) for each in found]
-        return [Queue(self, self._transport, name, outgoing=True) for name in names]
+        return [Queue(self, self._transport, name, self._forget, outgoing=True) for name in names]
 
     def admit_sequence_address(self, guid: str, address: str) -> int:
         """Believe what the queue manager `guid` acknowledges from this IP address, until it is revoked.
@@ -227,10 +172,19 @@ class Manager(ManagerSender, QueueCreator):
         """Delete a queue: see `Queue.delete`."""
         self.queue(name).delete()
 
-    def _send_to(
-        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None"
+    def send_record(
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         return self.queue(queue).send_record(body, properties, transaction)
+
+    def send_records(
+        self,
+        queue: Name,
+        bodies: Iterable[Body],
+        properties: MessageProperties,
+        transaction: "Transaction | None" = None,
+    ) -> list[Message]:
+        return self.queue(queue).send_records(bodies, properties, transaction)
 
     def sequences(
         self,
@@ -346,469 +300,3 @@ class Manager(ManagerSender, QueueCreator):
         A second time it does nothing, unless the first was interrupted: then it goes on.
         """
         self._transport.close()
-
-
-class Queue(QueueSender, QueueSetter):
-    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
-
-    Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
-    QueueNotFound. It can be shared by threads.
-
-    Every method raises a WaypostError that says what is wrong. In particular: StoreFull while the disk has no room;
-    then nothing was done, unless the sentence says that it is kept and will be stored when there is room.
-    """
-
-    __slots__ = ("_handle", "_is_exclusive", "_name", "_opening", "_outgoing", "_text", "_transport", "manager")
-
-    def __init__(
-        self,
-        manager: Manager,
-        transport: Transport,
-        name: FormatName,
-        *,
-        exclusive: bool = False,
-        outgoing: bool = False,
-    ) -> None:
-        self.manager: Final = manager
-        self._transport: Final = transport
-        self._name: Final = name
-        # As operations have it.
-        self._text: Final = str(name)
-        self._outgoing: Final = outgoing
-        self._is_exclusive: Final = exclusive
-        # Of an exclusive open.
-        self._handle: str | UnsetType = UNSET
-        self._opening: Final = Lock()
-
-    def __repr__(self) -> str:
-        return f"<Queue {self.name}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def name(self) -> str:
-        """The shortest name that means it on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
-        return short_name(self._name, self._transport.computer)
-
-    @property
-    def format_name(self) -> str:
-        """The format name: what other computers call it, if it is a queue of this one."""
-        return self._text
-
-    def send_record(
-        self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
-    ) -> Message:
-        data, body_type = encode_body(body, properties.body_type)
-        return sent_message(self._send([data], with_body_type(properties, body_type), transaction)[0])
-
-    def send_records(
-        self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
-    ) -> list[Message]:
-        encoded, body_type = encode_bodies(bodies, properties.body_type)
-        if not encoded:
-            _joined(transaction, self._transport)
-            return []
-        return sent_together(self._send(encoded, with_body_type(properties, body_type), transaction))
-
-    def receive(
-        self,
-        timeout: float | None = None,
-        *,
-        transaction: "Transaction | None" = None,
-        lookup_id: int | None = None,
-        seek: Seek | None = None,
-    ) -> Message:
-        """Take the first message out of the queue, and return it when its removal is on disk.
-
-        It waits for a message for `timeout` seconds, for ever unless given, and raises Timeout when they are over; with
-        0 it does not wait. In a transaction the message is only locked: a commit removes it, and an abort gives it back
-        with its `abort_count` raised.
-
-        With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
-        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it;
-        MessageAlreadyReceived, that somebody has received it while a cursor was on it.
-
-        Outside a transaction a message is received at most once: if the call is interrupted or cancelled while the
-        removal is being written to disk, or the process ends then, the message is lost. Receive in a transaction what
-        must not be.
-        """
-        return Message(self._receive(1, timeout, transaction, lookup_id, seek)[0])
-
-    def receive_many(
-        self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
-    ) -> list[Message]:
-        """Take up to `count` messages, in their order, with one flush to disk.
-
-        What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
-        """
-        return [Message(each) for each in self._receive(how_many(count), timeout, transaction, None, None)]
-
-    def peek(
-        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
-    ) -> Message:  # fmt: skip
-        """Look at the first message and leave it there. The arguments are those of `receive`.
-
-        A message that a transaction holds is passed over; asked for by its `lookup_id`, it raises TransactionUsage.
-        """
-        number, word = sought(lookup_id, seek)
-        peek = Peek(
-            name=self._text,
-            outgoing=self._outgoing,
-            timeout_s=0 if number is not UNSET or word is not UNSET else seconds(timeout),
-            lookup_id=number,
-            seek=word,
-            handle=self._handle,
-            form="packet",
-        )
-        return Message(self._call(peek).messages[0])
-
-    def browse(self) -> Iterator[Message]:
-        """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
-        page = self._call(Browse(name=self._text, outgoing=self._outgoing, form="packet"))
-        yield from map(Message, page.messages)
-        while page.next:
-            page = self._call(Browse(name=self._text, after=page.next, outgoing=self._outgoing, form="packet"))
-            yield from map(Message, page.messages)
-
-    def follow(self, timeout: float | None = None) -> Iterator[Message]:
-        """Receive message after message, for ever, or until none has come for `timeout` seconds.
-
-        A message is out of the queue before you see it. If it must not be lost when your program fails, use `receive`
-        in a transaction instead.
-        """
-        while True:
-            try:
-                message = self.receive(timeout)
-            except Timeout:
-                return
-            yield message
-
-    def cursor(self) -> "Cursor":
-        """A cursor at the start of the queue, to look through it and receive what is found on the way."""
-        return Cursor(self._transport, self._open_cursor)
-
-    def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
-        """Move a message, or the one with this lookup id, to a subqueue, or back, with all that belongs to it.
-
-        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
-        `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
-        """
-        number, target = lookup_id_of(message, "move"), str(format_name(to, self._transport.computer))
-        identifier, begin_s = _joined(transaction, self._transport)
-        move = MoveMessage(
-            name=self._text,
-            lookup_id=number,
-            to=target,
-            transaction=identifier,
-            begin_s=begin_s,
-            outgoing=self._outgoing,
-        )
-        self._call(move, transaction)
-
-    def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
-        """Move all messages that are there now to a subqueue, or back, and return how many were moved.
-
-        They are moved some hundred at a time, and others use both queues meanwhile: each message is in one of them,
-        also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
-        holds stays. `progress` is called with the number of messages after each part.
-        """
-        wanted = MoveAll(name=self._text, to=str(format_name(to, self._transport.computer)), outgoing=self._outgoing)
-        part = self._call(wanted)
-        moved = part.moved
-        while True:
-            if progress is not None:
-                progress(part.moved)
-            if not part.next:
-                return moved
-            part = self._call(replace(wanted, after=int(part.next), up_to=int(part.up_to)))
-            moved += part.moved
-
-    def resend(self, message: Message | int, to: Name | None = None) -> Message:
-        """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
-
-        It goes to the queue `to`, or to where it was sent to. The new message, which is returned, has another `id` and
-        says the same; one that was sent in a transaction is sent in one again. TransactionUsage says that a queue is of
-        the other kind: transactional, or not.
-        """
-        target: str | UnsetType = UNSET
-        if to is not None:
-            name = format_name(to, self._transport.computer)
-            check_can_be_sent_to(name)
-            target = str(name)
-        number = lookup_id_of(message, "resend")
-        wanted = Resend(name=self._text, lookup_id=number, to=target, form="packet", outgoing=self._outgoing)
-        return sent_message(self._call(wanted).messages[0])
-
-    def delete_message(self, message: Message | int) -> None:
-        """Remove a message, or the one with this lookup id, as `receive` does."""
-        number = lookup_id_of(message, "delete")
-        self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
-
-    def purge(self) -> None:
-        """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
-        self._call(PurgeQueue(name=self._text, outgoing=self._outgoing))
-
-    @property
-    def journal(self) -> "Queue":
-        """The journal: copies of what was received, if the queue was created with `journal=True`."""
-        return self.manager.queue(str(journal_name(self._name)))
-
-    def subqueue(self, name: str) -> "Queue":
-        """A subqueue, which comes to be when a message is moved there or somebody reads from it."""
-        return self.manager.queue(str(subqueue_name(self._name, name)))
-
-    def info(self) -> QueueInfo:
-        """How many messages it has, and everything else about it, at this moment."""
-        return self._call(ShowQueue(name=self._text))
-
-    def set_record(self, properties: QueueProperties) -> None:
-        found = self._call(SetQueue(name=self._text, **asdict(properties)))
-        warn_of_ignored(found.notes)
-
-    def pause(self) -> None:
-        """Let no message leave an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
-        self._call(PauseQueue(name=self._text))
-
-    def resume(self) -> None:
-        """Let messages leave an outgoing queue again."""
-        self._call(ResumeQueue(name=self._text))
-
-    def delete(self) -> None:
-        """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
-        self._call(DeleteQueue(name=self._text))
-        self.manager._forget(self, self._name)  # noqa: SLF001, of this module
-
-    def close(self) -> None:
-        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew.
-
-        The object is shared by all who got it from `manager.queue(name)`, and so are the waits that end.
-        """
-        with suppress(InvalidHandle, ServiceNotAvailable):
-            if not self._is_exclusive:
-                self._transport.cancel(self._text)
-            handle, self._handle = self._handle, UNSET
-            if handle is not UNSET:
-                self._transport.start(CloseQueue(identifier=handle))
-
-    def _send(
-        self, bodies: list[bytes], like: MessageProperties, transaction: "Transaction | None"
-    ) -> "list[CoreMessage] | list[CoreMessage | Copies]":
-        identifier, begin_s = _joined(transaction, self._transport)
-        send = Send(
-            name=self._text, like=like, bodies=bodies, transaction=identifier, begin_s=begin_s, answer="ids"
-        )  # fmt: skip
-        return self._call(send, transaction).messages
-
-    def _receive(
-        self,
-        count: int,
-        timeout: float | None,
-        transaction: "Transaction | None",
-        lookup_id: int | None,
-        seek: Seek | None,
-    ) -> "list[CoreMessage]":
-        number, word = sought(lookup_id, seek)
-        wait = seconds(timeout)
-        identifier, begin_s = _joined(transaction, self._transport)
-        receive = Receive(
-            name=self._text,
-            outgoing=self._outgoing,
-            count=count,
-            timeout_s=0 if number is not UNSET or word is not UNSET else wait,
-            transaction=identifier,
-            begin_s=begin_s,
-            lookup_id=number,
-            seek=word,
-            handle=self._opened(),
-            form="packet",
-        )
-        return self._call(receive, transaction).messages
-
-    def _call(self, operation: Operation[R], transaction: "Transaction | None" = None) -> R:
-        try:
-            return self._transport.call(operation) if transaction is None else transaction._call(operation)  # noqa: SLF001, of this module
-        except QueueNotFound:
-            self.manager._forget(self, self._name)  # noqa: SLF001, of this module
-            raise
-
-    def _opened(self) -> str | UnsetType:
-        """The handle of an exclusive open, from the first receive on."""
-        if not self._is_exclusive or self._handle is not UNSET:
-            return self._handle
-        with self._opening:
-            if self._handle is UNSET:
-                self._handle = self._call(OpenQueue(queue=self._text)).id
-            return self._handle
-
-    def _open_cursor(self) -> str:
-        return self._call(OpenCursor(queue=self._text, outgoing=self._outgoing, handle=self._opened())).id
-
-
-class Cursor:
-    """A place in a queue: `queue.cursor()` gives it. It is for one thread at a time.
-
-    `timeout` is None to wait for ever for a message behind the last, as everywhere, and 0 not to wait: Timeout then.
-    """
-
-    __slots__ = ("_id", "_open", "_transport")
-
-    def __init__(self, transport: Transport, open_cursor: Callable[[], str]) -> None:
-        self._transport: Final = transport
-        self._open: Final = open_cursor
-        # Once it is used.
-        self._id: str | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def peek(self, timeout: float | None = None) -> Message:
-        """Look at the message where the cursor is: at first, and after a receive, the next one that there is.
-
-        Raises MessageAlreadyReceived if somebody has received it since; `peek_next` goes on.
-        """
-        return self._read(CursorPeek, timeout, None)
-
-    def peek_next(self, timeout: float | None = None) -> Message:
-        """Go on, and look at the message there. Raises IllegalCursorAction before the first `peek`."""
-        return self._read(CursorNext, timeout, None)
-
-    def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
-        """Receive the message where the cursor is; `Queue.receive` says what that means in a transaction."""
-        return self._read(CursorReceive, timeout, transaction)
-
-    def close(self) -> None:
-        """Forget the place: if it is used again, it starts from the first message."""
-        identifier, self._id = self._id, None
-        if identifier is not None:
-            with suppress(InvalidHandle, ServiceNotAvailable):
-                self._transport.start(CloseCursor(identifier=identifier))
-
-    def _read(self, kind: type[CursorRead], timeout: float | None, transaction: "Transaction | None") -> Message:
-        wait = seconds(timeout)
-        identifier, begin_s = _joined(transaction, self._transport)
-        if self._id is None:
-            self._id = self._open()
-        read = kind(identifier=self._id, timeout_s=wait, transaction=identifier, begin_s=begin_s, form="packet")
-        found = self._transport.call(read) if transaction is None else transaction._call(read)  # noqa: SLF001, of this module
-        return Message(found.messages[0])
-
-
-class Transaction:
-    """A transaction: `manager.transaction()` begins it. Give it to what shall be part of it as `transaction=`.
-
-    It is atomic: others see what it sent, and no more what it received, when it is committed, and never a part of it.
-    The queue manager hears of it when it is used first.
-    """
-
-    __slots__ = ("_begin_s", "_id", "_is_told", "_outcome", "_transport")
-
-    def __init__(self, transport: Transport, begin_s: float) -> None:
-        self._transport: Final = transport
-        self._id: Final = guid_text(new_guid())
-        # With what it begins, until the queue manager has answered.
-        self._begin_s: float | UnsetType = begin_s
-        self._is_told = False
-        self._outcome = ""
-
-    def __repr__(self) -> str:
-        return f"<Transaction {self.id}, {self._outcome or 'open'}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if not self.is_open:
-            return
-        if kind is not None:
-            self.abort()
-            return
-        try:
-            self.commit()
-        finally:
-            if self.is_open:
-                self.abort()
-
-    @property
-    def id(self) -> str:
-        """Its GUID."""
-        return self._id
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it can still be used: it is neither committed nor aborted."""
-        return not self._outcome
-
-    def commit(self) -> None:
-        """Do all of it, and return when it is on disk.
-
-        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if nobody knows how
-        it ended. If StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
-        """
-        self._check()
-        if self._is_told:
-            # Of a commit that is interrupted nobody knows how it ended.
-            self._outcome = _IN_DOUBT
-            try:
-                self._transport.call(CommitTransaction(identifier=self._id))
-            except (ConnectionLost, OutcomeUnknown):
-                raise
-            except TransactionSequence:
-                self._outcome = "aborted"
-                raise
-            except WaypostError:
-                self._outcome = ""
-                raise
-        else:
-            self._transport.check()
-        self._outcome = "committed"
-
-    def abort(self) -> None:
-        """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
-        self._check()
-        self._outcome = "aborted"
-        if self._is_told:
-            # Where nobody hears of it, or it has ended before, it ends in the same way.
-            with suppress(TransactionSequence, ServiceNotAvailable):
-                self._transport.start(AbortTransaction(identifier=self._id))
-
-    def _check(self) -> None:
-        if self._outcome:
-            raise TransactionSequence(f"the transaction is {self._outcome}; begin another with manager.transaction()")
-
-    def _joined(self, transport: Transport) -> tuple[str, float | UnsetType]:
-        """For an operation that is to be part of it: its GUID, and with what it begins if it has to."""
-        if self._transport is not transport:
-            raise InvalidParameter("the transaction is one of another queue manager")
-        self._check()
-        self._is_told = True
-        return self._id, self._begin_s
-
-    def _call(self, operation: Operation[R]) -> R:
-        """Have something done in it."""
-        try:
-            reply = self._transport.call(operation)
-        except (ConnectionLost, CannotConnect):
-            raise
-        except WaypostError:
-            self._begin_s = UNSET
-            raise
-        self._begin_s = UNSET
-        return reply
-
-
-def _joined(
-    transaction: "Transaction | None", transport: Transport
-) -> tuple[str | UnsetType, float | UnsetType]:  # fmt: skip
-    """What an operation says of the transaction that it shall be part of."""
-    if transaction is None:
-        return UNSET, UNSET
-    if not isinstance(transaction, Transaction):
-        raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {excerpt(transaction)}")
-    return transaction._joined(transport)  # noqa: SLF001, of this module

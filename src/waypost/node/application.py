@@ -1,6 +1,6 @@
-"""What an application can ask of a queue manager.
+"""What can be done with an open queue, by its handle. The handlers of waypost.api.operations are made of it.
 
-Every operation comes with a Call, whose number is answered by a Reply or a Failure among the node's effects: at once,
+Everything comes with a Call, whose number is answered by a Reply or a Failure among the node's effects: at once,
 or when what was done is durable, or when a wait has ended. What cannot be done is raised at once, and has changed
 nothing unless the operation says so.
 """
@@ -33,9 +33,6 @@ from waypost.node.resending import resend
 from waypost.node.sending import close_unusable, new_message, queue_of
 from waypost.wire.format_names import FormatName
 
-# An operation that is not a record of waypost.api.operations yet. It gets a Call and its arguments, and leads to one
-# Reply or Failure.
-OperationFunction: TypeAlias = Callable[..., None]
 # Makes the answer to a read of its message.
 Form: TypeAlias = Callable[[Message], object]
 

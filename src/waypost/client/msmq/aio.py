@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from waypost.api.names import Name
 from waypost.api.properties import MessageProperties
-from waypost.client.aio_with_properties import HostSender
+from waypost.client.aio_with_properties import ManagerSender
 from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq import host as twin
@@ -47,7 +47,7 @@ def msmq(
 
 
 @documented_by(twin.Host)
-class Host(HostSender):
+class Host(ManagerSender):
     __slots__ = ("_place", "_reader", "_sender", "_writer")
 
     def __init__(self, place: Place, access: Access) -> None:

@@ -15,7 +15,7 @@ from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
 from waypost.client.msmq.reader import Reader
 from waypost.client.msmq.sender import Sender
 from waypost.client.msmq.thread import HostThread
-from waypost.client.with_properties import HostSender
+from waypost.client.with_properties import ManagerSender
 from waypost.guid import guid_text
 
 
@@ -58,10 +58,23 @@ def msmq(
     return Host(place, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port)))
 
 
-class Host(HostSender):
+class Host(ManagerSender):
     """An MSMQ host to send to and to read from: `waypost.msmq` gives it.
 
     Close it, or use it in a `with` statement.
+
+    `send` returns a message with its `id` when the host has acknowledged it. A recoverable message, the default, is on
+    the host's disk then; with `recoverable=False` it is in its memory. Hosts acknowledge when they like: Waypost does
+    so at once, others may wait for half a second, and for up to ten with an express message.
+
+    The host acknowledges what it has taken over. Whether it has such a queue, and the message got there, it reports to
+    the `admin_queue` if the message asks for that with `acknowledge`, and if the host does that at all. The arguments
+    are those of `Queue.send`; queues are named as seen from the host. `transaction`, `journal` and `dead_letter` need a
+    queue manager of one's own, and are refused.
+
+    `send_many` sends in order, and it is not all of them or none; `timeout` is for all of them together. Both raise a
+    HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. It says which messages are acknowledged,
+    and its `is_outcome_unknown` whether others may have arrived nevertheless.
     """
 
     __slots__ = ("_place", "_reader", "_sender", "_thread", "_writer")

@@ -1,0 +1,434 @@
+"""Queue and Cursor, for programs that wait in threads."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict, replace
+
+from waypost.api.names import Name, check_can_be_sent_to, format_name, journal_name, short_name, subqueue_name
+from waypost.api.operations import (
+    Browse,
+    CloseCursor,
+    CloseQueue,
+    CursorNext,
+    CursorPeek,
+    CursorRead,
+    CursorReceive,
+    DeleteMessage,
+    DeleteQueue,
+    MoveAll,
+    MoveMessage,
+    OpenCursor,
+    OpenQueue,
+    Operation,
+    PauseQueue,
+    Peek,
+    PurgeQueue,
+    Receive,
+    Resend,
+    ResumeQueue,
+    Seek,
+    Send,
+    SetQueue,
+    ShowQueue,
+)
+from waypost.api.properties import MessageProperties, QueueProperties
+from waypost.api.queues import QueueInfo
+from waypost.client.arguments import (
+    how_many,
+    lookup_id_of,
+    seconds,
+    sought,
+    warn_of_ignored,
+    with_body_type,
+)
+from waypost.client.bodies import Body, encode_bodies, encode_body
+from waypost.client.message import Message, sent_message, sent_together
+from waypost.client.transports import Transport
+from waypost.client.with_properties import QueueSender, QueueSetter
+from waypost.errors import (
+    InvalidHandle,
+    QueueNotFound,
+    ServiceNotAvailable,
+    Timeout,
+)
+from waypost.wire.format_names import FormatName
+
+if TYPE_CHECKING:
+    from waypost.api.messages import Copies
+    from waypost.core.message import Message as CoreMessage
+
+from waypost.client.transaction import Transaction, call_in, joined
+
+if TYPE_CHECKING:
+    from waypost.client.facade import Manager
+
+R = TypeVar("R")
+
+
+class Queue(QueueSender, QueueSetter):
+    """A queue: `manager.queue(name)` gives it, and `manager.create_queue(name)` makes it first.
+
+    Nothing is opened before it is used, so a queue object is cheap, and a name that no queue has is found out then:
+    QueueNotFound. It can be shared by threads.
+
+    Every method raises a WaypostError that says what is wrong. In particular: StoreFull while the disk has no room;
+    then nothing was done, unless the sentence says that it is kept and will be stored when there is room.
+    """
+
+    __slots__ = (
+        "_forget",
+        "_handle",
+        "_is_exclusive",
+        "_name",
+        "_opening",
+        "_outgoing",
+        "_text",
+        "_transport",
+        "manager",
+    )
+
+    def __init__(
+        self,
+        manager: "Manager",
+        transport: Transport,
+        name: FormatName,
+        forget: "Callable[[FormatName, Queue], None]",
+        *,
+        exclusive: bool = False,
+        outgoing: bool = False,
+    ) -> None:
+        """`forget` hears that no queue has the name."""
+        self.manager: Final = manager
+        self._forget: Final = forget
+        self._transport: Final = transport
+        self._name: Final = name
+        # As operations have it.
+        self._text: Final = str(name)
+        self._outgoing: Final = outgoing
+        self._is_exclusive: Final = exclusive
+        # Of an exclusive open.
+        self._handle: str | UnsetType = UNSET
+        self._opening: Final = Lock()
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The shortest name that means it on this computer: 'orders', 'orders;retry', 'system$;deadletter', ..."""
+        return short_name(self._name, self._transport.computer)
+
+    @property
+    def format_name(self) -> str:
+        """The format name: what other computers call it, if it is a queue of this one."""
+        return self._text
+
+    def send_record(
+        self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
+    ) -> Message:
+        data, body_type = encode_body(body, properties.body_type)
+        return sent_message(self._send([data], with_body_type(properties, body_type), transaction)[0])
+
+    def send_records(
+        self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
+    ) -> list[Message]:
+        encoded, body_type = encode_bodies(bodies, properties.body_type)
+        if not encoded:
+            joined(transaction, self._transport)
+            return []
+        return sent_together(self._send(encoded, with_body_type(properties, body_type), transaction))
+
+    def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: "Transaction | None" = None,
+        lookup_id: int | None = None,
+        seek: Seek | None = None,
+    ) -> Message:
+        """Take the first message out of the queue, and return it when its removal is on disk.
+
+        It waits for a message for `timeout` seconds, for ever unless given, and raises Timeout when they are over; with
+        0 it does not wait. In a transaction the message is only locked: a commit removes it, and an abort gives it back
+        with its `abort_count` raised.
+
+        With a `lookup_id` it takes that message, or the `seek` "next" or "previous" to it; `seek="first"` and "last"
+        need none. Nothing is waited for then, and MessageNotFound says that it is not there or a transaction holds it;
+        MessageAlreadyReceived, that somebody has received it while a cursor was on it.
+
+        Outside a transaction a message is received at most once: if the call is interrupted or cancelled while the
+        removal is being written to disk, or the process ends then, the message is lost. Receive in a transaction what
+        must not be.
+        """
+        return Message(self._receive(1, timeout, transaction, lookup_id, seek)[0])
+
+    def receive_many(
+        self, count: int, timeout: float | None = None, *, transaction: "Transaction | None" = None
+    ) -> list[Message]:
+        """Take up to `count` messages, in their order, with one flush to disk.
+
+        What is there is taken at once. If nothing is, it waits as `receive` does, for one message.
+        """
+        return [Message(each) for each in self._receive(how_many(count), timeout, transaction, None, None)]
+
+    def peek(
+        self, timeout: float | None = None, *, lookup_id: int | None = None, seek: Seek | None = None
+    ) -> Message:  # fmt: skip
+        """Look at the first message and leave it there. The arguments are those of `receive`.
+
+        A message that a transaction holds is passed over; asked for by its `lookup_id`, it raises TransactionUsage.
+        """
+        number, word = sought(lookup_id, seek)
+        peek = Peek(
+            name=self._text,
+            outgoing=self._outgoing,
+            timeout_s=0 if number is not UNSET or word is not UNSET else seconds(timeout),
+            lookup_id=number,
+            seek=word,
+            handle=self._handle,
+            form="packet",
+        )
+        return Message(self._call(peek).messages[0])
+
+    def browse(self) -> Iterator[Message]:
+        """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
+        page = self._call(Browse(name=self._text, outgoing=self._outgoing, form="packet"))
+        yield from map(Message, page.messages)
+        while page.next:
+            page = self._call(Browse(name=self._text, after=page.next, outgoing=self._outgoing, form="packet"))
+            yield from map(Message, page.messages)
+
+    def follow(self, timeout: float | None = None) -> Iterator[Message]:
+        """Receive message after message, for ever, or until none has come for `timeout` seconds.
+
+        A message is out of the queue before you see it. If it must not be lost when your program fails, use `receive`
+        in a transaction instead.
+        """
+        while True:
+            try:
+                message = self.receive(timeout)
+            except Timeout:
+                return
+            yield message
+
+    def cursor(self) -> "Cursor":
+        """A cursor at the start of the queue, to look through it and receive what is found on the way."""
+        return Cursor(self._transport, self._open_cursor)
+
+    def move(self, message: Message | int, to: Name, *, transaction: "Transaction | None" = None) -> None:
+        """Move a message, or the one with this lookup id, to a subqueue, or back, with all that belongs to it.
+
+        `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
+        `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
+        """
+        number, target = lookup_id_of(message, "move"), str(format_name(to, self._transport.computer))
+        identifier, begin_s = joined(transaction, self._transport)
+        move = MoveMessage(
+            name=self._text,
+            lookup_id=number,
+            to=target,
+            transaction=identifier,
+            begin_s=begin_s,
+            outgoing=self._outgoing,
+        )
+        self._call(move, transaction)
+
+    def move_all(self, to: Name, *, progress: Callable[[int], object] | None = None) -> int:
+        """Move all messages that are there now to a subqueue, or back, and return how many were moved.
+
+        They are moved some hundred at a time, and others use both queues meanwhile: each message is in one of them,
+        also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
+        holds stays. `progress` is called with the number of messages after each part.
+        """
+        wanted = MoveAll(name=self._text, to=str(format_name(to, self._transport.computer)), outgoing=self._outgoing)
+        part = self._call(wanted)
+        moved = part.moved
+        while True:
+            if progress is not None:
+                progress(part.moved)
+            if not part.next:
+                return moved
+            part = self._call(replace(wanted, after=int(part.next), up_to=int(part.up_to)))
+            moved += part.moved
+
+    def resend(self, message: Message | int, to: Name | None = None) -> Message:
+        """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
+
+        It goes to the queue `to`, or to where it was sent to. The new message, which is returned, has another `id` and
+        says the same; one that was sent in a transaction is sent in one again. TransactionUsage says that a queue is of
+        the other kind: transactional, or not.
+        """
+        target: str | UnsetType = UNSET
+        if to is not None:
+            name = format_name(to, self._transport.computer)
+            check_can_be_sent_to(name)
+            target = str(name)
+        number = lookup_id_of(message, "resend")
+        wanted = Resend(name=self._text, lookup_id=number, to=target, form="packet", outgoing=self._outgoing)
+        return sent_message(self._call(wanted).messages[0])
+
+    def delete_message(self, message: Message | int) -> None:
+        """Remove a message, or the one with this lookup id, as `receive` does."""
+        number = lookup_id_of(message, "delete")
+        self._call(DeleteMessage(name=self._text, number=str(number), outgoing=self._outgoing))
+
+    def purge(self) -> None:
+        """Delete all messages. One that a transaction holds goes when the transaction gives it back."""
+        self._call(PurgeQueue(name=self._text, outgoing=self._outgoing))
+
+    @property
+    def journal(self) -> "Queue":
+        """The journal: copies of what was received, if the queue was created with `journal=True`."""
+        return self.manager.queue(str(journal_name(self._name)))
+
+    def subqueue(self, name: str) -> "Queue":
+        """A subqueue, which comes to be when a message is moved there or somebody reads from it."""
+        return self.manager.queue(str(subqueue_name(self._name, name)))
+
+    def info(self) -> QueueInfo:
+        """How many messages it has, and everything else about it, at this moment."""
+        return self._call(ShowQueue(name=self._text))
+
+    def set_record(self, properties: QueueProperties) -> None:
+        found = self._call(SetQueue(name=self._text, **asdict(properties)))
+        warn_of_ignored(found.notes)
+
+    def pause(self) -> None:
+        """Let no message leave an outgoing queue until `resume`. Messages can still be sent to it, and wait there."""
+        self._call(PauseQueue(name=self._text))
+
+    def resume(self) -> None:
+        """Let messages leave an outgoing queue again."""
+        self._call(ResumeQueue(name=self._text))
+
+    def delete(self) -> None:
+        """Delete the queue with its messages, subqueues and journal. Reads that wait on it raise QueueDeleted."""
+        self._call(DeleteQueue(name=self._text))
+        self._forget(self._name, self)
+
+    def close(self) -> None:
+        """Close what was opened for this object. Reads that wait raise OperationCancelled; the next use opens anew.
+
+        The object is shared by all who got it from `manager.queue(name)`, and so are the waits that end.
+        """
+        with suppress(InvalidHandle, ServiceNotAvailable):
+            if not self._is_exclusive:
+                self._transport.cancel(self._text)
+            handle, self._handle = self._handle, UNSET
+            if handle is not UNSET:
+                self._transport.start(CloseQueue(identifier=handle))
+
+    def _send(
+        self, bodies: list[bytes], like: MessageProperties, transaction: "Transaction | None"
+    ) -> "list[CoreMessage] | list[CoreMessage | Copies]":
+        identifier, begin_s = joined(transaction, self._transport)
+        send = Send(
+            name=self._text, like=like, bodies=bodies, transaction=identifier, begin_s=begin_s, answer="ids"
+        )  # fmt: skip
+        return self._call(send, transaction).messages
+
+    def _receive(
+        self,
+        count: int,
+        timeout: float | None,
+        transaction: "Transaction | None",
+        lookup_id: int | None,
+        seek: Seek | None,
+    ) -> "list[CoreMessage]":
+        number, word = sought(lookup_id, seek)
+        wait = seconds(timeout)
+        identifier, begin_s = joined(transaction, self._transport)
+        receive = Receive(
+            name=self._text,
+            outgoing=self._outgoing,
+            count=count,
+            timeout_s=0 if number is not UNSET or word is not UNSET else wait,
+            transaction=identifier,
+            begin_s=begin_s,
+            lookup_id=number,
+            seek=word,
+            handle=self._opened(),
+            form="packet",
+        )
+        return self._call(receive, transaction).messages
+
+    def _call(self, operation: Operation[R], transaction: "Transaction | None" = None) -> R:
+        try:
+            return call_in(transaction, self._transport, operation)
+        except QueueNotFound:
+            self._forget(self._name, self)
+            raise
+
+    def _opened(self) -> str | UnsetType:
+        """The handle of an exclusive open, from the first receive on."""
+        if not self._is_exclusive or self._handle is not UNSET:
+            return self._handle
+        with self._opening:
+            if self._handle is UNSET:
+                self._handle = self._call(OpenQueue(queue=self._text)).id
+            return self._handle
+
+    def _open_cursor(self) -> str:
+        return self._call(OpenCursor(queue=self._text, outgoing=self._outgoing, handle=self._opened())).id
+
+
+class Cursor:
+    """A place in a queue: `queue.cursor()` gives it. It is for one thread at a time.
+
+    `timeout` is None to wait for ever for a message behind the last, as everywhere, and 0 not to wait: Timeout then.
+    """
+
+    __slots__ = ("_id", "_open", "_transport")
+
+    def __init__(self, transport: Transport, open_cursor: Callable[[], str]) -> None:
+        self._transport: Final = transport
+        self._open: Final = open_cursor
+        # Once it is used.
+        self._id: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def peek(self, timeout: float | None = None) -> Message:
+        """Look at the message where the cursor is: at first, and after a receive, the next one that there is.
+
+        Raises MessageAlreadyReceived if somebody has received it since; `peek_next` goes on.
+        """
+        return self._read(CursorPeek, timeout, None)
+
+    def peek_next(self, timeout: float | None = None) -> Message:
+        """Go on, and look at the message there. Raises IllegalCursorAction before the first `peek`."""
+        return self._read(CursorNext, timeout, None)
+
+    def receive(self, timeout: float | None = None, *, transaction: "Transaction | None" = None) -> Message:
+        """Receive the message where the cursor is; `Queue.receive` says what that means in a transaction."""
+        return self._read(CursorReceive, timeout, transaction)
+
+    def close(self) -> None:
+        """Forget the place: if it is used again, it starts from the first message."""
+        identifier, self._id = self._id, None
+        if identifier is not None:
+            with suppress(InvalidHandle, ServiceNotAvailable):
+                self._transport.start(CloseCursor(identifier=identifier))
+
+    def _read(self, kind: type[CursorRead], timeout: float | None, transaction: "Transaction | None") -> Message:
+        wait = seconds(timeout)
+        identifier, begin_s = joined(transaction, self._transport)
+        if self._id is None:
+            self._id = self._open()
+        read = kind(identifier=self._id, timeout_s=wait, transaction=identifier, begin_s=begin_s, form="packet")
+        found = call_in(transaction, self._transport, read)
+        return Message(found.messages[0])

@@ -1,0 +1,141 @@
+"""Transaction, for programs that wait in threads."""
+
+from contextlib import suppress
+from typing import Final, Self, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from waypost.api.excerpt import excerpt
+from waypost.api.operations import (
+    AbortTransaction,
+    CommitTransaction,
+    Operation,
+)
+from waypost.client.transports import Transport
+from waypost.drive.new_guid import new_guid
+from waypost.errors import (
+    CannotConnect,
+    ConnectionLost,
+    InvalidParameter,
+    OutcomeUnknown,
+    ServiceNotAvailable,
+    TransactionSequence,
+    WaypostError,
+)
+from waypost.guid import guid_text
+
+R = TypeVar("R")
+
+# How a transaction ended whose commit got no answer.
+_IN_DOUBT: Final = "in doubt"
+
+
+class Transaction:
+    """A transaction: `manager.transaction()` begins it. Give it to what shall be part of it as `transaction=`.
+
+    It is atomic: others see what it sent, and no more what it received, when it is committed, and never a part of it.
+    The queue manager hears of it when it is used first.
+    """
+
+    __slots__ = ("_begin_s", "_id", "_is_told", "_outcome", "_transport")
+
+    def __init__(self, transport: Transport, begin_s: float) -> None:
+        self._transport: Final = transport
+        self._id: Final = guid_text(new_guid())
+        # With what it begins, until the queue manager has answered.
+        self._begin_s: float | UnsetType = begin_s
+        self._is_told = False
+        self._outcome = ""
+
+    def __repr__(self) -> str:
+        return f"<Transaction {self.id}, {self._outcome or 'open'}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self.is_open:
+            return
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            self.commit()
+        finally:
+            if self.is_open:
+                self.abort()
+
+    @property
+    def id(self) -> str:
+        """Its GUID."""
+        return self._id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be used: it is neither committed nor aborted."""
+        return not self._outcome
+
+    def commit(self) -> None:
+        """Do all of it, and return when it is on disk.
+
+        Raises TransactionSequence if a daemon has aborted it, and ConnectionLost or OutcomeUnknown if nobody knows how
+        it ended. If StoreFull leaves it open, `is_open` says so: commit again when there is room, or abort.
+        """
+        self._check()
+        if self._is_told:
+            # Of a commit that is interrupted nobody knows how it ended.
+            self._outcome = _IN_DOUBT
+            try:
+                self._transport.call(CommitTransaction(identifier=self._id))
+            except (ConnectionLost, OutcomeUnknown):
+                raise
+            except TransactionSequence:
+                self._outcome = "aborted"
+                raise
+            except WaypostError:
+                self._outcome = ""
+                raise
+        else:
+            self._transport.check()
+        self._outcome = "committed"
+
+    def abort(self) -> None:
+        """Do nothing of it. What was received goes back to its place, with its `abort_count` raised."""
+        self._check()
+        self._outcome = "aborted"
+        if self._is_told:
+            # Where nobody hears of it, or it has ended before, it ends in the same way.
+            with suppress(TransactionSequence, ServiceNotAvailable):
+                self._transport.start(AbortTransaction(identifier=self._id))
+
+    def _check(self) -> None:
+        if self._outcome:
+            raise TransactionSequence(f"the transaction is {self._outcome}; begin another with manager.transaction()")
+
+
+def joined(transaction: Transaction | None, transport: Transport) -> tuple[str | UnsetType, float | UnsetType]:
+    """What an operation says of the transaction that it shall be part of: its GUID, and with what it begins."""
+    if transaction is None:
+        return UNSET, UNSET
+    if not isinstance(transaction, Transaction):
+        raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {excerpt(transaction)}")
+    if transaction._transport is not transport:  # noqa: SLF001, of this module
+        raise InvalidParameter("the transaction is one of another queue manager")
+    transaction._check()  # noqa: SLF001, of this module
+    transaction._is_told = True  # noqa: SLF001, of this module
+    return transaction._id, transaction._begin_s  # noqa: SLF001, of this module
+
+
+def call_in(transaction: Transaction | None, transport: Transport, operation: Operation[R]) -> R:
+    """Have an operation done, which has been joined to the transaction."""
+    if transaction is None:
+        return transport.call(operation)
+    try:
+        reply = transport.call(operation)
+    except (ConnectionLost, CannotConnect):
+        raise
+    except WaypostError:
+        transaction._begin_s = UNSET  # noqa: SLF001, of this module
+        raise
+    transaction._begin_s = UNSET  # noqa: SLF001, of this module
+    return reply
