@@ -35,7 +35,7 @@ def rows_of(folder: Path) -> dict[str, str]:
 
 def test_the_source_of_a_small_package_is_counted(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
-    assert rows["definitions of tick and next_deadline"] == "2, 1 outside sim"
+    assert rows["definitions of tick and of what polls a deadline"] == "2, 1 outside sim"
     assert rows["signatures with Any or an untyped callable on the seam"] == "1 (client 1)"
     assert rows["classes named Queue / Cursor / Transaction / Manager"] == "2 / 0 / 0 / 0"
     assert rows["modules of node with TYPE_CHECKING imports"] == "1 node/part.py"
