@@ -147,6 +147,18 @@ def test_an_argument_is_the_property_of_its_name(name: str) -> None:
     assert queue.found == [MessageProperties(**{name: VALUES[name]})] * 2
 
 
+# Without a directory nobody can have a trace.
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "trace"])
+def test_a_message_that_is_sent_once_more_says_the_same(
+    manager: waypost.Manager, orders: waypost.Queue, name: str
+) -> None:  # fmt: skip
+    needs = {"acknowledge": {"admin_queue": "acks"}, "admin_queue": {"acknowledge": "full-receive"}}
+    found = orders.send("x", **{name: VALUES[name]} | needs.get(name, {}))
+    again = orders.resend(found, manager.create_queue("others").name)
+    shown = {"recoverable": "delivery"}.get(name, name)
+    assert getattr(again, shown) == getattr(found, shown) != getattr(orders.send("x"), shown)
+
+
 def test_every_property_has_a_value_to_test_with() -> None:
     assert list(VALUES) == [row.name for row in MESSAGE_ROWS]
 

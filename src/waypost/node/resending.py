@@ -7,6 +7,7 @@ is not, so a queue of the other kind is refused. Of a queue on another computer 
 from typing import Final
 
 from waypost.api.messages import Copies
+from waypost.api.properties import MESSAGE_ROWS
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
@@ -20,21 +21,12 @@ from waypost.node.sending import Sending, queue_of
 from waypost.wire.format_names import FormatName
 from waypost.wire.message_class import MessageClass, is_valid_custom_class
 
-# What the sender has said of the message, but for what depends on something else.
+# What a sender can say of a message, but for what depends on something else.
+_DEPENDENT: Final = frozenset({"priority", "acknowledge", "admin_queue", "trace", "message_class"})
 _KEPT: Final = (
-    "label",
-    "delivery_guarantee",
     "body",
-    "body_type",
-    "time_to_reach_queue",
-    "time_to_be_received",
-    "response_queue_format_name",
     "response_multi_queue_format_name",
-    "positive_journaling_requested",
-    "negative_journaling_requested",
-    "correlation_identifier",
-    "application_tag",
-    "extension",
+    *(row.attribute for row in MESSAGE_ROWS if row.name not in _DEPENDENT),
 )
 _ACKNOWLEDGMENTS: Final = (
     "acknowledgements_requested",
