@@ -200,7 +200,7 @@ class Driver:
     def close_queue(self, name: str, call: Call, *, keeps_sending: bool) -> None:
         """Close what operations have opened under a name. It is a function to start."""
         opened = self.handlers.opened
-        opened.close(call, opened.name(name), keeps_sending=keeps_sending)
+        opened.close(call, opened.queue(name), keeps_sending=keeps_sending)
         with self.node.operation(call.now):
             self.node.reply(call.request)
 

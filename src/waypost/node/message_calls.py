@@ -76,18 +76,18 @@ class MessageCalls:
             raise InvalidParameter("give `like` and `bodies`, and one message at least")
         for body in bodies:
             check_size(body)
-        name = self._opened.name(operation.name)
+        queue = self._opened.queue(operation.name)
         message = Message(**message_attributes(like, computer=self._computer))
         message.body_type = BYTES if like.body_type is None else like.body_type
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         if len(bodies) == 1:
             message.body = bodies[0]
             send = self._application.send
-            self._opened.use(call, name, AccessType.SEND, send, message, transaction, _sent_one)
+            self._opened.use(call, queue, AccessType.SEND, send, message, transaction, _sent_one)
         else:
             send_many = self._application.send_many
             self._opened.use(
-                call, name, AccessType.SEND, send_many, message, bodies, transaction=transaction, form=Sent
+                call, queue, AccessType.SEND, send_many, message, bodies, transaction=transaction, form=Sent
             )  # fmt: skip
 
     def resend(self, call: Call, operation: Resend) -> None:
@@ -104,7 +104,7 @@ class MessageCalls:
         found = _place(operation)
         transaction = self._transactions.joined(call, operation.transaction, operation.begin_s)
         options = ReadOptions(milliseconds(operation.timeout_s), None, transaction)
-        name, access = self._opened.name(operation.name), _receive_access(operation)
+        queue, access = self._opened.queue(operation.name), _receive_access(operation)
         application = self._application
         if operation.handle is not UNSET:
             handle = self._opened.exclusive(operation.handle, operation.name)
@@ -113,16 +113,16 @@ class MessageCalls:
             else:
                 application.receive_many(call, handle, operation.count, options, Received)
         elif found is not None:
-            self._opened.use(call, name, access, application.receive_by_lookup_id, found, options, _received_one)
+            self._opened.use(call, queue, access, application.receive_by_lookup_id, found, options, _received_one)
         elif operation.count == 1:
-            self._opened.use(call, name, access, application.receive, options, _received_one)
+            self._opened.use(call, queue, access, application.receive, options, _received_one)
         else:
-            self._opened.use(call, name, access, application.receive_many, operation.count, options, Received)
+            self._opened.use(call, queue, access, application.receive_many, operation.count, options, Received)
 
     def peek(self, call: Call, operation: Peek) -> None:
         found = _place(operation)
         options = ReadOptions(milliseconds(operation.timeout_s))
-        name, access = self._opened.name(operation.name), _peek_access(operation)
+        queue, access = self._opened.queue(operation.name), _peek_access(operation)
         application = self._application
         if operation.handle is not UNSET:
             handle = self._opened.exclusive(operation.handle, operation.name)
@@ -131,9 +131,9 @@ class MessageCalls:
             else:
                 application.peek(call, handle, options, _received_one)
         elif found is not None:
-            self._opened.use(call, name, access, application.peek_by_lookup_id, found, _received_one)
+            self._opened.use(call, queue, access, application.peek_by_lookup_id, found, _received_one)
         else:
-            self._opened.use(call, name, access, application.peek, options, _received_one)
+            self._opened.use(call, queue, access, application.peek, options, _received_one)
 
     def browse(self, call: Call, operation: Browse) -> None:
         """A page of what can be peeked at behind a LookupIdentifier, which need not be in the queue any more."""
@@ -173,7 +173,7 @@ class MessageCalls:
                 else:
                     is_peek = isinstance(operation, Peek)
                     access = _peek_access(operation) if is_peek else _receive_access(operation)
-                    handle = self._opened.shared(self._opened.name(operation.name), access)
+                    handle = self._opened.queue(operation.name).handles.get(access)
             if handle is not None:
                 self._application.cancel(now, handle, request)
         except InvalidHandle:
@@ -255,20 +255,20 @@ class MessageCalls:
         **kwargs: P.kwargs,
     ) -> None:
         """Do something with what one can receive."""
-        name = self._opened.name(operation.name)
+        queue = self._opened.queue(operation.name)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
-        self._opened.use(call, name, access, work, *args, **kwargs)
+        self._opened.use(call, queue, access, work, *args, **kwargs)
 
     def _with_target(
         self, call: Call, operation: MoveMessage | MoveAll, move: Callable[[Call, int, int], None]
     ) -> None:
         """Open the queue to move to meanwhile."""
-        name, to = self._opened.name(operation.name), self._opened.name(operation.to)
+        queue, to = self._opened.queue(operation.name), self._opened.name(operation.to)
         access = AccessType.RECEIVE_ADMIN if operation.outgoing else AccessType.RECEIVE
         with self._node.operation(call.now):
             target = self._application.open(call.now, to, AccessType.MOVE, ShareMode.DENY_NONE)
         try:
-            self._opened.use(call, name, access, move, target)
+            self._opened.use(call, queue, access, move, target)
         finally:
             with self._node.operation(call.now):
                 self._application.close(target)

@@ -35,52 +35,67 @@ class Place:
     cursor: int
 
 
+class OpenedQueue:
+    """A queue by its name, with the handles that all share."""
+
+    __slots__ = ("handles", "name")
+
+    def __init__(self, name: FormatName) -> None:
+        self.name: Final = name
+        self.handles: Final[dict[AccessType, int]] = {}
+
+
 class OpenedQueues:
     """Those of one node."""
 
-    __slots__ = ("_application", "_cursors", "_deleted", "_exclusive", "_names", "_node", "_shared")
+    __slots__ = ("_application", "_cursors", "_deleted", "_exclusive", "_named", "_node", "_queues")
 
     def __init__(self, node: Node, application: Application) -> None:
         self._node: Final = node
         self._application: Final = application
-        # Names as they were given: to parse one takes as long as to read a message.
-        self._names: Final[dict[str, FormatName]] = {}
-        self._shared: Final[dict[tuple[FormatName, AccessType], int]] = {}
+        # By names as they were given: to parse one takes as long as to read a message.
+        self._named: Final[dict[str, OpenedQueue]] = {}
+        self._queues: Final[dict[FormatName, OpenedQueue]] = {}
         self._exclusive: Final[dict[str, tuple[FormatName, int]]] = {}
         self._cursors: Final[dict[str, Place]] = {}
         # Queues that were to be deleted, whose handles are to be closed.
         self._deleted: Final[set[FormatName]] = set()
 
-    def name(self, text: str) -> FormatName:
-        """Raises what waypost.api.names does."""
-        name = self._names.get(text)
-        if name is None:
+    def queue(self, text: str) -> OpenedQueue:
+        """The queue of this name, if there is one. Raises what waypost.api.names does."""
+        found = self._named.get(text)
+        if found is None:
             name = format_name(text, self._node.manager.identity.computer_name)
-            if len(self._names) >= _MAX_NAMES:
-                self._names.clear()
-            self._names[text] = name
-        return name
+            if len(self._named) >= _MAX_NAMES:
+                self._named.clear()
+                for each in [each.name for each in self._queues.values() if not each.handles]:
+                    del self._queues[each]
+            found = self._named[text] = self._queues.setdefault(name, OpenedQueue(name))
+        return found
+
+    def name(self, text: str) -> FormatName:
+        return self.queue(text).name
 
     def use(
         self,
         call: Call,
-        name: FormatName,
+        queue: OpenedQueue,
         access: AccessType,
         work: Callable[Concatenate[Call, int, P], None],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Do something with the queue of this name through the handle that all share."""
-        handle = self._shared.get((name, access))
+        """Do something with a queue through the handle that all share."""
+        handle = queue.handles.get(access)
         if handle is not None:
             try:
                 work(call, handle, *args, **kwargs)
             except (QueueNotAvailable, InvalidHandle):
                 # The queue was deleted or the handle closed; there may be another queue under the name.
-                self.close(call, name)
+                self.close(call, queue)
             else:
                 return
-        work(call, self._open(call, name, access), *args, **kwargs)
+        work(call, self._open(call, queue, access), *args, **kwargs)
 
     def exclusive(self, identifier: str, text: str) -> int:
         """The handle of an exclusive open, which has to be one of the queue with this name."""
@@ -118,7 +133,7 @@ class OpenedQueues:
 
         if handle is UNSET:
             access = AccessType.RECEIVE_ADMIN if outgoing else AccessType.RECEIVE
-            self.use(call, self.name(text), access, place)
+            self.use(call, self.queue(text), access, place)
         else:
             place(call, self.exclusive(handle, text))
         return identifier
@@ -135,38 +150,36 @@ class OpenedQueues:
         del self._cursors[identifier]
         return place
 
-    def close(self, call: Call, name: FormatName, *, keeps_sending: bool = False) -> None:
-        """Close what is open under a name for all. Reads that wait end."""
-        for access in AccessType:
-            if keeps_sending and access is AccessType.SEND:
-                continue
-            handle = self._shared.pop((name, access), None)
-            if handle is not None:
-                self._close(call, handle)
+    def close(self, call: Call, queue: OpenedQueue, *, keeps_sending: bool = False) -> None:
+        """Close what is open of a queue for all. Reads that wait end."""
+        for access in tuple(queue.handles):
+            if not (keeps_sending and access is AccessType.SEND):
+                self._close(call, queue.handles.pop(access))
 
     def deleted(self, call: Call, name: FormatName) -> None:
         """The queue is being deleted, which may take a while."""
         self._close_deleted(call)
         self._deleted.add(name)
 
-    def shared(self, name: FormatName, access: AccessType) -> int | None:
-        """The handle, if one is open."""
-        return self._shared.get((name, access))
-
-    def _open(self, call: Call, name: FormatName, access: AccessType) -> int:
+    def _open(self, call: Call, queue: OpenedQueue, access: AccessType) -> int:
         self._close_deleted(call)
+        name = queue.name
         if access is AccessType.SEND:
             check_can_be_sent_to(name)
         elif access in _ADMIN and name not in self._node.manager.collection.outgoing:
             raise QueueNotFound(f"{name} is no outgoing queue of this computer")
         with self._node.operation(call.now):
             handle = self._application.open(call.now, name, access, ShareMode.DENY_NONE)
-        self._shared[name, access] = handle
+        queue.handles[access] = handle
+        # It may have been forgotten, because so many others were named.
+        self._queues.setdefault(name, queue)
         return handle
 
     def _close_deleted(self, call: Call) -> None:
         while self._deleted:
-            self.close(call, self._deleted.pop())
+            queue = self._queues.get(self._deleted.pop())
+            if queue is not None:
+                self.close(call, queue)
 
     def _close(self, call: Call, handle: int) -> None:
         for identifier in [key for key, place in self._cursors.items() if place.handle == handle]:
