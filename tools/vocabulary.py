@@ -5,7 +5,7 @@ The walks are those of one message in a running daemon (tools/walk.py): one that
 source. `--modules` lists the modules of each walk, and `--calls` every call.
 
 The seam, on which no signature shall have Any or a callable of unknown arguments, is the packages api, client, drive
-and http, and in node what is asked for: application.py, handlers.py and the modules whose names end in _calls.
+and http, and in node what is asked for: application.py, operation_handlers.py and the modules named ..._calls.py.
 """
 
 import argparse
@@ -23,7 +23,15 @@ from tools.walk import ROOT, Walk, traced
 PACKAGE: Final = ROOT / "src/waypost"
 BIND: Final = "127.0.92.1"
 QUEUE: Final = "walked"
-SEAM: Final = ("api/*", "client/*", "drive/*", "http/*", "node/application.py", "node/handlers.py", "node/*_calls.py")
+SEAM: Final = (
+    "api/*",
+    "client/*",
+    "drive/*",
+    "http/*",
+    "node/application.py",
+    "node/operation_handlers.py",
+    "node/*_calls.py",
+)
 TCP: Final = "daemon/tcp.py"
 HTTP: Final = "daemon/http_connection.py"
 NODE: Final = "node/node.py"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
-    from waypost.client.facade import Manager
+    from waypost.client.manager import Manager
     from waypost.client.message import Message
     from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
@@ -73,7 +73,7 @@ _HOMES: Final = {
     "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
-    "Manager": "waypost.client.facade",
+    "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
     "QueueInfo": "waypost.api.queues",

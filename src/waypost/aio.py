@@ -7,7 +7,7 @@ async with waypost.aio.open("./data") as manager:
         print(message.text)
 """
 
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.aio_opening import connect, open  # noqa: A004, the name that people look for
 from waypost.client.aio_queue import Cursor, Queue
 from waypost.client.aio_transaction import Transaction

@@ -58,10 +58,10 @@ from waypost.api.operations import (
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
-from waypost.http import bound, problems
+from waypost.http import operation_routes, problems
 from waypost.http.media import ApiRequest
 from waypost.http.service import Service
-from waypost.node.handlers import Handlers
+from waypost.node.operation_handlers import Handlers
 
 PAGE = Path(__file__).parents[2] / "docs/http.md"
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
@@ -242,14 +242,14 @@ def test_every_operation_has_a_sample_here() -> None:
 @served()
 async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -> None:
     got: list[object] = []
-    decode: Any = bound.operation_of
+    decode: Any = operation_routes.operation_of
 
     def operation_of(*arguments: Any) -> Any:
         got.append(decode(*arguments))
         return got[-1]
 
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(bound, "operation_of", operation_of)
+        patches.setattr(operation_routes, "operation_of", operation_of)
         async with aio.connect(f"http://127.0.0.1:{api.port}") as manager:
             for each in SAMPLES:
                 with suppress(WaypostError):
@@ -307,7 +307,7 @@ async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request
         got.append(operation)
 
     app: Any = Litestar(
-        [bound._route(Example, perform)],
+        [operation_routes._route(Example, perform)],
         dependencies={"service": Provide(lambda: api.app._service, sync_to_thread=False)},
         request_class=ApiRequest,
         exception_handlers={WaypostError: problems.refuse},

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.daemon.recording import until
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.loading import load
 from waypost.daemon.logs import Level, Log

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.clock import Now
 from waypost.drive.loop import Loop

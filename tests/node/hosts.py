@@ -33,9 +33,9 @@ from waypost.node.effects import (
     SendDatagram,
     Write,
 )
-from waypost.node.handlers import Handlers
 from waypost.node.network.network import Network
 from waypost.node.node import Node
+from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.routing.routes import Route
 from waypost.store.memory import MemoryStore

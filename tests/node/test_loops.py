@@ -141,7 +141,7 @@ def test_the_loop_is_named(net: Net, a: Host, r: Host) -> None:
 
 
 def test_only_some_loops_are_remembered(net: Net, a: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.node.network.loops.MAX_LOOPS", 2)
+    monkeypatch.setattr("waypost.node.network.routing_loops.MAX_LOOPS", 2)
     names = [f"PRIVATE={guid_text(C)}\\0000000{number}" for number in range(5, 9)]
     for name in names:
         a.send(name, "m")

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.config import Config, Rpc

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any, Final
 
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.client.transports.http.looping import AioHttp

@@ -37,6 +37,7 @@ from waypost.api.operations import (
 )
 from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.queues import QueueInfo
+from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
     how_many,
@@ -59,12 +60,8 @@ from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.messages import Copies
+    from waypost.client.aio_manager import Manager
     from waypost.core.message import Message as CoreMessage
-
-from waypost.client.aio_transaction import Transaction, call_in, joined
-
-if TYPE_CHECKING:
-    from waypost.client.aio import Manager
 
 R = TypeVar("R")
 

@@ -1,6 +1,6 @@
 """`connect`, apart from what it gives."""
 
-from waypost.client.facade import Manager
+from waypost.client.manager import Manager
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.client.transports.http.blocking import Http
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType, to_builtins
 
 from waypost.api.bodies import decode_text
-from waypost.api.headers import message_headers
+from waypost.api.framework_headers import message_headers
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.messages import Copies
 from waypost.api.properties import CopyObject, MessageObject

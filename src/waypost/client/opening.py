@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from waypost.client.facade import Manager
+from waypost.client.manager import Manager
 from waypost.client.transports.embedded import Embedded
 from waypost.drive.settings import check_store, settings
 from waypost.drive.threads import Threads

@@ -47,6 +47,7 @@ from waypost.client.arguments import (
 )
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
+from waypost.client.transaction import Transaction, call_in, joined
 from waypost.client.transports import Transport
 from waypost.client.with_properties import QueueSender, QueueSetter
 from waypost.errors import (
@@ -59,12 +60,8 @@ from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.messages import Copies
+    from waypost.client.manager import Manager
     from waypost.core.message import Message as CoreMessage
-
-from waypost.client.transaction import Transaction, call_in, joined
-
-if TYPE_CHECKING:
-    from waypost.client.facade import Manager
 
 R = TypeVar("R")
 

@@ -26,6 +26,7 @@ from waypost.daemon.guard import Guard
 from waypost.daemon.logs import Forward, Log
 from waypost.daemon.memory import keep_freed_memory
 from waypost.daemon.names import Names
+from waypost.daemon.outside import DaemonOutside
 from waypost.daemon.pump import Pump
 from waypost.daemon.routes import parse_relays, parse_routes
 from waypost.daemon.rpc import RpcGuard, RpcListener, RpcSockets, serving, stepped
@@ -34,7 +35,6 @@ from waypost.daemon.tcp import TcpConnections, TcpSettings
 from waypost.daemon.udp import Pings
 from waypost.daemon.walking import Walking
 from waypost.daemon.web import App, Web
-from waypost.daemon.world import World
 from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import loop_watch
 from waypost.drive.settings import settings as manager_settings
@@ -102,18 +102,18 @@ class Daemon:
         self._catch_signals(loop)
         with _Sockets(self._config, with_http=self._make_app is not None) as sockets:
             addresses = await self._own_addresses(loop)
-            world = World(self._log, self._broken)
+            outside = DaemonOutside(self._log, self._broken)
             shell = Loop(
                 self._config.folder,
                 _settings(self._config, addresses, sockets.rpc),
                 max_size=max_size_of(self._config),
                 reserve=reserve_of(self._config),
-                outside=world,
+                outside=outside,
                 on_walk=Walking(self._log).tell,
                 on_upgrade=self._tell_upgrade,
             )
             try:
-                await self._serve(shell, world, sockets, addresses, announce)
+                await self._serve(shell, outside, sockets, addresses, announce)
             finally:
                 self._stop.set()
                 await shell.close()
@@ -125,7 +125,7 @@ class Daemon:
         self._stop.set()
 
     async def _serve(
-        self, shell: Loop, world: World, sockets: "_Sockets", addresses: frozenset[str], announce: Announce
+        self, shell: Loop, outside: DaemonOutside, sockets: "_Sockets", addresses: frozenset[str], announce: Announce
     ) -> None:  # fmt: skip
         config, log = self._config, self._log
         network = shell.driver.node.network
@@ -176,7 +176,7 @@ class Daemon:
         try:
             await pings.start(sockets.ping, sockets.asking)
             names.start(addresses)
-            world.begin(tcp, rpc, names, pings)
+            outside.begin(tcp, rpc, names, pings)
             # The queue manager has recovered: from here on it can answer those who connect.
             sockets.listen()
             accepting = partial(tcp.accepting, network)

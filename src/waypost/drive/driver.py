@@ -41,8 +41,8 @@ from waypost.errors import (
 from waypost.limits import MAX_STORE_SIZE
 from waypost.node.application import Call
 from waypost.node.effects import Commit, Failure, Reply
-from waypost.node.handlers import Handlers
 from waypost.node.node import Node
+from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.node.restoring import Restored, begin_again
 from waypost.store.lmdb import LmdbStore

@@ -6,12 +6,11 @@ from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
     backup,
-    bound,
     bulk,
     bulk_writing,
     events,
@@ -19,6 +18,7 @@ from waypost.http import (
     health,
     metrics,
     openapi,
+    operation_routes,
     problems,
     status,
     verifying,
@@ -62,7 +62,7 @@ ROUTES: Final = (
     health.live,
     health.ready,
     openapi.schema,
-    *bound.routes(),
+    *operation_routes.routes(),
 )
 
 

@@ -17,8 +17,8 @@ from waypost.client.message import Message, message_object
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
+from waypost.http.following import Follower
 from waypost.http.media import ApiRequest
-from waypost.http.operations import Follower
 from waypost.http.parameters import Name, Served, decoded
 from waypost.http.service import Service
 from waypost.node.bulk import find_queue

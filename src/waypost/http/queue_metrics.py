@@ -10,7 +10,7 @@ from typing import Final
 from waypost.api.names import short_name
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState, Queue
 from waypost.errors import StoreError
-from waypost.http.operations import oldest
+from waypost.http.following import oldest
 from waypost.http.service import Service
 from waypost.http.slices import slices
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol

@@ -14,7 +14,7 @@ from litestar import MediaType
 
 from waypost.api.operations import CommitTransaction, Operation, Receive, Send
 from waypost.errors import InvalidParameter, WaypostError
-from waypost.http import bound
+from waypost.http import operation_routes
 from waypost.http.handles import commit_transaction
 from waypost.http.media import MESSAGE_PACK
 from waypost.http.problems import problem, status_of
@@ -105,15 +105,15 @@ class Quick:
 
     async def _send(self, name: str, body: bytes, _client: Client) -> object:
         found = _decoded(self._sends, body)
-        return await sent(self._service, bound.operation_of(Send, {"name": name}, found), packed=True)
+        return await sent(self._service, operation_routes.operation_of(Send, {"name": name}, found), packed=True)
 
     async def _receive(self, name: str, body: bytes, client: Client) -> object:
-        operation = bound.operation_of(Receive, {"name": name}, _decoded(self._receives, body))
+        operation = operation_routes.operation_of(Receive, {"name": name}, _decoded(self._receives, body))
         return answer(await received(self._service, client, operation), operation.form, packed=True)
 
     async def _commit(self, name: str, _body: bytes, _client: Client) -> None:
         await commit_transaction(
-            self._service, bound.operation_of(CommitTransaction, {"identifier": name}, None)
+            self._service, operation_routes.operation_of(CommitTransaction, {"identifier": name}, None)
         )  # fmt: skip
 
 

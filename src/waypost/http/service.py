@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name
 from waypost.api.operations import CloseCursor, CloseQueue
-from waypost.client.aio import Manager
+from waypost.client.aio_manager import Manager
 from waypost.client.aio_opening import shell_of
 from waypost.drive.loop import Loop
 from waypost.drive.loop_watch import LoopWatch

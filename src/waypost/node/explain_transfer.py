@@ -10,7 +10,7 @@ from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, OutgoingQueueState
 from waypost.guid import guid_text
 from waypost.node.explain_words import at, counted, moment, span
-from waypost.node.network.loops import Loop
+from waypost.node.network.routing_loops import Loop
 from waypost.wire.management import ConnectionEvent, ConnectionStatus
 
 State = OutgoingQueueState

@@ -5,8 +5,8 @@ from typing import Final
 from waypost.api.operations import Operation
 from waypost.core.message import Message
 from waypost.node.application import Application, Call
-from waypost.node.handlers import Handlers
 from waypost.node.node import Node
+from waypost.node.operation_handlers import Handlers
 
 
 class Operations(Application):

@@ -20,7 +20,7 @@ from waypost.api.properties import MessageProperties, NewMessage
 from waypost.client.bulk.client import BulkClient
 from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
 from waypost.client.connecting import connect
-from waypost.client.facade import Manager
+from waypost.client.manager import Manager
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
 from waypost.spark.option_values import is_guid
 from waypost.spark.options import Place, WriteOptions

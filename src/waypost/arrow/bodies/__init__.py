@@ -16,7 +16,7 @@ them) and 0x300 for the BinaryMessageFormatter of .NET. Words of `body_kind`:
 Time and memory are linear in the bodies, whatever is in them.
 """
 
-from waypost.api.headers import headers_of
+from waypost.api.framework_headers import headers_of
 from waypost.arrow.bodies.decode import decode_bodies
 from waypost.arrow.bodies.headers import extension_headers
 

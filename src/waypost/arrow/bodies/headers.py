@@ -4,7 +4,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from waypost.api.headers import headers_of
+from waypost.api.framework_headers import headers_of
 
 HEADERS: Final = pa.map_(pa.string(), pa.string())
 

@@ -30,10 +30,10 @@ from waypost.node.network.forwarding import Forwarding
 from waypost.node.network.handed_over import Handed, Outcome
 from waypost.node.network.judging import Judging
 from waypost.node.network.known_messages import KnownMessages, destination, digest, identifier
-from waypost.node.network.loops import Loops
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.refusals import Arrival, Reason, Refusals, reason_of
 from waypost.node.network.refused_sources import RefusedSources
+from waypost.node.network.routing_loops import Loops
 from waypost.node.network.runs import Key, Run, run_key
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing

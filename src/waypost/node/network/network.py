@@ -34,11 +34,11 @@ from waypost.node.network.hop_finder import HopFinder
 from waypost.node.network.judging import Judging
 from waypost.node.network.known_hosts import KnownHosts, is_address
 from waypost.node.network.known_messages import KnownMessages
-from waypost.node.network.loops import Loops
 from waypost.node.network.order_acking import OrderAcking
 from waypost.node.network.outgoing_links import OutgoingLinks, is_sent_here
 from waypost.node.network.refusals import Refusals
 from waypost.node.network.refused_sources import RefusedSources
+from waypost.node.network.routing_loops import Loops
 from waypost.node.network.sessions import Sessions
 from waypost.node.network.tracing import Tracing
 from waypost.node.recovery import Settings

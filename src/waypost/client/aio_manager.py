@@ -1,4 +1,4 @@
-"""Manager for asyncio: waypost.client.facade with coroutines.
+"""Manager for asyncio: waypost.client.manager with coroutines.
 
 Whatever they do is an operation of waypost.api.operations, which a transport brings to the queue manager.
 """

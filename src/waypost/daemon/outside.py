@@ -33,7 +33,7 @@ class _Parts:
     pings: Pings
 
 
-class World:
+class DaemonOutside:
     """waypost.drive.outside.Outside. The queue manager starts before the sockets do: its first effects wait."""
 
     def __init__(self, log: Log, broken: Callable[[WaypostError], None]) -> None:
