@@ -57,6 +57,11 @@ VALUES: dict[str, Any] = {
     "message_class": 0x123,
     "connector_type": "12345678-9abc-def0-1234-56789abcdef1",
 }
+# What goes with a property, because one needs the other.
+NEEDS: dict[str, dict[str, Any]] = {
+    "acknowledge": {"admin_queue": "acks"},
+    "admin_queue": {"acknowledge": "full-receive"},
+}
 
 
 @pytest.mark.parametrize("send", SENDERS, ids=lambda send: f"{send.__module__}.{send.__qualname__}")
@@ -120,6 +125,14 @@ def test_a_property_of_a_queue_is_shown_as_it_was_given(manager: waypost.Manager
         assert getattr(info, name) == info.to_dict()[name] == QUEUE_VALUES[name]
 
 
+def test_the_properties_of_a_queue_are_kept_on_disk(tmp_path: Path) -> None:
+    with managers.opened(tmp_path) as manager:
+        manager.create_queue("kept", **QUEUE_VALUES)
+    with managers.opened(tmp_path) as manager:
+        info = manager.queue("kept").info()
+    assert {name: getattr(info, name) for name in QUEUE_VALUES} == QUEUE_VALUES
+
+
 def test_a_queue_object_has_a_key_for_each_property() -> None:
     names = {row.name for row in QUEUE_ROWS}
     assert names <= set(waypost.QueueInfo.__struct_fields__)
@@ -152,11 +165,25 @@ def test_an_argument_is_the_property_of_its_name(name: str) -> None:
 def test_a_message_that_is_sent_once_more_says_the_same(
     manager: waypost.Manager, orders: waypost.Queue, name: str
 ) -> None:  # fmt: skip
-    needs = {"acknowledge": {"admin_queue": "acks"}, "admin_queue": {"acknowledge": "full-receive"}}
-    found = orders.send("x", **{name: VALUES[name]} | needs.get(name, {}))
+    found = orders.send("x", **{name: VALUES[name]} | NEEDS.get(name, {}))
     again = orders.resend(found, manager.create_queue("others").name)
     shown = {"recoverable": "delivery"}.get(name, name)
     assert getattr(again, shown) == getattr(found, shown) != getattr(orders.send("x"), shown)
+
+
+# An express message is not kept.
+@pytest.mark.parametrize("name", [name for name in VALUES if name not in ("trace", "recoverable")])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_property_of_a_message_is_kept_on_disk(tmp_path: Path, name: str, count: int) -> None:
+    """One message and several are encoded in different places."""
+    with managers.opened(tmp_path) as manager:
+        queue = manager.create_queue("orders")
+        given = {name: VALUES[name]} | NEEDS.get(name, {})
+        sent = queue.send_many(["x"] * count, **given)[0] if count > 1 else queue.send("x", **given)
+        plain = queue.send("x")
+    with managers.opened(tmp_path) as manager:
+        found = manager.queue("orders").peek(0, lookup_id=sent.lookup_id)
+        assert getattr(found, name) == getattr(sent, name) != getattr(plain, name)
 
 
 def test_every_property_has_a_value_to_test_with() -> None:
