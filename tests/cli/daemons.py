@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ANY_PORTS = ("--transfer-port", "0", "--ping-port", "0", "--http-port", "0")
+# Others run daemons at the same address.
+ANY_PORTS = tuple(word for port in ("transfer", "ping", "rpc", "qm2qm", "http") for word in (f"--{port}-port", "0"))
 
 
 @contextmanager
