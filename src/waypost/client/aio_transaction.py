@@ -14,7 +14,6 @@ from waypost.api.operations import (
 from waypost.client.transports import AioTransport
 from waypost.drive.new_guid import new_guid
 from waypost.errors import (
-    CannotConnect,
     ConnectionLost,
     InvalidParameter,
     OutcomeUnknown,
@@ -130,12 +129,7 @@ async def call_in(transaction: Transaction | None, transport: AioTransport, oper
     """Have an operation done, which has been joined to the transaction."""
     if transaction is None:
         return await transport.call(operation)
-    try:
-        reply = await transport.call(operation)
-    except (ConnectionLost, CannotConnect):
-        raise
-    except WaypostError:
-        transaction._begin_s = UNSET  # noqa: SLF001, of this module
-        raise
+    # One that was refused may not have begun it: then the next one does.
+    reply = await transport.call(operation)
     transaction._begin_s = UNSET  # noqa: SLF001, of this module
     return reply

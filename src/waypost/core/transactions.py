@@ -54,7 +54,8 @@ class Transactions:
         """MS-MQDMPR 3.1.7.1.8. Raises TransactionSequence if there is one with this identifier."""
         if identifier in self.collection:
             raise TransactionSequence(f"the transaction {guid_text(identifier)} is under way already")
-        assert identifier not in self.lasting, f"{guid_text(identifier)} is one that outlives its process"
+        if identifier in self.lasting:
+            raise TransactionSequence(f"{guid_text(identifier)} is the id of something else that is under way")
         transaction = Transaction(identifier, number=self.last_number % _MAX_NUMBER + 1)
         self.last_number += 1
         self.collection[identifier] = transaction

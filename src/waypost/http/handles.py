@@ -22,7 +22,7 @@ from waypost.api.operations import (
 )
 from waypost.api.times import iso_8601
 from waypost.client.transports.http.schema import Outcomes, Receipts
-from waypost.errors import InvalidHandle, InvalidParameter, Timeout
+from waypost.errors import InvalidHandle, InvalidParameter, LimitReached, Timeout
 from waypost.http.parameters import Served
 from waypost.http.service import Client, OpenedCursor, Service
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
@@ -37,7 +37,12 @@ async def open_queue(service: Service, operation: OpenQueue) -> Handle:
     if place is not None:
         return Handle(service.handles.add(await service.remote.exclusive(place), seconds), seconds)
     opened = await service.shell.call(operation)
-    return Handle(service.handles.add(None, seconds, opened.id), seconds)
+    try:
+        return Handle(service.handles.add(None, seconds, opened.id), seconds)
+    except LimitReached:
+        # Others were opened meanwhile.
+        await service.shell.call(CloseQueue(identifier=opened.id))
+        raise
 
 
 async def close_queue(service: Service, operation: CloseQueue) -> None:
@@ -68,7 +73,12 @@ async def open_cursor(service: Service, operation: OpenCursor) -> Handle:
         service.shared.end(name)
         raise
     opened = OpenedCursor(None, None, partial(service.shared.end, name))
-    return Handle(service.cursors.add(opened, seconds, found.id), seconds)
+    try:
+        return Handle(service.cursors.add(opened, seconds, found.id), seconds)
+    except LimitReached:
+        service.shared.end(name)
+        await service.shell.call(CloseCursor(identifier=found.id))
+        raise
 
 
 async def close_cursor(service: Service, operation: CloseCursor) -> None:

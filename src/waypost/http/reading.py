@@ -28,6 +28,8 @@ Take = Callable[[float, str | UnsetType], Coroutine[Any, Any, Received]]
 async def received(service: Service, client: Client, operation: Receive) -> Received:
     if operation.lease_s is not UNSET and operation.transaction is not UNSET:
         raise InvalidParameter("a receive has a lease or a transaction, not both")
+    if len(operation.acknowledge) > service.settings.max_batch:
+        raise InvalidParameter(f"at most {service.settings.max_batch} receipts are acknowledged at once")
     with service.reading(operation.name, outgoing=operation.outgoing, handle=operation.handle) as queue:
         # If one of them fails, nothing is taken that the answer could not bring.
         _, refused = await service.transactions.acknowledge(operation.acknowledge)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from waypost.errors import ServiceNotAvailable
+from waypost.errors import WaypostError
 
 _REST_SECONDS: Final = 1.0
 
@@ -56,6 +56,7 @@ class SharedQueues:
         latest = loop.time() - _REST_SECONDS
         for name in [name for name, since in self._resting.items() if since <= latest]:
             del self._resting[name]
-            with suppress(ServiceNotAvailable):
+            # Of a name that no queue can have nothing is open.
+            with suppress(WaypostError):
                 self._stop_reading(name)
         self._closing = loop.call_later(_REST_SECONDS, self._close) if self._resting else None

@@ -61,10 +61,16 @@ class Transactions:
         return key
 
     async def end_own(self, key: str, *, commits: bool) -> None:
-        if commits:
-            await self._shell.call(CommitTransaction(identifier=key))
-        else:
+        if not commits:
             self._abort(key)
+            return
+        try:
+            await self._shell.call(CommitTransaction(identifier=key))
+        except WaypostError:
+            # Nobody else knows of it: what it holds is for others again, unless the commit is under way.
+            if parse_guid(key) in self._shell.driver.node.manager.transactions.collection:
+                self._abort(key)
+            raise
 
     def check_room(self) -> None:
         """Raises LimitReached if no more may be under way."""
@@ -134,7 +140,8 @@ class Transactions:
         """Commit each by itself, all with one flush to disk: those that are committed, and those that were over."""
         if not identifiers:
             return [], []
-        outcomes = await asyncio.gather(*map(self.commit, identifiers), return_exceptions=True)
+        # What is not an id is found out before anything is committed.
+        outcomes = await asyncio.gather(*map(self.commit, [*map(_key, identifiers)]), return_exceptions=True)
         committed, refused = [], []
         for identifier, outcome in zip(identifiers, outcomes, strict=True):
             if outcome is None:

@@ -64,7 +64,7 @@ class ResponseParser:
         return 1 if self._is_chunked or not self._status or self._missing is None else self._missing
 
     def feed(self, data: bytes) -> Response | None:
-        if not self._status:
+        while not self._status:
             data = self._data + data if self._data else data
             at = data.find(_END_OF_HEAD)
             if at < 0:
@@ -78,7 +78,6 @@ class ResponseParser:
             if self._status < 200:
                 # An interim response; the one that counts follows.
                 self._status = 0
-                return self.feed(data)
         if self._is_chunked:
             return self._feed_chunks(data)
         return self._feed_body(data)

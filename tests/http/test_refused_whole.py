@@ -1,0 +1,83 @@
+"""Requests that are refused leave nothing behind: no lock, no open handle, no half of what was asked for."""
+
+import asyncio
+
+import pytest
+
+import waypost
+from tests.client import managers
+from tests.http.server import Api, served
+from waypost.client.transports.http.http11 import ResponseParser
+from waypost.errors import InvalidParameter
+from waypost.http.settings import HttpSettings
+from waypost.http.sharing import SharedQueues
+
+manager, orders = managers.manager, managers.orders
+
+
+def test_a_queue_that_cannot_be_closed_keeps_no_other_open() -> None:
+    async def close_two() -> list[str]:
+        closed: list[str] = []
+        is_closed = asyncio.Event()
+
+        def stop_reading(name: str) -> None:
+            if name == "too long":
+                raise InvalidParameter("it is too long")
+            closed.append(name)
+            is_closed.set()
+
+        shared = SharedQueues(stop_reading)
+        for name in ("too long", "orders"):
+            with shared.reading(name):
+                pass
+        await asyncio.wait_for(is_closed.wait(), 60)
+        return closed
+
+    assert asyncio.run(close_two()) == ["orders"]
+
+
+@served()
+async def test_the_id_of_a_stage_is_no_id_for_a_transaction(api: Api) -> None:
+    await api.manager.create_queue("orders")
+    lasting = managers.driver_of(api.manager).node.manager.transactions.lasting
+    identifier = bytes(range(16))
+    lasting[identifier] = []
+    text = "03020100-0504-0706-0809-0a0b0c0d0e0f"
+    assert (await api.post("/api/transactions", {"id": text})).status_code == 409
+    begun = {"messages": [{}], "transaction": text, "begin_s": 30}
+    assert (await api.post("/api/queues/orders/messages", begun)).status_code == 409
+    assert (await api.get("/health/ready")).status_code == 200
+
+
+def test_a_transaction_goes_on_after_a_first_operation_that_is_refused(
+    manager: waypost.Manager, orders: waypost.Queue
+) -> None:  # fmt: skip
+    transaction = manager.transaction()
+    with pytest.raises(InvalidParameter):
+        orders.send("x", priority=99, transaction=transaction)
+    ledger = manager.create_queue("ledger", transactional=True)
+    ledger.send("42 bolts", transaction=transaction)
+    transaction.commit()
+    assert ledger.receive(0).text == "42 bolts"
+
+
+@served(HttpSettings(max_batch=3))
+async def test_a_receipt_that_is_no_id_leaves_the_others_open(api: Api) -> None:
+    ledger = await api.manager.create_queue("ledger")
+    await ledger.send("42 bolts")
+    leased = (await api.post("/api/queues/ledger/receive", {"timeout_s": 0, "lease_s": 60})).json()
+    receipt = leased["messages"][0].get("receipt") or leased["receipt"]
+    wrong = await api.post("/api/queues/ledger/receive", {"timeout_s": 0, "acknowledge": [receipt, "zz"]})
+    assert wrong.status_code == 400
+    many = await api.post("/api/queues/ledger/receive", {"timeout_s": 0, "acknowledge": [receipt] * 4})
+    assert (many.status_code, many.json()["message"]) == (400, "at most 3 receipts are acknowledged at once")
+    assert (await ledger.info()).message_count == 1
+    await api.post(f"/api/transactions/{receipt}/abort")
+    assert (await ledger.receive(0)).text == "42 bolts"
+
+
+def test_many_interim_responses_are_passed_over() -> None:
+    parser = ResponseParser()
+    response = parser.feed(b"HTTP/1.1 100 Continue\r\n\r\n" * 2500 + b"HTTP/1.1 204 No Content\r\n\r\n")
+    assert response is not None
+    assert response.status == 204
