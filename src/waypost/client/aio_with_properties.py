@@ -3,6 +3,7 @@
 waypost.api.properties is the list; a test compares the parameters here with it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -21,22 +22,22 @@ if TYPE_CHECKING:
     from waypost.client.aio_transaction import Transaction
 
 
-class QueueSender:
+class QueueSender(ABC):
     """A queue that can be sent to."""
 
     __slots__ = ()
 
+    @abstractmethod
     async def send_record(
         self, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         """Send one message with the properties of a record, which `send` makes of its arguments."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def send_records(
         self, bodies: Iterable[Body], properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> list[Message]:
         """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
-        raise NotImplementedError
 
     @with_table(MESSAGE_ROWS)
     async def send(
@@ -145,17 +146,18 @@ class QueueSender:
         return await self.send_records(bodies, properties, transaction)
 
 
-class ManagerSender:
+class ManagerSender(ABC):
     """A queue manager, or an MSMQ host, that sends to any queue."""
 
     __slots__ = ()
 
+    @abstractmethod
     async def send_record(
         self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
         """Send one message with the properties of a record, which `send` makes of its arguments."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def send_records(
         self,
         queue: Name,
@@ -164,7 +166,6 @@ class ManagerSender:
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         """Send messages that differ in their bodies with the properties of a record: see `send_many`."""
-        raise NotImplementedError
 
     async def send(
         self,
@@ -265,14 +266,14 @@ class ManagerSender:
         return await self.send_records(queue, bodies, properties, transaction)
 
 
-class QueueSetter:
+class QueueSetter(ABC):
     """A queue whose properties can be changed."""
 
     __slots__ = ()
 
+    @abstractmethod
     async def set_record(self, properties: QueueProperties) -> None:
         """Change the properties that a record has, which `set` makes of its arguments."""
-        raise NotImplementedError
 
     @with_table(QUEUE_ROWS)
     async def set(
@@ -303,16 +304,16 @@ class QueueSetter:
         await self.set_record(properties)
 
 
-class QueueCreator:
+class QueueCreator(ABC):
     """A queue manager that queues can be created on."""
 
     __slots__ = ()
 
+    @abstractmethod
     async def create_queue_record(
         self, name: Name, properties: QueueProperties, *, transactional: bool = False
     ) -> "Queue":
         """Make a queue with the properties of a record, which `create_queue` makes of its arguments."""
-        raise NotImplementedError
 
     @with_table(QUEUE_ROWS)
     async def create_queue(
