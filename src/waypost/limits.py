@@ -345,6 +345,11 @@ MAX_RPC_UNFINISHED_ANSWERS: Final = 16 * MAX_RPC_ANSWER
 MAX_READER_CALLS: Final = 128
 MAX_READS_AT_ONCE: Final = 10_000
 
+# Names of queues that programs have used and that are remembered, queues that stay open for sending, and characters of
+# such a name: a long list of queues is opened for each send to it. Nobody loses anything: it is opened again.
+MAX_OPENED_NAMES: Final = 4096
+MAX_OPENED_NAME: Final = 1024
+
 # The bulk interface: UTF-8 bytes of the name of a claim or a query, which is a part of a key of the store; claims that
 # are remembered though nothing is held under them; stages that wait for their commit; messages of one stage; messages
 # of one part of a claim, while which are taken or given back nobody else has a turn; batches of a query that are known

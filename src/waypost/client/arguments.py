@@ -16,6 +16,7 @@ from waypost.api.operations import Seek
 from waypost.api.properties import MessageProperties
 from waypost.api.rows import Row
 from waypost.client.message import Message
+from waypost.core.positions import END
 from waypost.errors import InvalidParameter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +55,7 @@ def how_many(count: int) -> int:
 def lookup_id_of(message: Message | int, verb: str) -> int:
     """Of a message that is named by itself or its lookup id."""
     lookup_id = message.lookup_id if isinstance(message, Message) else message
-    if not isinstance(lookup_id, int):
+    if not isinstance(lookup_id, int) or not 0 <= lookup_id < END:
         raise InvalidParameter(f"a message to {verb} is a Message or its lookup_id, not {excerpt(message)}")
     return lookup_id
 

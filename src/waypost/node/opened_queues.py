@@ -1,8 +1,9 @@
-"""What is open for applications: queues by their names and what they were opened for, so that nothing is opened twice.
+"""Queues that are open for applications, by their names and accesses, so that nothing is opened twice.
 
-An operation names its queue. The queue is opened with the first one, and stays open until somebody asks to close it. Of
-a queue that was deleted the handles are closed when another queue is opened or deleted. What a client has for itself,
-an exclusive open or a cursor, has an id.
+An operation names its queue. The queue is opened with the first one and stays open until somebody asks to close it, but
+not for a send that is refused. Some thousand queues stay open for sending; long lists of queues do not. The handles of
+a queue that was deleted are closed when another queue is opened or deleted. An exclusive open or a cursor, which one
+client has for itself, has an id.
 """
 
 from collections.abc import Callable
@@ -17,13 +18,13 @@ from waypost.api.names import check_can_be_sent_to, format_name, short_name
 from waypost.core.queues import AccessType, ShareMode
 from waypost.errors import InvalidHandle, InvalidParameter, QueueNotAvailable, QueueNotFound, WaypostError
 from waypost.guid import guid_text
+from waypost.limits import MAX_OPENED_NAME, MAX_OPENED_NAMES
 from waypost.node.application import Application, Call
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
 
 P = ParamSpec("P")
 
-_MAX_NAMES: Final = 4096
 _ADMIN: Final = frozenset({AccessType.RECEIVE_ADMIN, AccessType.PEEK_ADMIN})
 
 
@@ -36,19 +37,20 @@ class Place:
 
 
 class OpenedQueue:
-    """A queue by its name, with the handles that all share."""
+    """A queue by its name, with the handles that all share. One that is not `is_kept` is opened for each send."""
 
-    __slots__ = ("handles", "name")
+    __slots__ = ("handles", "is_kept", "name")
 
-    def __init__(self, name: FormatName) -> None:
+    def __init__(self, name: FormatName, *, is_kept: bool) -> None:
         self.name: Final = name
+        self.is_kept: Final = is_kept
         self.handles: Final[dict[AccessType, int]] = {}
 
 
 class OpenedQueues:
     """Those of one node."""
 
-    __slots__ = ("_application", "_cursors", "_deleted", "_exclusive", "_named", "_node", "_queues")
+    __slots__ = ("_application", "_cursors", "_deleted", "_exclusive", "_named", "_node", "_queues", "_sending")
 
     def __init__(self, node: Node, application: Application) -> None:
         self._node: Final = node
@@ -56,6 +58,8 @@ class OpenedQueues:
         # By names as they were given: to parse one takes as long as to read a message.
         self._named: Final[dict[str, OpenedQueue]] = {}
         self._queues: Final[dict[FormatName, OpenedQueue]] = {}
+        # Those that are open for sending, the oldest first.
+        self._sending: Final[dict[OpenedQueue, None]] = {}
         self._exclusive: Final[dict[str, tuple[FormatName, int]]] = {}
         self._cursors: Final[dict[str, Place]] = {}
         # Queues that were to be deleted, whose handles are to be closed.
@@ -66,11 +70,13 @@ class OpenedQueues:
         found = self._named.get(text)
         if found is None:
             name = format_name(text, self._node.manager.identity.computer_name)
-            if len(self._named) >= _MAX_NAMES:
+            if len(text) > MAX_OPENED_NAME:
+                return self._queues.get(name) or OpenedQueue(name, is_kept=False)
+            if len(self._named) >= MAX_OPENED_NAMES:
                 self._named.clear()
                 for each in [each.name for each in self._queues.values() if not each.handles]:
                     del self._queues[each]
-            found = self._named[text] = self._queues.setdefault(name, OpenedQueue(name))
+            found = self._named[text] = self._queues.setdefault(name, OpenedQueue(name, is_kept=True))
         return found
 
     def name(self, text: str) -> FormatName:
@@ -95,7 +101,16 @@ class OpenedQueues:
                 self.close(call, queue)
             else:
                 return
-        work(call, self._open(call, queue, access), *args, **kwargs)
+        handle = self._open(call, queue, access)
+        try:
+            work(call, handle, *args, **kwargs)
+        except WaypostError:
+            # A send that is refused leaves nothing open. A read may only have found nothing yet.
+            if access is AccessType.SEND:
+                self._close_shared(call, queue, access)
+            raise
+        if access is AccessType.SEND:
+            self._opened_to_send(call, queue)
 
     def exclusive(self, identifier: str, text: str) -> int:
         """The handle of an exclusive open, which has to be one of the queue with this name."""
@@ -154,7 +169,7 @@ class OpenedQueues:
         """Close what is open of a queue for all. Reads that wait end."""
         for access in tuple(queue.handles):
             if not (keeps_sending and access is AccessType.SEND):
-                self._close(call, queue.handles.pop(access))
+                self._close_shared(call, queue, access)
 
     def deleted(self, call: Call, name: FormatName) -> None:
         """The queue is being deleted, which may take a while."""
@@ -171,9 +186,25 @@ class OpenedQueues:
         with self._node.operation(call.now):
             handle = self._application.open(call.now, name, access, ShareMode.DENY_NONE)
         queue.handles[access] = handle
-        # It may have been forgotten, because so many others were named.
-        self._queues.setdefault(name, queue)
+        if queue.is_kept or access is not AccessType.SEND:
+            # It may have been forgotten, because so many others were named.
+            self._queues.setdefault(name, queue)
         return handle
+
+    def _opened_to_send(self, call: Call, queue: OpenedQueue) -> None:
+        if not queue.is_kept:
+            self._close_shared(call, queue, AccessType.SEND)
+            return
+        self._sending[queue] = None
+        if len(self._sending) > MAX_OPENED_NAMES:
+            self._close_shared(call, next(iter(self._sending)), AccessType.SEND)
+
+    def _close_shared(self, call: Call, queue: OpenedQueue, access: AccessType) -> None:
+        if access is AccessType.SEND:
+            self._sending.pop(queue, None)
+        handle = queue.handles.pop(access, None)
+        if handle is not None:
+            self._close(call, handle)
 
     def _close_deleted(self, call: Call) -> None:
         while self._deleted:

@@ -193,7 +193,7 @@ class Http:
             response = link.exchange(request, timeout)
             is_kept = response.is_kept
         except (NotSent, Lost):
-            if link.is_cancelled:
+            if wait is not None and wait.is_cancelled:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:

@@ -194,7 +194,7 @@ class AioHttp:
             response = await link.exchange(request, timeout)
             is_kept = response.is_kept
         except (NotSent, Lost):
-            if link.is_cancelled:
+            if wait is not None and wait.is_cancelled:
                 raise failure(HResult.MQ_ERROR_OPERATION_CANCELLED) from None
             raise
         finally:
