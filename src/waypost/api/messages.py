@@ -8,7 +8,7 @@ from waypost.wire.format_names import FormatName
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What was sent to several queues at once: the copy in each. All have one identifier."""
+    """The copies of a message that was sent to several queues at once. All have one identifier."""
 
     name: FormatName
     messages: tuple[Message, ...]
@@ -16,7 +16,7 @@ class Copies:
 
 @dataclass(slots=True)
 class Sent:
-    """What was sent, in order."""
+    """The messages of one send, in order."""
 
     messages: list[Message] | list[Message | Copies]
 

@@ -1,4 +1,4 @@
-"""What a client has open between its requests, in the answers of operations."""
+"""Answers that name a handle or a cursor, which a client keeps between its requests."""
 
 from msgspec import Struct
 

@@ -33,7 +33,7 @@ ACKNOWLEDGE: Final = {
 }
 SINGLE_ACKNOWLEDGE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-receive")
 
-# Which messages a queue accepts.
+# The messages that a queue accepts: clear, encrypted or both.
 Privacy: TypeAlias = Literal["none", "optional", "body"]
 PRIVACY: Final = get_args(Privacy)
 
@@ -288,7 +288,7 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
 
 
 class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a queue is created with and can be changed (MS-MQDMPR 3.1.1.2). What is not given stays."""
+    """Properties of a queue that a program can give and change (MS-MQDMPR 3.1.1.2). Unset ones stay as they are."""
 
     label: Annotated[
         str | UnsetType,

@@ -30,7 +30,7 @@ def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
 
 
 def ignored(name: FormatName, properties: QueueProperties) -> str:
-    """What is given for a queue and changes nothing, as a sentence, or ""."""
+    """A sentence that names given properties without any effect; "" if all have one."""
     is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
     if is_public or properties.base_priority in (UNSET, 0):
         return ""

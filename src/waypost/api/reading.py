@@ -1,4 +1,4 @@
-"""What the words of a read mean to a queue manager."""
+"""Timeouts, lookup ids and seek words of a read, as the queue manager takes them."""
 
 from math import ceil
 from typing import Final
@@ -24,7 +24,7 @@ _MAX_DIGITS: Final = 20
 
 
 def milliseconds(seconds: float) -> int | None:
-    """A time to wait, as the queue manager counts it; None is for ever."""
+    """A time to wait in milliseconds; None waits without end."""
     return ceil(seconds * 1000) if seconds < _FOR_EVER else None
 
 
@@ -39,7 +39,7 @@ def lookup_number(value: int | str) -> int:
 
 
 def place_of(lookup_id: int | UnsetType, seek: str | UnsetType) -> tuple[int, MessageSeekAction] | None:
-    """What is looked up, or None for the first message that there is or will be."""
+    """The message to look up, or None for the first one that is there or comes."""
     if lookup_id is UNSET and seek is UNSET:
         return None
     action = _SEEK.get("current" if seek is UNSET else seek)

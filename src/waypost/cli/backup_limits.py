@@ -1,4 +1,4 @@
-"""What the configuration of a queue manager says about backups of its store."""
+"""Limits of backups, from the configuration of the queue manager."""
 
 import os
 from pathlib import Path

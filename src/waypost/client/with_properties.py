@@ -331,7 +331,7 @@ class QueueCreator(ABC):
     ) -> "Queue":
         """Make a queue. Raises QueueExists if it is there already.
 
-        To a transactional queue messages are sent in transactions only. That cannot be changed later; the other
+        A transactional queue takes messages in transactions only. That cannot be changed later; the other
         properties can, with `Queue.set`:
         """
         properties = QueueProperties(

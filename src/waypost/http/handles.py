@@ -1,4 +1,4 @@
-"""What a client has open between its requests: exclusive opens, cursors and transactions, each for a time."""
+"""Exclusive opens, cursors and transactions that a client keeps between its requests, each for a time."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
