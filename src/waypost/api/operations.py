@@ -63,13 +63,13 @@ class Right(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is to know of an operation beside its fields.
+    """Facts of an operation beside its fields.
 
     `path_names`, `query_names` and `body_names` say where each field is in a request, and `body` is the structure of
-    the last: the record itself, if it is all of it. `reads_only` if it changes
-    nothing, `is_repeatable` if to do it twice is as good as to do it once. `status` is that of success, 204 exactly if
-    there is no reply. An answer may take `wait_s` seconds longer than others. `waits` if it waits for a message, for as
-    long as its `timeout_s` says, and can be cancelled meanwhile.
+    the last: the record itself if the body has all fields. `reads_only` operations change nothing. To do an
+    `is_repeatable` one twice is as good as once. `status` is the HTTP status of success: 204 exactly if there is no
+    reply. An answer may take `wait_s` seconds longer than others. An operation that `waits` waits for a message for its
+    `timeout_s` and can be cancelled meanwhile.
     """
 
     name: str

@@ -82,7 +82,7 @@ class QueueList(Record, frozen=True):
 
 
 class MovedObject(Struct):
-    """How many messages were moved with this request. `next` is "" when all are."""
+    """The number of messages that this request moved. `next` is "" when all are moved."""
 
     moved: int
     next: str

@@ -1,4 +1,4 @@
-"""What the arguments of both facades mean, as fields of operations, and how they are documented."""
+"""Arguments of both facades as fields of operations, and their documentation."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def seconds(timeout: float | None) -> float:
 
 
 def sought(lookup_id: int | None, seek: Seek | None) -> tuple[int | UnsetType, Seek | UnsetType]:
-    """What is looked up, nothing for the first message that there is or will be."""
+    """The message to look up; nothing for the first one that is there or comes."""
     if seek is not None and seek not in SEEKS:
         raise InvalidParameter(f"seek is one of {', '.join(SEEKS)}, not {excerpt(seek)}")
     if lookup_id is None and seek not in (None, "first", "last"):
@@ -68,7 +68,7 @@ def with_body_type(properties: MessageProperties, found: int) -> MessageProperti
 
 
 def transaction_limit(timeout: float | None, usual: float | None) -> float:
-    """How long a transaction may rest, 0 without a limit."""
+    """Seconds that a transaction may rest; 0 without a limit."""
     if timeout is None:
         return usual or 0.0
     if not isinstance(timeout, int | float) or not 0 < timeout < 1_000_000:

@@ -113,7 +113,7 @@ class Transaction:
 
 
 def joined(transaction: Transaction | None, transport: Transport) -> tuple[str | UnsetType, float | UnsetType]:
-    """What an operation says of the transaction that it shall be part of: its GUID, and with what it begins."""
+    """The fields that put an operation into a transaction: its GUID, and the limit that it begins with."""
     if transaction is None:
         return UNSET, UNSET
     if not isinstance(transaction, Transaction):

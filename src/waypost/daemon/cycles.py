@@ -30,7 +30,7 @@ _NEVER: Final = 1 << 30
 
 
 class Collector(Protocol):
-    """What is used of the module gc."""
+    """The part of the module gc that is used."""
 
     @property
     def callbacks(self) -> MutableSequence[Any]: ...

@@ -1,4 +1,4 @@
-"""What the handlers share: the queue manager, and what clients have open."""
+"""The state that handlers share: the queue manager, and the handles of clients."""
 
 import asyncio
 import time

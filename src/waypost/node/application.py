@@ -1,4 +1,4 @@
-"""What can be done with an open queue, by its handle. The handlers of waypost.api.operations are made of it.
+"""Operations on an open queue, by its handle. The handlers of waypost.api.operations are made of it.
 
 Everything comes with a Call, whose number is answered by a Reply or a Failure among the node's effects: at once,
 or when what was done is durable, or when a wait has ended. What cannot be done is raised at once, and has changed

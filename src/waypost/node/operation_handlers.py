@@ -1,4 +1,4 @@
-"""What is done for each operation: one handler a type of record.
+"""Handlers of operations: one for each type of record.
 
 A handler gets the Call and the record, and leads to one Reply, of the type that the operation names, or one Failure. It
 raises what it refuses before anything has changed.

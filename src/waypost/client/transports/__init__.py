@@ -1,4 +1,4 @@
-"""How operations reach a queue manager: one inside the process (embedded) or a daemon (http).
+"""Transports bring operations to a queue manager: one inside the process (embedded) or a daemon (http).
 
 A transport has one method that asks for an operation and one that ends the reads which wait. The facades of
 waypost.client know nothing else of it.
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Known(Protocol):
-    """What every transport knows of its queue manager."""
+    """Facts that every transport knows of its queue manager."""
 
     @property
     def computer(self) -> str:
@@ -37,7 +37,7 @@ class Known(Protocol):
 
     @property
     def transaction_s(self) -> float | None:
-        """How long a transaction may rest unless its beginner says more; None if it may do so until the end."""
+        """Seconds that a transaction may rest if its program gives no limit; None without a limit."""
 
     def check(self) -> None:
         """Raise why nothing can be asked for, if that is so."""

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class _Embedded:
-    """What both have."""
+    """The part that both sides share."""
 
     __slots__ = ("computer", "driver", "guid", "path")
 

@@ -97,7 +97,7 @@ class Wait:
 
 
 class Asking:
-    """How the operations of one client are asked of one daemon."""
+    """Turns the operations of one client into requests to one daemon."""
 
     __slots__ = ("_cursors", "_max_wait_s", "_on", "computer", "guid", "to_end")
 
