@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
-    from waypost.api.queues import QueueInfo
+    from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
@@ -76,7 +76,7 @@ _HOMES: Final = {
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
-    "QueueInfo": "waypost.api.queues",
+    "QueueInfo": "waypost.api.properties",
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
     "SalvagedQueue": "waypost.client.storage.salvage_report",

@@ -69,7 +69,7 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PropertyRow:
     """A property with everything that there is to know of it."""
 
     name: str
@@ -109,7 +109,7 @@ def says(sentence: str, **constraints: Any) -> Meta:
     return Meta(description=sentence, extra_json_schema=schema)
 
 
-def rows(record: type[Struct]) -> tuple[Row, ...]:
+def rows(record: type[Struct]) -> tuple[PropertyRow, ...]:
     """The properties of a record, in their order."""
     hints = get_type_hints(record, include_extras=True)
     found = []
@@ -119,5 +119,5 @@ def rows(record: type[Struct]) -> tuple[Row, ...]:
         entry = next(note for note in notes if isinstance(note, Property))
         schema = meta.extra_json_schema or {}
         constraints = {_CAPITAL.sub("_", name).lower(): value for name, value in schema.items()}
-        found.append(Row(field.name, field.default, meta.description or "", constraints, entry))
+        found.append(PropertyRow(field.name, field.default, meta.description or "", constraints, entry))
     return tuple(found)

@@ -35,8 +35,7 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
-from waypost.api.queues import QueueInfo
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (

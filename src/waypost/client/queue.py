@@ -35,8 +35,7 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
-from waypost.api.queues import QueueInfo
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.arguments import (
     how_many,
     lookup_id_of,
