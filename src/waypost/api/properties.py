@@ -289,6 +289,20 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     ] = UNSET
 
 
+class ShownProperties:
+    """The attributes of waypost.Message that show a property as it was sent, for the type checker."""
+
+    __slots__ = ()
+
+    label: str
+    body_type: int
+    message_class: int
+    app_tag: int
+    extension: bytes
+    journal: bool
+    dead_letter: bool
+
+
 class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Properties of a queue that a program can give and change (MS-MQDMPR 3.1.1.2). Unset ones stay as they are."""
 

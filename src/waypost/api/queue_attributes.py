@@ -37,8 +37,10 @@ def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
 
 def shown(attributes: QueueAttributes) -> dict[str, Any]:
     """The reverse: every property as the object of a queue has it."""
-    values = zip(QUEUE_ROWS, _attributes(attributes), strict=True)
-    return {row.name: _SHOW[row.kind](value) if row.kind in _SHOW else value for row, value in values}
+    found = dict(zip(_NAMES, _attributes(attributes), strict=True))
+    for name, show in _SHOWN:
+        found[name] = show(found[name])
+    return found
 
 
 def ignored(name: FormatName, properties: QueueProperties) -> str:
@@ -106,6 +108,7 @@ _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.MULTICAST: _multicast,
 }
 
+_NAMES: Final = tuple(row.name for row in QUEUE_ROWS)
 _attributes: Final = attrgetter(*(row.attribute for row in QUEUE_ROWS))
 # The kinds that an object of a queue has in another form than the core.
 _SHOW: Final[dict[Kind, Callable[[Any], Any]]] = {
@@ -113,3 +116,4 @@ _SHOW: Final[dict[Kind, Callable[[Any], Any]]] = {
     Kind.WORD: {level: word for word, level in _PRIVACY.items()}.__getitem__,
     Kind.GUID: guid_text,
 }
+_SHOWN: Final = tuple((row.name, _SHOW[row.kind]) for row in QUEUE_ROWS if row.kind in _SHOW)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Final
 
 from waypost.core.outgoing import destination_path
@@ -25,6 +26,7 @@ _PROPERTIES: Final = tuple(
     each.name for each in fields(QueueAttributes) if each.name in QueueRecord.__slots__ and each.name != "pathname"
 )
 _FACTS: Final = ("scope", "private_queue_number", "create_time", "modify_time", "full_path", "directory_path")
+_properties_of, _facts_of = attrgetter(*_PROPERTIES), attrgetter(*_FACTS)
 
 
 def write(batch: Batch, queue: Queue) -> None:
@@ -50,8 +52,8 @@ def record_of(queue: Queue) -> QueueRecord:
         pathname=str(attributes.pathname),
         qualified_pathname=str(queue.qualified_pathname),
         destination_format_name=str(queue.destination_format_name) if isinstance(queue, OutgoingQueue) else "",
-        **{name: getattr(attributes, name) for name in _PROPERTIES},
-        **{name: getattr(queue, name) for name in _FACTS},
+        **dict(zip(_PROPERTIES, _properties_of(attributes), strict=True)),
+        **dict(zip(_FACTS, _facts_of(queue), strict=True)),
     )
 
 
@@ -61,7 +63,7 @@ def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mappi
         is_outgoing = record.kind is queue_records.QueueKind.OUTGOING
         name = FormatName.parse(record.destination_format_name) if is_outgoing else None
         path = PathName.parse(record.pathname) if name is None else destination_path(name)
-        attributes = QueueAttributes(path, **{name: getattr(record, name) for name in _PROPERTIES})
+        attributes = QueueAttributes(path, **dict(zip(_PROPERTIES, _properties_of(record), strict=True)))
         for flag, bit in FLAGS.items():
             setattr(attributes, flag, record.flags & bit != 0)
         attributes.privacy_level = QueuePrivacy(record.privacy_level)
