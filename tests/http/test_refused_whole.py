@@ -12,7 +12,7 @@ from tests.http.server import Api, served
 from waypost.api.operations import Operation
 from waypost.client.transports.http.http11 import ResponseParser
 from waypost.drive.loop import Loop
-from waypost.errors import InvalidParameter, StoreFull
+from waypost.errors import InvalidParameter, StoreFull, TransactionSequence
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 
@@ -63,6 +63,16 @@ def test_a_transaction_goes_on_after_a_first_operation_that_is_refused(
     ledger.send("42 bolts", transaction=transaction)
     transaction.commit()
     assert ledger.receive(0).text == "42 bolts"
+
+
+def test_a_transaction_in_which_all_was_refused_commits_nothing(
+    manager: waypost.Manager, orders: waypost.Queue
+) -> None:  # fmt: skip
+    with manager.transaction() as transaction:
+        with pytest.raises(InvalidParameter):
+            orders.send("x", priority=99, transaction=transaction)
+    with pytest.raises(TransactionSequence, match="is committed"):
+        transaction.commit()
 
 
 @served(HttpSettings(max_batch=3))
