@@ -15,9 +15,8 @@ from tests.client.msmq_reading import OPEN, START, relay, run, without_remote_re
 from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
-from waypost.client.msmq import aio as aio_module
-from waypost.client.msmq import aio_queue, host_queue
-from waypost.client.msmq import host as host_module
+from waypost.client.aio_host import Host as AioHost
+from waypost.client.host import Host
 from waypost.core.queues import AccessType
 from waypost.errors import (
     AccessDenied,
@@ -392,7 +391,7 @@ def test_a_mapper_that_is_none_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_mapper_that_does_not_answer_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.client.msmq.session._MAPPER_S", 0.1)
+    monkeypatch.setattr("waypost.client.transports.msmq.reading_session._MAPPER_S", 0.1)
     without_remote_read(monkeypatch)
     asked: list[object] = []
 
@@ -585,24 +584,18 @@ def test_connections_are_few_and_closed_when_nothing_is_open(tmp_path: Path) -> 
 # The two sides.
 
 
-TWINS = [(host_module.Host, aio_module.Host), (host_queue.HostQueue, aio_queue.HostQueue),
-         (host_queue.HostCursor, aio_queue.HostCursor)]  # fmt: skip
-AT_ONCE = {"queue", "cursor", "subqueue"}
-
-
-@pytest.mark.parametrize(("ours", "theirs"), TWINS)
-def test_both_sides_have_the_same_members_arguments_and_words(ours: type, theirs: type) -> None:
-    members = {member for member in dir(ours) if not member.startswith("_")}
-    assert members == {member for member in dir(theirs) if not member.startswith("_")}
-    assert inspect.getdoc(ours) == inspect.getdoc(theirs)
+def test_both_sides_have_the_same_members_arguments_and_words() -> None:
+    members = {member for member in dir(Host) if not member.startswith("_")}
+    assert members == {member for member in dir(AioHost) if not member.startswith("_")}
+    assert inspect.getdoc(Host) == inspect.getdoc(AioHost)
     for member in members:
-        one, other = inspect.getattr_static(ours, member), inspect.getattr_static(theirs, member)
+        one, other = inspect.getattr_static(Host, member), inspect.getattr_static(AioHost, member)
         assert inspect.getdoc(one) == inspect.getdoc(other)
         assert inspect.getdoc(one)
         if not isinstance(one, property):
             assert inspect.signature(one).parameters == inspect.signature(other).parameters
             waits = inspect.iscoroutinefunction(other) or inspect.isasyncgenfunction(other)
-            assert waits == (member not in AT_ONCE)
+            assert waits == (member != "queue")
     assert inspect.signature(waypost.msmq).parameters == inspect.signature(aio.msmq).parameters
 
 
@@ -628,4 +621,4 @@ def test_what_can_be_no_reader_is_refused(options: dict[str, Any]) -> None:
 
 def test_a_password_is_not_shown() -> None:
     host: Any = waypost.msmq("winserver01", user="CORP\\alice", password="s3cret")
-    assert "s3cret" not in repr(host._reader._access)
+    assert "s3cret" not in repr(host._transport._aio._reader._access)
