@@ -5,6 +5,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.daemon.running import Running, loopback, running
 from waypost import aio
 from waypost.client.aio_host import Host as AioHost
 from waypost.client.host import Host
+from waypost.client.queue import Queue
 from waypost.core.queues import AccessType
 from waypost.errors import (
     AccessDenied,
@@ -172,6 +174,21 @@ def test_a_cursor_goes_through_a_queue_and_receives_on_the_way(tmp_path: Path, p
                 except Timeout:
                     continue
             assert other.peek(0).text == "2"
+
+    blocking(tmp_path, work)
+
+
+@BOTH
+def test_several_messages_are_received_with_one_call(tmp_path: Path, protocol: str) -> None:
+    def work(manager: Any, host: Any) -> None:
+        for number in range(5):
+            manager.send("orders", str(number))
+        queue = host.queue("orders")
+        assert [message.text for message in queue.receive_many(3, 0)] == ["0", "1", "2"]
+        queue.delete_message(queue.peek(0))
+        assert [message.text for message in queue.receive_many(3, 0)] == ["4"]
+        with pytest.raises(Timeout):
+            queue.receive_many(3, 0)
 
     blocking(tmp_path, work)
 
@@ -489,6 +506,23 @@ def test_nothing_is_received_in_a_transaction() -> None:
                 await host.queue("orders").receive(0, transaction=object())  # type: ignore[arg-type]
 
     run(work())
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (Queue.info, "show queue"),
+        (Queue.delete, "delete queue"),
+        (Queue.pause, "pause queue"),
+        (partial(Queue.set, label="x"), "set queue"),
+        (partial(Queue.resend, message=7), "resend"),
+        (partial(Queue.move_all, to="orders;later"), "move all"),
+    ],
+)
+def test_what_no_host_does_for_others_is_refused_with_a_sentence(ask: Callable[[Queue], object], words: str) -> None:
+    sentence = f"cannot do '{words}' at winserver01; use a queue manager, with waypost.open or waypost.connect"
+    with waypost.msmq("winserver01") as host, pytest.raises(InvalidParameter, match=sentence):
+        ask(host.queue("orders"))
 
 
 def test_a_message_is_moved_within_its_host() -> None:

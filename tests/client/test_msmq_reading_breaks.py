@@ -41,6 +41,8 @@ from waypost.rpc.pdu import PFC_CONC_MPX
 HERE = loopback(12)
 ORDERS = rf"DIRECT=TCP:{HERE}\private$\orders"
 
+CREATE_CURSOR, CLOSE_CURSOR = 4, 5
+
 BOTH = pytest.mark.parametrize("protocol", ["RemoteRead", "qm2qm"], indirect=True)
 
 
@@ -69,10 +71,13 @@ async def between(tmp_path: Path, **options: Any) -> AsyncIterator[tuple[Running
         yield found, middle, host.queue(ORDERS)
 
 
+def transport_of(queue: Queue) -> AioMsmq:
+    assert isinstance(queue._transport, AioMsmq)
+    return queue._transport
+
+
 def reader_of(queue: Queue) -> QueueReader:
-    transport = queue._transport
-    assert isinstance(transport, AioMsmq)
-    return transport._queue(queue.format_name)
+    return transport_of(queue)._queue(queue.format_name)
 
 
 async def count(found: Running) -> int:
@@ -216,6 +221,26 @@ def test_the_place_of_a_cursor_is_lost_with_the_connection(tmp_path: Path) -> No
                 with pytest.raises(SessionLost):
                     await cursor.peek_next(0)
                 assert (await cursor.peek(0)).text == "0"
+
+    run(work())
+
+
+def test_who_stops_browsing_leaves_no_cursor_at_the_host(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with between(tmp_path) as (found, middle, queue):
+            await found.manager.queue("orders").send_many(["0", "1", "2"])
+            browsing = queue.browse()
+            assert (await anext(browsing)).text == "0"
+            # A message is read when it is asked for.
+            assert middle.opnums.count(START) == 1
+            await browsing.aclose()  # type: ignore[attr-defined]  # of a generator
+            assert (middle.opnums.count(CREATE_CURSOR), middle.opnums.count(CLOSE_CURSOR)) == (1, 1)
+            assert [message.text async for message in queue.browse()] == ["0", "1", "2"]
+            assert (middle.opnums.count(CREATE_CURSOR), middle.opnums.count(CLOSE_CURSOR)) == (2, 2)
+            middle.before = {START}
+            with pytest.raises(SessionLost):
+                await anext(queue.browse())
+            assert not transport_of(queue)._cursors
 
     run(work())
 
@@ -375,6 +400,27 @@ def test_a_message_that_was_removed_for_a_cancelled_receive_is_for_the_next(tmp_
             middle.release()
             await until(lambda: len(reader_of(queue)._left) == 1)
             assert (await queue.receive(0)).text == "42 bolts"
+
+    run(work())
+
+
+def test_what_a_cancelled_receive_of_several_had_taken_is_for_the_next(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with between(tmp_path) as (found, middle, queue):
+            await found.manager.queue("orders").send_many(["0", "1", "2"])
+            middle.held = {END}
+            receive = asyncio.create_task(queue.receive_many(3))
+            await middle.has_held()
+            # The first has come then, and the second is on its way.
+            middle.release()
+            middle.held = {START}
+            await middle.has_held()
+            receive.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await receive
+            middle.release()
+            await until(lambda: not reader_of(queue)._reader._tasks)
+            assert [message.text for message in await queue.receive_many(3, 0)] == ["0", "1", "2"]
 
     run(work())
 
