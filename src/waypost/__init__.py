@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
+    from waypost.client.host import msmq
     from waypost.client.manager import Manager
     from waypost.client.message import Message
-    from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
     from waypost.client.queue import Cursor, Queue
     from waypost.client.storage.report import StoreDamage, StoreReport
@@ -86,7 +86,7 @@ _HOMES: Final = {
     "StoreReport": "waypost.client.storage.report",
     "Transaction": "waypost.client.transaction",
     "connect": "waypost.client.connecting",
-    "msmq": "waypost.client.msmq.host",
+    "msmq": "waypost.client.host",
     "open": "waypost.client.opening",
     "restore": "waypost.client.backups.restoring",
     "salvage": "waypost.client.storage.salvaging",
