@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Final, Self
 
 from waypost.api.names import Name
+from waypost.api.new_bodies import Body
 from waypost.api.properties import MessageProperties
 from waypost.client.aio_with_properties import ManagerSender
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq import host as twin
 from waypost.client.msmq.access import MAPPER_PORT, Access, Level

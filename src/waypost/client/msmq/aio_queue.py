@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
+from waypost.api.new_bodies import Body
 from waypost.api.operations import Seek
 from waypost.api.properties import MessageProperties
 from waypost.client.aio_with_properties import QueueSender
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq import host_queue as twin
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Final, Self
 
 from waypost.api.names import Name
+from waypost.api.new_bodies import Body
 from waypost.api.properties import MessageProperties
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq.access import MAPPER_PORT, Access, Level
 from waypost.client.msmq.host_queue import HostQueue

@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name, journal_name, subqueue_name
+from waypost.api.new_bodies import Body
 from waypost.api.operations import Seek
 from waypost.api.properties import MessageProperties
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.msmq.source import Source, SourceCursor, refuse_transaction
 from waypost.client.with_properties import QueueSender

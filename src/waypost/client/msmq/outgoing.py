@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from waypost.api.message_attributes import message_attributes
+from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.properties import MessageProperties
-from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message
 from waypost.client.msmq.place import Place
 from waypost.core.message import Message as CoreMessage
