@@ -1,10 +1,8 @@
 """The application: every path of the server, behind the guard."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from litestar import Litestar, Request, Response
-from litestar.di import Provide
-from litestar.exceptions import HTTPException
 
 from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
@@ -22,11 +20,10 @@ from waypost.http import (
     verifying,
 )
 from waypost.http.guard import Guard
-from waypost.http.media import ApiRequest, ApiResponse, ClientGone
-from waypost.http.protocol import options
-from waypost.http.queries import Queries
-from waypost.http.quick import Handler, Headers, Quick
+from waypost.http.quick import Handler, Headers, Quick, Refine
 from waypost.http.remote_queues import Connect
+from waypost.http.requests import App, ClientGone, Receive, Refused, Request, Response, Scope, Send
+from waypost.http.routes import Route, Routes
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
@@ -37,13 +34,11 @@ ROUTES: Final = (
     status.doctor,
     verifying.start_verification,
     verifying.show_verification,
-    backup.backup,
-    events.events,
-    handles.commit_transactions,
-    metrics.metrics,
-    health.live,
-    health.ready,
-    openapi.schema,
+    backup.BACKUP,
+    events.EVENTS,
+    handles.COMMIT_TRANSACTIONS,
+    health.LIVE,
+    health.READY,
     *operation_routes.routes(),
 )
 
@@ -58,7 +53,7 @@ class Application:
         self._quick: Final = quick
         self._service: Final = service
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
     def quick(self, url: bytes, headers: Headers) -> Handler | None:
@@ -84,7 +79,6 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
     `connect` gives the client of another host, whose queues are to be read.
     """
     service = Service(manager, settings, connect)
-    numbers = metrics.Metrics(service)
     document = openapi.Document(ROUTES, demands_token=bool(settings.token))
 
     def refine(error: WaypostError) -> WaypostError:
@@ -93,34 +87,37 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
             return ServiceNotAvailable("the queue manager is stopping")
         return error
 
-    queries = Queries()
-
-    async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
-        queries.check(request)
-        return options(request) if request.method == "OPTIONS" else None
-
-    def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
-        return problems.refuse(request, refine(error))
-
-    app = Litestar(
-        route_handlers=ROUTES,
-        dependencies={
-            "service": Provide(lambda: service, sync_to_thread=False),
-            "numbers": Provide(lambda: numbers, sync_to_thread=False),
-            "document": Provide(lambda: document, sync_to_thread=False),
-        },
-        exception_handlers={
-            WaypostError: refuse,
-            HTTPException: problems.refuse_http,
-            ClientGone: problems.leave,
-            Exception: problems.fail,
-        },
-        before_request=before,
-        request_class=ApiRequest,
-        response_class=ApiResponse,
-        request_max_body_size=settings.max_body,
-        openapi_config=None,
-        logging_config=None,
-        debug=False,
-    )
+    app = _Router((*ROUTES, metrics.route(metrics.Metrics(service)), *openapi.schema_routes(document)), service, refine)
     return Application(Guard(app, settings, manager.name), Quick(service, refine), service)
+
+
+class _Router:
+    """The ASGI application behind the guard."""
+
+    __slots__ = ("_refine", "_routes", "_service")
+
+    def __init__(self, routes: Iterable[Route[Any]], service: Service, refine: Refine) -> None:
+        self._routes: Final = Routes(routes)
+        self._service: Final = service
+        self._refine: Final = refine
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, self._service.settings.max_body)
+        answer = await self._answer(request)
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> App:
+        try:
+            found = self._routes.find(request.method, request.path)
+            if isinstance(found, Response):
+                return found
+            route, values = found
+            return await route.answer(self._service, values, request)
+        except WaypostError as error:
+            return problems.refuse(request, self._refine(error))
+        except Refused as error:
+            return problems.refuse_http(request, error)
+        except ClientGone:
+            return problems.leave(request)
+        except Exception as error:  # noqa: BLE001, one request that fails must not end the others
+            return problems.fail(request, error)

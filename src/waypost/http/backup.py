@@ -7,15 +7,13 @@ knows HTTP sees that, and so does everybody who looks for the end of the backup.
 
 import asyncio
 import logging
-from typing import Any, Final
-
-from litestar import get
-from litestar.types import ASGIApp
+from typing import Final
 
 from waypost.client.backups.container import MEDIA_TYPE, broken_off
 from waypost.client.backups.source import BackupSource
 from waypost.errors import WaypostError
-from waypost.http.parameters import Served
+from waypost.http.requests import Receive, Request, Scope, Send
+from waypost.http.routes import Nothing, Route
 from waypost.http.service import AsgiClient, Service
 
 _HEADERS: Final = [
@@ -25,8 +23,7 @@ _HEADERS: Final = [
 _log: Final = logging.getLogger("waypost.http")
 
 
-@get("/api/store/backup", media_type=MEDIA_TYPE)
-async def backup(service: Served) -> ASGIApp:
+async def _backup(service: Service, _asked: Nothing, _request: Request) -> "_Answer":
     """A backup of everything that is durable now, as a stream, for `waypost store restore`.
 
     One is made at a time; another one is refused with 409. A stream that breaks off lacks its end, and no data folder
@@ -52,7 +49,7 @@ class _Answer:
         self._first: Final = first
         self._is_whole = False
 
-    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
         client = AsgiClient(receive)
         try:
@@ -70,7 +67,7 @@ class _Answer:
         elif client.is_gone:
             _log.info("a backup broke off: its client is gone")
 
-    async def _send(self, send: Any) -> None:
+    async def _send(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         part = self._first
@@ -86,3 +83,13 @@ class _Answer:
     def _end(self) -> None:
         self._source.close()
         self._service.shell.driver.backup_ended()
+
+
+BACKUP: Final = Route(
+    method="GET",
+    path="/api/store/backup",
+    name="backup",
+    asked=Nothing,
+    perform=_backup,
+    media_type=MEDIA_TYPE,
+)

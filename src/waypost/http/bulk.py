@@ -6,11 +6,10 @@ A frame is binary, whatever the request accepts; a refusal is not.
 import asyncio
 from contextlib import suppress
 
-from litestar import Response
-
 from waypost.api.bulk import BulkQueue, BulkQueues, ListBulkQueues, ReadClaim, ReadRange, ShowBulkQueue
 from waypost.api.frames import MEDIA_TYPE
 from waypost.errors import QueueNotFound
+from waypost.http.requests import Response
 from waypost.http.service import Service
 from waypost.http.slices import slices
 from waypost.node.bulk import matching
@@ -33,6 +32,6 @@ async def _shown(service: Service, name: FormatName) -> BulkQueue | None:
     return None
 
 
-async def framed(service: Service, operation: ReadRange | ReadClaim) -> Response[bytes]:
+async def framed(service: Service, operation: ReadRange | ReadClaim) -> Response:
     frame = await service.shell.call(operation)
     return Response(bytes(frame.data), media_type=MEDIA_TYPE)

@@ -5,22 +5,21 @@ the message object. A comment comes when there is nothing to tell, so that a dea
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated, Final
 
 import msgspec
-from litestar import get
-from litestar.params import QueryParameter
-from litestar.response import Stream
+from msgspec import Meta, Struct
 
+from waypost.api.operations import QueueName
 from waypost.client.message import Message, message_object
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
 from waypost.http.following import Follower
-from waypost.http.media import ApiRequest
-from waypost.http.parameters import Name, Served, decoded
-from waypost.http.service import Service
+from waypost.http.requests import Receive, Request, Scope, Send
+from waypost.http.routes import Route
+from waypost.http.service import AsgiClient, Service
 from waypost.node.bulk import find_queue
 
 # How often a queue is looked at: eight searches in sorted numbers.
@@ -29,32 +28,50 @@ _KEEP_ALIVE_SECONDS: Final = 15.0
 _AT_ONCE: Final = 100
 
 # A proxy must not hold events back.
-_HEADERS: Final = {"x-accel-buffering": "no"}
-
-Since = Annotated[str, QueryParameter(schema_extra={"pattern": "^(start|[0-9]{1,20})?$"})]
+_HEADERS: Final = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-@get("/api/queues/{name:str}/events", media_type="text/event-stream")
-async def events(
-    name: Name,
-    request: ApiRequest,
-    service: Served,
-    since: Since = "",
-) -> Stream:
+class Follow(Struct, frozen=True):
+    """The queue to follow, and from where on."""
+
+    name: QueueName
+    since: Annotated[str, Meta(extra_json_schema={"pattern": "^(start|[0-9]{1,20})?$"})] = ""
+
+
+async def _events(service: Service, asked: Follow, request: Request) -> "_Stream":
     """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
-    format_name = service.name(decoded(name))
-    with service.remote.explaining(decoded(name)):
+    format_name = service.name(asked.name)
+    with service.remote.explaining(asked.name):
         find_queue(service.node, format_name)
-    follower = Follower(service.node, format_name, _start(service, request.headers.get("last-event-id") or since))
-    return Stream(_follow(service, follower), media_type="text/event-stream", headers=_HEADERS)
+    since = request.header(b"last-event-id") or asked.since
+    return _Stream(_follow(service, Follower(service.node, format_name, _start(service, since))))
 
 
-async def _follow(service: Service, follower: Follower) -> AsyncIterator[bytes]:
-    """Ends when the client goes: litestar then closes it. What is slow to be written is not fetched either."""
+class _Stream:
+    """An ASGI application that sends events until the client goes."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        self._events: Final = events
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await AsgiClient(receive).wait(self._send(send))
+        finally:
+            await self._events.aclose()
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        async for event in self._events:
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _follow(service: Service, follower: Follower) -> AsyncGenerator[bytes, None]:
+    """It is closed when the client goes. What is slow to be written is not fetched either."""
     service.streams += 1
     try:
         silent = _KEEP_ALIVE_SECONDS
@@ -87,3 +104,13 @@ def _start(service: Service, since: str) -> int:
     if not (since.isascii() and since.isdigit() and len(since) <= 20):
         raise InvalidParameter("since is the id of an event, or start")
     return min(int(since), service.node.manager.positions.sequential_id)
+
+
+EVENTS: Final = Route(
+    method="GET",
+    path="/api/queues/{name}/events",
+    name="events",
+    asked=Follow,
+    perform=_events,
+    media_type="text/event-stream",
+)

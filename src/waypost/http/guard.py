@@ -5,20 +5,17 @@ that a browser says comes from elsewhere is refused; one with a body has to say 
 page cannot without asking first; and while no token is demanded, the server answers to no name but its own.
 """
 
-from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from waypost.errors import AccessDenied, InvalidParameter, WaypostError
-from waypost.http.media import JSON, MESSAGE_PACK, encode, media_types
 from waypost.http.problems import problem
 from waypost.http.protocol import Headers, answering, malformed
+from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
 from waypost.http.settings import HttpSettings
-
-App = Callable[[Any, Any, Any], Awaitable[None]]
 
 # What a load balancer asks has no secrets.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
@@ -38,18 +35,18 @@ class Guard:
         # An address under which this server was asked last, as most requests name the same.
         self._last_host: str | None = None
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
             method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
             # The server itself wants to know that it was a HEAD.
-            scope = scope | {"path": path, "method": "GET" if method == "HEAD" else method}
+            scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
             send = answering(method, send)
             refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
             if refusal is not None:
-                await _answer(scope, send, *refusal)
+                await _answer(scope, receive, send, *refusal)
                 return
         await self._app(scope, receive, send)
 
@@ -123,12 +120,11 @@ def _has_body(headers: dict[bytes, bytes]) -> bool:
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 
-async def _answer(scope: Any, send: Any, status: HTTPStatus, error: WaypostError) -> None:
-    body, media = encode(scope, problem(error))
-    headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
+async def _answer(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, error: WaypostError) -> None:
+    headers = {}
     if status is HTTPStatus.UNAUTHORIZED:
-        headers.append((b"www-authenticate", b'Bearer realm="waypost"'))
+        headers["www-authenticate"] = 'Bearer realm="waypost"'
     if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE):
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": int(status), "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        headers["connection"] = "close"
+    answer = encoded(Request(scope, receive, 0), problem(error), status, headers)
+    await answer(scope, receive, send)

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from litestar import post
-from litestar.params import JSONBody
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -25,7 +23,8 @@ from waypost.client.transports.http.schema import Outcomes, Receipts
 from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidHandle, InvalidParameter, LimitReached, Timeout
 from waypost.guid import guid_text
-from waypost.http.parameters import Served
+from waypost.http.requests import Request
+from waypost.http.routes import Route
 from waypost.http.service import Client, OpenedCursor, Service
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
 
@@ -121,9 +120,19 @@ async def abort_transaction(service: Service, operation: AbortTransaction) -> No
     await service.transactions.abort(operation.identifier)
 
 
-@post("/api/transactions/commit", status_code=200)
-async def commit_transactions(data: JSONBody[Receipts], service: Served) -> Outcomes:
+async def _commit_transactions(service: Service, asked: Receipts, _request: Request) -> Outcomes:
     """Commit many, each by itself."""
-    if len(data.ids) > service.settings.max_batch:
+    if len(asked.ids) > service.settings.max_batch:
         raise InvalidParameter(f"at most {service.settings.max_batch} transactions are committed at once")
-    return Outcomes(*await service.transactions.acknowledge(data.ids))
+    return Outcomes(*await service.transactions.acknowledge(asked.ids))
+
+
+COMMIT_TRANSACTIONS: Final = Route(
+    method="POST",
+    path="/api/transactions/commit",
+    name="commit_transactions",
+    asked=Receipts,
+    body=Receipts,
+    perform=_commit_transactions,
+    answers=(Outcomes,),
+)

@@ -1,25 +1,30 @@
 """/health/live and /health/ready, for those who restart a daemon or send it work."""
 
 from http import HTTPStatus
-from typing import Literal
+from typing import Final, Literal
 
-from litestar import Response, get
-from litestar.params import FromQuery
+import msgspec
+from msgspec import Struct
 
 from waypost.errors import WaypostError
-from waypost.http.parameters import Served
+from waypost.http.requests import JSON, Request, Response
+from waypost.http.routes import Nothing, Route
 from waypost.http.service import Service
 from waypost.node.shortages import shortages
 
 
-@get("/health/live")
-async def live() -> dict[str, str]:
+class Ready(Struct, frozen=True):
+    """The work that it shall be ready for."""
+
+    use: Literal["all", "send"] = "all"
+
+
+async def _live(_service: Service, _asked: Nothing, _request: Request) -> Response:
     """The process answers."""
-    return {"status": "ok"}
+    return _answer({"status": "ok"})
 
 
-@get("/health/ready")
-async def ready(service: Served, use: FromQuery[Literal["all", "send"]] = "all") -> Response[dict[str, str]]:
+async def _ready(service: Service, asked: Ready, _request: Request) -> Response:
     """The queue manager does what it is asked for. 503 with the reason if it does not, such as a disk that fails.
 
     While new messages are refused, because the disk or the quota has no room, it is ready for those who receive, who
@@ -29,10 +34,14 @@ async def ready(service: Served, use: FromQuery[Literal["all", "send"]] = "all")
     if reason is None:
         found = shortages(service.node)
         if not found:
-            return Response({"status": "ok"})
+            return _answer({"status": "ok"})
         limited = {"status": "limited", "reason": "; ".join(found)}
-        return Response(limited, status_code=HTTPStatus.SERVICE_UNAVAILABLE if use == "send" else HTTPStatus.OK)
-    return Response({"status": "unavailable", "reason": reason}, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+        return _answer(limited, HTTPStatus.SERVICE_UNAVAILABLE if asked.use == "send" else HTTPStatus.OK)
+    return _answer({"status": "unavailable", "reason": reason}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _answer(content: dict[str, str], status: HTTPStatus = HTTPStatus.OK) -> Response:
+    return Response(msgspec.json.encode(content), status, JSON.decode())
 
 
 def _trouble(service: Service) -> str | None:
@@ -42,3 +51,15 @@ def _trouble(service: Service) -> str | None:
         return str(error)
     trouble = service.node.kernel.failure or service.node.kernel.trouble
     return None if trouble is None else str(trouble)
+
+
+LIVE: Final = Route(
+    method="GET", path="/health/live", name="live", asked=Nothing, perform=_live
+)
+READY: Final = Route(
+    method="GET",
+    path="/health/ready",
+    name="ready",
+    asked=Ready,
+    perform=_ready,
+)

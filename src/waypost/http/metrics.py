@@ -11,8 +11,6 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from litestar import Response, get
-from litestar.di import NamedDependency
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -29,6 +27,8 @@ from waypost.core.position_events import KILOBYTE
 from waypost.core.queues import UNLIMITED, OutgoingQueue, Queue
 from waypost.drive.loop_watch import BOUNDS
 from waypost.http.queue_metrics import queue_text
+from waypost.http.requests import Request, Response
+from waypost.http.routes import Nothing, Route
 from waypost.http.service import Service
 from waypost.http.slices import sliced
 from waypost.limits import MAX_METRICS_QUEUES
@@ -84,10 +84,13 @@ class Metrics:
         return generate_latest(self._registry) + await queue_text(self._service, *shown)
 
 
-@get("/metrics", include_in_schema=False)
-async def metrics(numbers: NamedDependency[Metrics]) -> Response[bytes]:
-    """What Prometheus reads."""
-    return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
+def route(numbers: Metrics) -> Route[Nothing]:
+    """/metrics, which Prometheus reads."""
+
+    async def answer(_service: Service, _asked: Nothing, _request: Request) -> Response:
+        return Response(await numbers.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return Route(method="GET", path="/metrics", name="metrics", asked=Nothing, perform=answer, is_shown=False)
 
 
 class _Live(Collector):

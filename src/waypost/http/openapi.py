@@ -1,4 +1,4 @@
-"""/schema: the OpenAPI document, made of the handlers and of the structures that are enforced.
+"""/schema: the OpenAPI document, made of the routes and of the structures that are enforced.
 
 Every status that an operation is answered with is there; a method that a path does not have (405) is not an operation.
 """
@@ -9,17 +9,15 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final, get_args
 
 import msgspec
-from litestar import Response, get
-from litestar.di import NamedDependency
-from litestar.handlers import HTTPRouteHandler
-from litestar.params import ParameterKwarg, PathParameter, QueryParameter
-from litestar.typing import FieldDefinition
-from msgspec import Meta, Struct
+from msgspec import Meta
+from msgspec.structs import FieldInfo
 
 import waypost
 from waypost.client.transports.http.schema import ErrorObject
 from waypost.http.guard import OPEN, WITH_BODY
-from waypost.http.media import JSON, MESSAGE_PACK
+from waypost.http.requests import JSON, MESSAGE_PACK, Request, Response
+from waypost.http.routes import Nothing, Route
+from waypost.http.service import Service
 
 _DESCRIPTION: Final = (
     "A queue manager that speaks MSMQ. Requests and answers are JSON or MessagePack, as Content-Type and Accept say; "
@@ -61,7 +59,6 @@ _NAMELESS: Final = frozenset(
 _ELSEWHERE: Final = re.compile(
     r"/api/(queues/\{name\}/(receive|peek|browse|move|move-all|resend|purge|messages/.*)|handles|cursors(/.*)?)"
 )
-_PATH_PARAMETER: Final = re.compile(r"\{(\w+):\w+\}")
 _WORD_ENDS: Final = re.compile(r"[^A-Za-z0-9]+")
 _REFERENCE: Final = "#/components/schemas/{name}"
 
@@ -69,42 +66,40 @@ _REFERENCE: Final = "#/components/schemas/{name}"
 class Document:
     """The document of one server, made when it is first asked for."""
 
-    __slots__ = ("_content", "_demands_token", "_handlers")
+    __slots__ = ("_content", "_demands_token", "_routes")
 
-    def __init__(self, handlers: Sequence[HTTPRouteHandler], *, demands_token: bool) -> None:
-        self._handlers: Final = handlers
+    def __init__(self, routes: Sequence[Route[Any]], *, demands_token: bool) -> None:
+        self._routes: Final = routes
         self._demands_token: Final = demands_token
         self._content = b""
 
     @property
     def content(self) -> bytes:
         if not self._content:
-            self._content = msgspec.json.encode(document(self._handlers, demands_token=self._demands_token))
+            self._content = msgspec.json.encode(document(self._routes, demands_token=self._demands_token))
         return self._content
 
 
-@get(["/schema", "/schema/openapi.json"], include_in_schema=False)
-async def schema(document: NamedDependency[Document]) -> Response[bytes]:
+def schema_routes(document: Document) -> list[Route[Nothing]]:
     """This API, for programs."""
-    return Response(document.content, media_type="application/vnd.oai.openapi+json")
 
+    async def answer(_service: Service, _asked: Nothing, _request: Request) -> Response:
+        return Response(document.content, media_type="application/vnd.oai.openapi+json")
 
-def document(handlers: Iterable[HTTPRouteHandler], *, demands_token: bool) -> dict[str, Any]:
-    shown = [
-        (_PATH_PARAMETER.sub(r"{\1}", path), handler)
-        for handler in handlers
-        if handler.include_in_schema is not False
-        for path in sorted(handler.paths)
+    return [
+        Route(method="GET", path=path, name="schema", asked=Nothing, perform=answer, is_shown=False)
+        for path in ("/schema", "/schema/openapi.json")
     ]
-    types = [ErrorObject, *(each for _, handler in shown for each in _types(handler))]
+
+
+def document(routes: Iterable[Route[Any]], *, demands_token: bool) -> dict[str, Any]:
+    shown = [route for route in routes if route.is_shown]
+    types = [ErrorObject, *(each for route in shown for each in _types(route))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     known = dict(zip(map(repr, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for path, handler in shown:
-        for method in handler.http_methods:
-            paths.setdefault(path, {})[method.lower()] = _operation(
-                str(method), path, handler, known, demands_token=demands_token
-            )
+    for route in shown:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known, demands_token=demands_token)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Waypost", "version": waypost.__version__, "description": _DESCRIPTION},
@@ -136,89 +131,65 @@ def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> 
         yield 502
 
 
-def _operation(
-    method: str, path: str, handler: HTTPRouteHandler, known: Mapping[str, Any], *, demands_token: bool
-) -> dict[str, Any]:
-    data = _data(handler)
-    refusals = statuses(method, path, has_data=data is not None, demands_token=demands_token)
-    summary, _, more = (handler.fn.__doc__ or "").partition("\n\n")
+def _operation(route: Route[Any], known: Mapping[str, Any], *, demands_token: bool) -> dict[str, Any]:
+    refusals = statuses(route.method, route.path, has_data=route.body is not None, demands_token=demands_token)
+    summary, _, more = (route.help or route.perform.__doc__ or "").partition("\n\n")
     operation: dict[str, Any] = {
-        "operationId": _identifier(path, handler),
+        "operationId": _identifier(route),
         "summary": summary.strip(),
         "description": "\n\n".join(" ".join(part.split()) for part in (summary, *more.split("\n\n")) if part.strip()),
-        "parameters": [_parameter(field, known) for field in _parameters(handler)],
+        "parameters": [_parameter(route, field, known) for field in route.parameters],
         "responses": {
-            str(handler.status_code): _answer(handler, known),
+            str(int(route.status)): _answer(route, known),
             **{str(status): _refusal(status, known) for status in sorted(refusals)},
         },
     }
-    if data is not None:
-        operation["requestBody"] = {"required": True, "content": _contents(known[repr(data)])}
-    if path in OPEN:
+    if route.body is not None:
+        operation["requestBody"] = {"required": True, "content": _contents(known[repr(route.body)])}
+    if route.path in OPEN:
         operation["security"] = []
     return operation
 
 
-def _types(handler: HTTPRouteHandler) -> Iterator[Any]:
-    """What a handler takes and gives."""
-    data = _data(handler)
-    if data is not None:
-        yield data
-    yield from map(_constrained, _parameters(handler))
-    yield from _structures(handler)
+def _types(route: Route[Any]) -> Iterator[Any]:
+    """What a route takes and gives."""
+    if route.body is not None:
+        yield route.body
+    yield from (_typed(field)[0] for field in route.parameters)
+    yield from route.answers
 
 
-def _data(handler: HTTPRouteHandler) -> Any:
-    field = handler.parsed_fn_signature.parameters.get("data")
-    return None if field is None else field.annotation
+def _typed(field: FieldInfo) -> tuple[Any, str]:
+    """The type of a parameter, and its description, which stands beside it."""
+    kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
+    meta = next((each for each in notes if isinstance(each, Meta)), Meta())
+    return Annotated[kind, Meta(ge=meta.ge, le=meta.le, extra_json_schema=meta.extra_json_schema)], meta.description or ""
 
 
-def _structures(handler: HTTPRouteHandler) -> list[Any]:
-    annotation = handler.parsed_fn_signature.return_type.annotation
-    found = get_args(annotation) or (annotation,)
-    return [each for each in found if isinstance(each, type) and issubclass(each, Struct)]
-
-
-def _parameters(handler: HTTPRouteHandler) -> list[FieldDefinition]:
-    fields = handler.parsed_fn_signature.parameters.values()
-    return [field for field in fields if isinstance(field.kwarg_definition, QueryParameter | PathParameter)]
-
-
-def _constrained(field: FieldDefinition) -> Any:
-    """The type of a parameter, with what litestar checks and what its `schema_extra` says beside."""
-    limits = field.kwarg_definition
-    assert isinstance(limits, ParameterKwarg)
-    meta = Meta(ge=limits.ge, le=limits.le, extra_json_schema=limits.schema_extra)
-    return Annotated[field.annotation, meta]
-
-
-def _parameter(field: FieldDefinition, known: Mapping[str, Any]) -> dict[str, Any]:
-    definition = field.kwarg_definition
-    assert isinstance(definition, ParameterKwarg)
-    is_path = isinstance(definition, PathParameter)
-    schema = dict(known[repr(_constrained(field))])
-    if field.has_default:
+def _parameter(route: Route[Any], field: FieldInfo, known: Mapping[str, Any]) -> dict[str, Any]:
+    kind, description = _typed(field)
+    is_path = field.name in route.path_names
+    schema = dict(known[repr(kind)])
+    if not field.required:
         schema["default"] = field.default
     parameter = {
-        "name": definition.name or field.name,
+        "name": field.name,
         "in": "path" if is_path else "query",
-        "required": is_path or not field.has_default,
+        "required": is_path or field.required,
         "schema": schema,
     }
-    return parameter | ({"description": definition.description} if definition.description else {})
+    return parameter | ({"description": description} if description else {})
 
 
-def _answer(handler: HTTPRouteHandler, known: Mapping[str, Any]) -> dict[str, Any]:
-    status = HTTPStatus(handler.status_code)
+def _answer(route: Route[Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    status = HTTPStatus(route.status)
     answer: dict[str, Any] = {"description": status.description or status.phrase}
-    structures = _structures(handler)
-    if structures:
-        schemas = [known[repr(each)] for each in structures]
+    if route.answers:
+        schemas = [known[repr(each)] for each in route.answers]
         answer["content"] = _contents(schemas[0] if len(schemas) == 1 else {"anyOf": schemas})
     elif status is not HTTPStatus.NO_CONTENT:
-        kind = str(handler.media_type or JSON.decode())
-        is_json = kind == JSON.decode()
-        answer["content"] = {kind: {"schema": {"type": "object"} if is_json else {"type": "string"}}}
+        is_json = route.media_type == JSON.decode()
+        answer["content"] = {route.media_type: {"schema": {"type": "object"} if is_json else {"type": "string"}}}
     return answer
 
 
@@ -230,10 +201,10 @@ def _contents(schema: Any) -> dict[str, Any]:
     return {kind: {"schema": schema} for kind in _MEDIA_TYPES}
 
 
-def _identifier(path: str, handler: HTTPRouteHandler) -> str:
+def _identifier(route: Route[Any]) -> str:
     """Such as ApiQueuesNamePeekPeek. Programs that were generated from the document have methods of these names."""
     found = ""
-    for part in path.strip("/").replace("{", "").replace("}", "").split("/"):
+    for part in route.path.strip("/").replace("{", "").replace("}", "").split("/"):
         if part.title() not in found:
             found += part.title()
-    return _WORD_ENDS.sub("", found + handler.handler_name.title())
+    return _WORD_ENDS.sub("", found + route.name.title())

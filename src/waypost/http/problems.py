@@ -2,15 +2,12 @@
 
 import logging
 from http import HTTPStatus
-from typing import Any, Final
-
-from litestar import Request, Response
-from litestar.exceptions import HTTPException
+from typing import Final
 
 from waypost import errors
 from waypost.client.transports.http.schema import ErrorObject
 from waypost.errors import DecodeError, EncodeError, WaypostError
-from waypost.http.media import ClientGone, encode
+from waypost.http.requests import Refused, Request, Response, encoded
 
 # The first class that an error is an instance of decides.
 _STATUS: Final[tuple[tuple[type[WaypostError], HTTPStatus], ...]] = (
@@ -68,54 +65,25 @@ def problem(error: WaypostError) -> ErrorObject:
     )
 
 
-def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
+def refuse(request: Request, error: WaypostError) -> Response:
     """The answer to a request that the queue manager refuses."""
-    return _response(request, status_of(error), problem(error))
+    return encoded(request, problem(error), status_of(error))
 
 
-def refuse_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
-    """The same for what never comes so far: no such path, a method that it does not have, a body that is too large."""
-    status = HTTPStatus(error.status_code)
-    match status:
-        case HTTPStatus.NOT_FOUND:
-            sentence = f"there is nothing at {request.scope['path'][:80]}; /schema lists what there is"
-        case HTTPStatus.METHOD_NOT_ALLOWED:
-            sentence = f"{request.method} is not possible here; /schema lists what is"
-        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            sentence = "the request is too large; send fewer messages at once"
-        case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            sentence = _sentence(error)
-        case _:
-            return fail(request, error)
-    return _response(request, status, problem(errors.InvalidParameter(sentence)), error.headers)
+def refuse_http(request: Request, error: Refused) -> Response:
+    """The same for one that HTTP refuses: no such path, a method that it does not have, a body that is too large."""
+    return encoded(request, problem(errors.InvalidParameter(str(error))), error.status, error.headers)
 
 
-def fail(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+def fail(request: Request, error: Exception) -> Response:
     """The same for what must not happen."""
-    _log.error("%s %s failed", request.method, request.scope["path"][:200], exc_info=error)
+    _log.error("%s %s failed", request.method, request.path[:200], exc_info=error)
     sentence = "the server failed to do this, and has written why to its log"
-    return _response(request, HTTPStatus.INTERNAL_SERVER_ERROR, problem(WaypostError(sentence)))
+    return encoded(request, problem(WaypostError(sentence)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def leave(request: Request[Any, Any, Any], _error: ClientGone) -> Response[Any]:
+def leave(request: Request) -> Response:
     """The client has hung up in the middle of its request: an answer that nobody gets, and one quiet line."""
-    address = request.client.host if request.client is not None else "a client"
-    _log.info("%s hung up in the middle of %s %s", address, request.method, request.scope["path"][:200])
+    _log.info("%s hung up in the middle of %s %s", request.client, request.method, request.path[:200])
     sentence = "the connection ended before the request was whole"
-    return _response(request, HTTPStatus.BAD_REQUEST, problem(errors.InvalidParameter(sentence)))
-
-
-def _sentence(error: HTTPException) -> str:
-    """What litestar says of a parameter, with the name of it."""
-    extra = error.extra if isinstance(error.extra, list) else []
-    if any(isinstance(each, dict) and each.get("key") == "data" for each in extra):
-        return "a body is missing, which has to be JSON or MessagePack; {} stands for the defaults"
-    parts = [f"{each.get('key', '')}: {each.get('message', '')}" for each in extra if isinstance(each, dict)]
-    return "; ".join(parts) or str(error.detail)
-
-
-def _response(
-    request: Request[Any, Any, Any], status: HTTPStatus, content: ErrorObject, headers: dict[str, str] | None = None
-) -> Response[Any]:
-    body, media = encode(request.scope, content)
-    return Response(body, status_code=status, media_type=media, headers=headers)
+    return encoded(request, problem(errors.InvalidParameter(sentence)), HTTPStatus.BAD_REQUEST)

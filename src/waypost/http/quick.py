@@ -7,22 +7,24 @@ MessagePack without a query goes this way, and only what the guard lets pass. A 
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
-from litestar import MediaType
+from msgspec import Struct
 
 from waypost.api.operations import CommitTransaction, Operation, Receive, Send
-from waypost.errors import InvalidParameter, WaypostError
-from waypost.http import operation_routes
+from waypost.errors import WaypostError
 from waypost.http.handles import commit_transaction
-from waypost.http.media import MESSAGE_PACK
 from waypost.http.problems import problem, status_of
 from waypost.http.protocol import COMMON_LINES
 from waypost.http.reading import received
+from waypost.http.requests import MESSAGE_PACK, MESSAGE_PACK_NAME, refused_body
 from waypost.http.results import answer
+from waypost.http.routes import decoded
 from waypost.http.sending import sent
 from waypost.http.service import Client, Service
+
+O = TypeVar("O", bound=Operation[object])  # noqa: E741, an operation
 
 Refine = Callable[[WaypostError], WaypostError]
 Headers = list[tuple[bytes, bytes]]
@@ -34,7 +36,7 @@ _TRANSACTIONS: Final = "/api/transactions/"
 _SEND: Final = "/messages"
 _RECEIVE: Final = "/receive"
 _COMMIT: Final = "/commit"
-_LINES: Final = b"content-type: %b\r\n%b" % (MediaType.MESSAGEPACK.encode(), COMMON_LINES)
+_LINES: Final = b"content-type: %b\r\n%b" % (MESSAGE_PACK_NAME.encode(), COMMON_LINES)
 
 _log: Final = logging.getLogger("waypost.http")
 
@@ -105,16 +107,14 @@ class Quick:
 
     async def _send(self, name: str, body: bytes, _client: Client) -> object:
         found = _decoded(self._sends, body)
-        return await sent(self._service, operation_routes.operation_of(Send, {"name": name}, found), packed=True)
+        return await sent(self._service, _operation(Send, found, name=name), packed=True)
 
     async def _receive(self, name: str, body: bytes, client: Client) -> object:
-        operation = operation_routes.operation_of(Receive, {"name": name}, _decoded(self._receives, body))
+        operation = _operation(Receive, _decoded(self._receives, body), name=name)
         return answer(await received(self._service, client, operation), operation.form, packed=True)
 
     async def _commit(self, name: str, _body: bytes, _client: Client) -> None:
-        await commit_transaction(
-            self._service, operation_routes.operation_of(CommitTransaction, {"identifier": name}, None)
-        )  # fmt: skip
+        await commit_transaction(self._service, CommitTransaction(identifier=decoded(name)))
 
 
 def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Any]":
@@ -125,4 +125,8 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidParameter(f"the request is not what it should be: {error or type(error).__name__}") from None
+        raise refused_body(error) from None
+
+
+def _operation(kind: type[O], body: Struct, name: str) -> O:
+    return kind(name=decoded(name), **{each: getattr(body, each) for each in kind.row.body_names})

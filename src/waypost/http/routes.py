@@ -1,0 +1,208 @@
+"""Routes: what a path and a method lead to, and what the request has to bring.
+
+A route makes one structure of a request, of its path, its query and its body, and hands it to a function. Routes of
+operations are bound from their rows (waypost.http.operation_routes); the others say the same by hand.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+from msgspec import Struct, defstruct
+from msgspec.structs import FieldInfo, fields
+
+from waypost.api.excerpt import excerpt
+from waypost.errors import InvalidParameter
+from waypost.http.requests import JSON, App, Refused, Request, Response, encoded, refused_body
+from waypost.http.service import Service
+
+S = TypeVar("S", bound=Struct)
+
+# Does what a request asks for. Its answer is a structure, None, or an ASGI application such as a Response.
+Perform: TypeAlias = Callable[[Service, S, Request], Awaitable[object]]
+
+_PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+# What msgspec says of a field.
+_OF_FIELD: Final = re.compile(r"(.*) - at `\$\.(\w+)`")
+_NO_BODY: Final = "a body is missing, which has to be JSON or MessagePack; {} stands for the defaults"
+# In the tree of paths: any one part.
+_ANY: Final = "{}"
+
+
+class Nothing(Struct, frozen=True):
+    """What a request asks for that brings nothing but its path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route(Generic[S]):
+    """`asked` is the structure that is made of a request; `body` is the part of it that comes in the body.
+
+    `answers` are the structures of an answer, for the schema; none for one of another `media_type`.
+    """
+
+    method: str
+    path: str
+    name: str
+    asked: type[S]
+    perform: Perform[S]
+    # The docstring of what performs it, if it has none of its own.
+    help: str = ""
+    body: type[Struct] | None = None
+    answers: tuple[type[Struct], ...] = ()
+    status: int = HTTPStatus.OK
+    media_type: str = JSON.decode()
+    is_shown: bool = True
+
+    @cached_property
+    def path_names(self) -> tuple[str, ...]:
+        return tuple(_PATH_PARAMETER.findall(self.path))
+
+    @cached_property
+    def parameters(self) -> tuple[FieldInfo, ...]:
+        """Those in the path and the query."""
+        in_body = () if self.body is None else self.body.__struct_fields__
+        return tuple(each for each in fields(self.asked) if each.name not in in_body)
+
+    @cached_property
+    def query_names(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.parameters) - frozenset(self.path_names)
+
+    @cached_property
+    def _bare(self) -> type[Struct]:
+        """The parameters alone."""
+        if self.body is None:
+            return self.asked
+        return defstruct(
+            self.asked.__name__,
+            [(each.name, each.type) if each.required else (each.name, each.type, each.default) for each in self.parameters],
+        )
+
+    @cached_property
+    def _decoders(self) -> tuple[Any, Any]:
+        return msgspec.json.Decoder(self.body), msgspec.msgpack.Decoder(self.body)
+
+    async def answer(self, service: Service, values: Sequence[str], request: Request) -> App:
+        """The answer to a request; `values` are the parts of its path that the route leaves open."""
+        asked = await self._asked(values, request)
+        found = await self.perform(service, asked, request)
+        if found is None:
+            return Response(b"", self.status)
+        return encoded(request, found, self.status) if isinstance(found, Struct) else found  # type: ignore[return-value]  # an application
+
+    async def _asked(self, values: Sequence[str], request: Request) -> S:
+        given = dict(zip(self.path_names, map(decoded, values), strict=True)) | self._query(request.query)
+        body = None if self.body is None else await self._read(request)
+        try:
+            parameters = msgspec.convert(given, self._bare, strict=False)
+        except msgspec.ValidationError as error:
+            raise InvalidParameter(_OF_FIELD.sub(r"\2: \1", str(error))) from None
+        return joined(self.asked, parameters, body)
+
+    def _query(self, query: bytes) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True) if query else ():
+            if name not in self.query_names:
+                raise InvalidParameter(_unknown(name, self.query_names))
+            if name in found:
+                raise InvalidParameter(f"the query parameter {name} is given twice; give it once")
+            found[name] = value
+        return found
+
+    async def _read(self, request: Request) -> Struct:
+        content = await request.body()
+        if not content:
+            raise InvalidParameter(_NO_BODY)
+        try:
+            found: Struct = self._decoders[request.has_message_pack].decode(content)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise refused_body(error) from None
+        return found
+
+
+def joined(kind: type[S], parameters: Struct, body: Struct | None) -> S:
+    """The whole structure, of what was in path and query and of what was in the body."""
+    for whole in (parameters, body):
+        if isinstance(whole, kind):
+            return whole
+    assert body is not None
+    values = {name: getattr(part, name) for part in (parameters, body) for name in part.__struct_fields__}
+    return kind(**values)
+
+
+def decoded(part: str) -> str:
+    """A part of a path as the client means it. Raises InvalidParameter for what is not text."""
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"the name {excerpt(part)} is not UTF-8 in percent-encoding") from None
+
+
+def _unknown(name: str, known: frozenset[str]) -> str:
+    sentence = f"unknown query parameter {excerpt(name)}"
+    if near := get_close_matches(name, sorted(known), 1):
+        return f"{sentence}; did you mean {near[0]!r}?"
+    return f"{sentence}; known are {', '.join(sorted(known))}" if known else f"{sentence}; there are none here"
+
+
+class Routes:
+    """Finds the route of a request."""
+
+    __slots__ = ("_tree",)
+
+    def __init__(self, routes: Iterable[Route[Any]]) -> None:
+        self._tree: Final = _Part()
+        for route in routes:
+            part = self._tree
+            for name in _PATH_PARAMETER.sub(_ANY, route.path).strip("/").split("/"):
+                part = part.parts.setdefault(name, _Part())
+            assert route.method not in part.routes, f"two routes for {route.method} {route.path}"
+            part.routes[route.method] = route
+
+    def find(self, method: str, path: str) -> tuple[Route[Any], list[str]] | Response:
+        """The route, and the parts of the path that it leaves open; or the answer to OPTIONS. Raises Refused."""
+        values: list[str] = []
+        found = _find(self._tree, path.strip("/").split("/"), 0, values)
+        if found is None:
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:80]}; /schema lists what there is")
+        route = found.routes.get(method)
+        if route is not None:
+            return route, values
+        allow = {"allow": ", ".join(sorted({*found.routes, "OPTIONS"}))}
+        if method == "OPTIONS":
+            return Response(b"", HTTPStatus.NO_CONTENT, headers=allow)
+        sentence = f"{method[:80]} is not possible here; /schema lists what is"
+        raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, sentence, allow)
+
+
+class _Part:
+    """A part of a path: those that may follow it, and the routes that end with it, by their methods."""
+
+    __slots__ = ("parts", "routes")
+
+    def __init__(self) -> None:
+        self.parts: Final[dict[str, _Part]] = {}
+        self.routes: Final[dict[str, Route[Any]]] = {}
+
+
+def _find(part: _Part, path: Sequence[str], at: int, values: list[str]) -> _Part | None:
+    """A name that a route spells out comes before one that it leaves open."""
+    if at == len(path):
+        return part if part.routes else None
+    name = path[at]
+    spelled = part.parts.get(name) if name != _ANY else None
+    if spelled is not None and (found := _find(spelled, path, at + 1, values)) is not None:
+        return found
+    left_open = part.parts.get(_ANY)
+    if left_open is None or not name:
+        return None
+    values.append(name)
+    found = _find(left_open, path, at + 1, values)
+    if found is None:
+        values.pop()
+    return found
