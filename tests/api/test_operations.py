@@ -56,6 +56,7 @@ from waypost.api.operations import (
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.api.status import STATUS_OPERATIONS, Doctor, ShowVerification, StartVerification, Status
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
 from waypost.http import operation_routes, problems
@@ -66,6 +67,9 @@ from waypost.node.operation_handlers import Handlers
 PAGE = Path(__file__).parents[2] / "docs/http.md"
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
+
+# The node has a handler for the first, and its shells answer the others.
+EVERY = (*OPERATIONS, *STATUS_OPERATIONS)
 
 # The method of a Manager that asks for each, as "Class.method".
 METHODS = {
@@ -100,6 +104,10 @@ METHODS = {
     AdmitAddress: "Manager.admit_sequence_address",
     RevokeAddress: "Manager.revoke_sequence_address",
     ListAdmitted: "Manager.admitted_sequence_addresses",
+    Status: "Manager.status",
+    Doctor: "Manager.doctor",
+    StartVerification: "Manager.verify_store",
+    ShowVerification: "Manager.verify_store",
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
@@ -155,6 +163,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
 MORE: dict[type[Operation[object]], set[str]] = {
     Send: {row.name for row in MESSAGE_ROWS},
     MoveAll: {"progress"},
+    StartVerification: {"progress"},
+    ShowVerification: {"progress"},
 }
 
 SAMPLES: list[Operation[object]] = [
@@ -192,6 +202,10 @@ SAMPLES: list[Operation[object]] = [
     AdmitAddress(guid=GUID, address="192.0.2.7"),
     RevokeAddress(guid=GUID, address="192.0.2.7"),
     ListAdmitted(),
+    Status(turns_s=600.0),
+    Doctor(),
+    StartVerification(),
+    ShowVerification(),
     Explain(queue=FAR),
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),
@@ -207,7 +221,7 @@ def test_every_operation_has_a_handler(tmp_path: Path) -> None:
 @served()
 async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -> None:
     schema = (await api.get("/schema")).json()
-    for kind in OPERATIONS:
+    for kind in EVERY:
         row = kind.row
         described = schema["paths"][row.path][row.method.lower()]
         places = {(each["in"], each["name"]) for each in described.get("parameters", ())}
@@ -217,7 +231,7 @@ async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -
         assert described["description"].startswith(row.help)
 
 
-@pytest.mark.parametrize("kind", OPERATIONS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind: type[Operation[object]]) -> None:
     owner, _, name = METHODS[kind].partition(".")
     ours, theirs = (getattr(getattr(module, owner), name) for module in (waypost, aio))
@@ -229,14 +243,14 @@ def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind
     assert wanted | MORE.get(kind, set()) == set(parameters) - {"self"}
 
 
-@pytest.mark.parametrize("kind", OPERATIONS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_every_operation_has_a_row_in_the_page_about_http(kind: type[Operation[object]]) -> None:
     row = kind.row
     assert f"| `{row.method} {row.path}` | {row.help} |\n" in PAGE.read_text("utf-8")
 
 
 def test_every_operation_has_a_sample_here() -> None:
-    assert {type(each) for each in SAMPLES} == set(OPERATIONS)
+    assert {type(each) for each in SAMPLES} == set(EVERY)
 
 
 @served()
@@ -248,9 +262,9 @@ async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -
         got.append(decode(*arguments))
         return got[-1]
 
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(operation_routes, "operation_of", operation_of)
-        async with aio.connect(f"http://127.0.0.1:{api.port}") as manager:
+    async with aio.connect(f"http://127.0.0.1:{api.port}") as manager:
+        with pytest.MonkeyPatch.context() as patches:
+            patches.setattr(operation_routes, "operation_of", operation_of)
             for each in SAMPLES:
                 with suppress(WaypostError):
                     reply = await manager._transport.call(each)

@@ -5,7 +5,7 @@ Whatever they do is an operation of waypost.api.operations, which a transport br
 
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec.structs import asdict, replace
 
@@ -26,6 +26,7 @@ from waypost.api.operations import (
 )
 from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
+from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
 from waypost.client.aio_with_properties import ManagerSender, QueueCreator
@@ -41,7 +42,6 @@ from waypost.wire.format_names import FormatName
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 
 class Manager(ManagerSender, QueueCreator):
@@ -170,6 +170,20 @@ class Manager(ManagerSender, QueueCreator):
         """
         return await self._transport.call(Explain.of(subject))
 
+    async def status(self, *, turns_s: float = 60.0) -> StatusInfo:
+        """The queue manager at this moment: name, version, queues, sessions, and why it does not take new messages.
+
+        A daemon also says where it listens, and what held it up for the longest time in the last `turns_s` seconds.
+        """
+        return await self._transport.call(Status(turns_s=turns_s))
+
+    async def doctor(self) -> list[Check]:
+        """Look for what is wrong, as `waypost doctor` does. Where a check is not `ok`, its `hint` says what to do.
+
+        A daemon looks at its network and its ports too.
+        """
+        return list((await self._transport.call(Doctor())).checks)
+
     async def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""
         await self.queue(name).delete()
@@ -256,7 +270,7 @@ class Manager(ManagerSender, QueueCreator):
         """Let go what is kept of damaged messages. Returns how many there were."""
         return (await self._transport.call(ForgetDamaged())).forgotten
 
-    async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+    async def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
         """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
 
         Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
@@ -278,10 +292,6 @@ class Manager(ManagerSender, QueueCreator):
         it is in the folder.
         """
         return await self._transport.backup(target, progress)
-
-    async def request(self, method: str, path: str, content: object = None) -> Any:
-        """Ask a daemon for what is not in the Python API, such as GET /api/status. The answer is as in its JSON."""
-        return await self._transport.request(method, path, content)
 
     def transaction(self, timeout: float | None = None) -> "Transaction":
         """Begin a transaction over any queues of this manager: what is sent and received in it happens together.

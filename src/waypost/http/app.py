@@ -21,7 +21,6 @@ from waypost.http import (
     operation_routes,
     problems,
     status,
-    verifying,
 )
 from waypost.http.guard import Guard
 from waypost.http.media import ApiRequest, ApiResponse, ClientGone
@@ -37,10 +36,6 @@ from waypost.node.bulk_writing import BulkWriting
 
 ROUTES: Final = (
     status.page,
-    status.status,
-    status.doctor,
-    verifying.start_verification,
-    verifying.show_verification,
     backup.backup,
     events.events,
     handles.commit_transactions,

@@ -45,9 +45,10 @@ from waypost.api.operations import (
 )
 from waypost.api.queues import QueueInfo, QueueList
 from waypost.api.records import record_of
+from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
 from waypost.errors import InvalidParameter
-from waypost.http import handles, reading, sending
+from waypost.http import handles, reading, sending, status
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Served, decoded
 from waypost.http.results import answer, resent
@@ -75,6 +76,12 @@ async def _explain(service: Service, operation: Explain) -> Explanation:
         return explanation
     sentence = f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
     return explanation.with_sentence(sentence)
+
+
+async def _verify(service: Service, operation: StartVerification | ShowVerification) -> VerificationInfo:
+    if isinstance(operation, StartVerification):
+        service.verifier.start()
+    return service.verifier.state
 
 
 async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
@@ -131,6 +138,10 @@ async def _browse(service: Service, _: Client, operation: Browse) -> Received:
 def routes() -> list[HTTPRouteHandler]:
     """One for each operation."""
     by_hand = (
+        _route(Status, _plain(status.status)),
+        _route(Doctor, _plain(status.doctor)),
+        _route(StartVerification, _plain(_verify)),
+        _route(ShowVerification, _plain(_verify)),
         _route(Explain, _plain(_explain)),
         _route(ListQueues, _plain(_list_queues)),
         _route(ShowQueue, _plain(_own)),

@@ -5,14 +5,14 @@ waypost.client know nothing else of it.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from waypost.api.operations import Operation
 
 if TYPE_CHECKING:
+    from waypost.api.status import StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
 
@@ -59,8 +59,6 @@ class Transport(Known, Protocol):
 
     def verify(self, progress: "Progress | None") -> "StoreReport": ...
 
-    def request(self, method: str, path: str, content: object) -> Any: ...
-
     def close(self) -> None: ...
 
 
@@ -74,7 +72,5 @@ class AioTransport(Known, Protocol):
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 
     async def verify(self, progress: "Progress | None") -> "StoreReport": ...
-
-    async def request(self, method: str, path: str, content: object) -> Any: ...
 
     async def close(self) -> None: ...
