@@ -47,6 +47,14 @@ from waypost.client.arguments import (
 )
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
+from waypost.client.packet_files import (
+    Counted,
+    PacketFile,
+    check_count,
+    properties_to_send,
+    read_packets,
+    write_packets,
+)
 from waypost.client.transaction import Transaction, call_in, joined
 from waypost.client.transports import Transport
 from waypost.client.with_properties import QueueSender, QueueSetter
@@ -257,6 +265,51 @@ class Queue(QueueSender, QueueSetter):
                 return moved
             part = self._call(replace(wanted, after=int(part.next), up_to=int(part.up_to)))
             moved += part.moved
+
+    def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
+        """Write messages into a file, as the packets that would travel, and leave them in the queue.
+
+            orders.export_messages("orders.packets")
+
+        `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
+        returned. `import_messages` and `waypost message import` send what the file holds; `waypost decode` shows it.
+        """
+        chosen = list(self.browse() if messages is None else messages)
+        write_packets(file, chosen)
+        return chosen
+
+    def import_messages(self, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
+        """Send the messages of a file that `export_messages` wrote to this queue. Each gets a new id.
+
+        To a transactional queue they are sent in one transaction. `progress` is called with the number of messages so
+        far, after each. Raises InvalidParameter if the file holds something else, or too many for a transaction.
+        """
+        found = read_packets(file)
+        if not found:
+            return []
+        if not self._is_transactional(found[0]):
+            return self._send_again(found, None, progress)
+        check_count(found)
+        with self.manager.transaction() as transaction:
+            return self._send_again(found, transaction, progress)
+
+    def _is_transactional(self, message: Message) -> bool:
+        """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+        try:
+            info = self.info()
+        except QueueNotFound:
+            return message.transactional
+        return message.transactional if info.kind == "outgoing" else info.transactional
+
+    def _send_again(
+        self, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
+    ) -> list[Message]:
+        sent: list[Message] = []
+        for message in messages:
+            sent.append(self.send_record(message.body, properties_to_send(message), transaction))
+            if progress is not None:
+                progress(len(sent))
+        return sent
 
     def resend(self, message: Message | int, to: Name | None = None) -> Message:
         """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
