@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
-    from waypost.api.queues import QueueInfo
+    from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
+    from waypost.client.host import msmq
     from waypost.client.manager import Manager
     from waypost.client.message import Message
-    from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
     from waypost.client.queue import Cursor, Queue
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
@@ -79,7 +79,7 @@ _HOMES: Final = {
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
-    "QueueInfo": "waypost.api.queues",
+    "QueueInfo": "waypost.api.properties",
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
     "SalvagedQueue": "waypost.client.storage.salvage_report",
@@ -90,7 +90,7 @@ _HOMES: Final = {
     "StoreReport": "waypost.api.status",
     "Transaction": "waypost.client.transaction",
     "connect": "waypost.client.connecting",
-    "msmq": "waypost.client.msmq.host",
+    "msmq": "waypost.client.host",
     "open": "waypost.client.opening",
     "restore": "waypost.client.backups.restoring",
     "salvage": "waypost.client.storage.salvaging",

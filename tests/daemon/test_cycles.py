@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from waypost.daemon import cycles
-from waypost.daemon.cycles import MAX_SEARCHED, YOUNG_SEARCHES, Cycles
+from waypost.daemon.cycles import MAX_SEARCHED, RETRY_SECONDS, WHOLE_SEARCH_SECONDS, YOUNG_SEARCHES, Cycles
 from waypost.drive.loop_watch import LoopWatch
 
 YOUNG = 700, 10, 10
@@ -70,12 +70,14 @@ class Turns:
     def __init__(self) -> None:
         self._soon: list[Callable[[], object]] = []
         self.later: list[Callable[[], object]] = []
+        self.delays: list[float] = []
 
     def call_soon_threadsafe(self, call: Callable[[], object]) -> None:
         self._soon.append(call)
 
-    def call_later(self, _: float, call: Callable[[], object]) -> None:
+    def call_later(self, delay: float, call: Callable[[], object]) -> None:
         self.later.append(call)
+        self.delays.append(delay)
 
     def go_on(self) -> None:
         soon, self._soon = self._soon, []
@@ -134,6 +136,18 @@ def test_everything_is_searched_once_when_the_many_are_gone_and_the_loop_is_at_r
     world.rest()
     search()
     assert (world.python.looked_at, world.python.frozen, len(world.turns.later)) == ([AT_START + 10], AT_START + 10, 3)
+
+
+def test_many_objects_are_not_counted_every_second() -> None:
+    world = World()
+    world.python.make(1_000_000)
+    world.rest()
+    (search,) = world.turns.later
+    search()
+    assert world.turns.delays == [WHOLE_SEARCH_SECONDS] * 2
+    world.watch.begin()
+    search()
+    assert world.turns.delays[2:] == [RETRY_SECONDS]
 
 
 class Circle:

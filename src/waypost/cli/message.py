@@ -104,7 +104,7 @@ def import_messages(
     """
     out = Output()
     with session(context) as manager, _opened(file, sys.stdin, "read") as source, own_hint():
-        sent = manager.queue(name).import_messages(source)
+        sent = manager.import_messages(name, source)
     if as_json:
         write_objects(out, sent)
     else:

@@ -3,6 +3,7 @@
 Whatever they do is an operation of waypost.api.operations, which a transport brings to the queue manager.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -36,7 +37,9 @@ from waypost.client.arguments import (
 )
 from waypost.client.bodies import Body
 from waypost.client.message import Message
+from waypost.client.packet_files import Counted, PacketFile, check_count, properties_to_send, read_packets
 from waypost.client.transports import AioTransport
+from waypost.errors import QueueNotFound
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -202,6 +205,22 @@ class Manager(ManagerSender, QueueCreator):
     ) -> list[Message]:
         return await self.queue(queue).send_records(bodies, properties, transaction)
 
+    async def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
+        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each gets a new id.
+
+        To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
+        is called with the number of messages so far, after each. Raises InvalidParameter if the file holds something
+        else, or too many for a transaction.
+        """
+        found, target = await asyncio.to_thread(read_packets, file), self.queue(queue)
+        if not found:
+            return []
+        if not await _is_transactional(target, found[0]):
+            return await _send_again(target, found, None, progress)
+        check_count(found)
+        async with self.transaction() as transaction:
+            return await _send_again(target, found, transaction, progress)
+
     async def sequences(
         self,
         direction: Direction | None = None,
@@ -314,3 +333,23 @@ class Manager(ManagerSender, QueueCreator):
         A second time it does nothing, unless the first was interrupted: then it goes on.
         """
         await self._transport.close()
+
+
+async def _is_transactional(queue: Queue, message: Message) -> bool:
+    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+    try:
+        info = await queue.info()
+    except QueueNotFound:
+        return message.transactional
+    return message.transactional if info.kind == "outgoing" else info.transactional
+
+
+async def _send_again(
+    queue: Queue, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
+) -> list[Message]:
+    sent: list[Message] = []
+    for message in messages:
+        sent.append(await queue.send_record(message.body, properties_to_send(message), transaction))
+        if progress is not None:
+            progress(len(sent))
+    return sent

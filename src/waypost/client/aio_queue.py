@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
-from waypost.api.names import Name, check_can_be_sent_to, format_name, journal_name, short_name, subqueue_name
+from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
 from waypost.api.operations import (
     Browse,
     CloseCursor,
@@ -35,8 +35,7 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
-from waypost.api.queues import QueueInfo
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.aio_transaction import Transaction, call_in, joined
 from waypost.client.aio_with_properties import QueueSender, QueueSetter
 from waypost.client.arguments import (
@@ -49,15 +48,8 @@ from waypost.client.arguments import (
 )
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.packet_files import (
-    Counted,
-    PacketFile,
-    check_count,
-    properties_to_send,
-    read_packets,
-    write_packets,
-)
-from waypost.client.transports import AioTransport
+from waypost.client.packet_files import PacketFile, write_packets
+from waypost.client.transports import AioCarrier
 from waypost.errors import (
     InvalidHandle,
     QueueNotFound,
@@ -68,6 +60,7 @@ from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.messages import Copies
+    from waypost.client.aio_host import Host
     from waypost.client.aio_manager import Manager
     from waypost.core.message import Message as CoreMessage
 
@@ -98,8 +91,8 @@ class Queue(QueueSender, QueueSetter):
 
     def __init__(
         self,
-        manager: "Manager",
-        transport: AioTransport,
+        manager: "Manager | Host",
+        transport: AioCarrier,
         name: FormatName,
         forget: "Callable[[FormatName, Queue], None]",
         *,
@@ -207,13 +200,19 @@ class Queue(QueueSender, QueueSetter):
 
     async def browse(self) -> AsyncIterator[Message]:
         """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
-        page = await self._call(Browse(name=self._text, outgoing=self._outgoing, form="packet"))
-        for each in page.messages:
-            yield Message(each)
-        while page.next:
-            page = await self._call(Browse(name=self._text, after=page.next, outgoing=self._outgoing, form="packet"))
+        wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
+        page = await self._call(wanted)
+        try:
             for each in page.messages:
                 yield Message(each)
+            while page.next:
+                page = await self._call(replace(wanted, after=page.next))
+                for each in page.messages:
+                    yield Message(each)
+        finally:
+            if page.next and self._transport.browses_by_cursor:
+                with suppress(InvalidHandle, ServiceNotAvailable):
+                    await self._transport.start(CloseCursor(identifier=page.next))
 
     async def follow(self, timeout: float | None = None) -> AsyncIterator[Message]:
         """Receive message after message, for ever, or until none has come for `timeout` seconds.
@@ -238,7 +237,7 @@ class Queue(QueueSender, QueueSetter):
         `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
         `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
         """
-        number, target = lookup_id_of(message, "move"), str(format_name(to, self._transport.computer))
+        number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
         move = MoveMessage(
             name=self._text,
@@ -257,7 +256,7 @@ class Queue(QueueSender, QueueSetter):
         also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
         holds stays. `progress` is called with the number of messages after each part.
         """
-        wanted = MoveAll(name=self._text, to=str(format_name(to, self._transport.computer)), outgoing=self._outgoing)
+        wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = await self._call(wanted)
         moved = part.moved
         while True:
@@ -274,44 +273,11 @@ class Queue(QueueSender, QueueSetter):
             orders.export_messages("orders.packets")
 
         `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
-        returned. `import_messages` and `waypost message import` send what the file holds; `waypost decode` shows it.
+        returned. `Manager.import_messages` sends what the file holds, and `waypost decode` shows it.
         """
         chosen = [message async for message in self.browse()] if messages is None else list(messages)
         await asyncio.to_thread(write_packets, file, chosen)
         return chosen
-
-    async def import_messages(self, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file that `export_messages` wrote to this queue. Each gets a new id.
-
-        To a transactional queue they are sent in one transaction. `progress` is called with the number of messages so
-        far, after each. Raises InvalidParameter if the file holds something else, or too many for a transaction.
-        """
-        found = await asyncio.to_thread(read_packets, file)
-        if not found:
-            return []
-        if not await self._is_transactional(found[0]):
-            return await self._send_again(found, None, progress)
-        check_count(found)
-        async with self.manager.transaction() as transaction:
-            return await self._send_again(found, transaction, progress)
-
-    async def _is_transactional(self, message: Message) -> bool:
-        """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
-        try:
-            info = await self.info()
-        except QueueNotFound:
-            return message.transactional
-        return message.transactional if info.kind == "outgoing" else info.transactional
-
-    async def _send_again(
-        self, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
-    ) -> list[Message]:
-        sent: list[Message] = []
-        for message in messages:
-            sent.append(await self.send_record(message.body, properties_to_send(message), transaction))
-            if progress is not None:
-                progress(len(sent))
-        return sent
 
     async def resend(self, message: Message | int, to: Name | None = None) -> Message:
         """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
@@ -322,7 +288,7 @@ class Queue(QueueSender, QueueSetter):
         """
         target: str | UnsetType = UNSET
         if to is not None:
-            name = format_name(to, self._transport.computer)
+            name = self._transport.named(to)
             check_can_be_sent_to(name)
             target = str(name)
         number = lookup_id_of(message, "resend")
@@ -375,7 +341,7 @@ class Queue(QueueSender, QueueSetter):
         """
         with suppress(InvalidHandle, ServiceNotAvailable):
             if not self._is_exclusive:
-                self._transport.cancel(self._text)
+                await self._transport.cancel(self._text)
             handle, self._handle = self._handle, UNSET
             if handle is not UNSET:
                 await self._transport.start(CloseQueue(identifier=handle))
@@ -442,7 +408,7 @@ class Cursor:
 
     __slots__ = ("_id", "_open", "_transport")
 
-    def __init__(self, transport: AioTransport, open_cursor: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, transport: AioCarrier, open_cursor: Callable[[], Awaitable[str]]) -> None:
         self._transport: Final = transport
         self._open: Final = open_cursor
         # Once it is used.

@@ -33,10 +33,12 @@ from waypost.client.arguments import (
 )
 from waypost.client.bodies import Body
 from waypost.client.message import Message
+from waypost.client.packet_files import Counted, PacketFile, check_count, properties_to_send, read_packets
 from waypost.client.queue import Queue
 from waypost.client.transaction import Transaction
 from waypost.client.transports import Transport
 from waypost.client.with_properties import ManagerSender, QueueCreator
+from waypost.errors import QueueNotFound
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
@@ -200,6 +202,22 @@ class Manager(ManagerSender, QueueCreator):
     ) -> list[Message]:
         return self.queue(queue).send_records(bodies, properties, transaction)
 
+    def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
+        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each gets a new id.
+
+        To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
+        is called with the number of messages so far, after each. Raises InvalidParameter if the file holds something
+        else, or too many for a transaction.
+        """
+        found, target = read_packets(file), self.queue(queue)
+        if not found:
+            return []
+        if not _is_transactional(target, found[0]):
+            return _send_again(target, found, None, progress)
+        check_count(found)
+        with self.transaction() as transaction:
+            return _send_again(target, found, transaction, progress)
+
     def sequences(
         self,
         direction: Direction | None = None,
@@ -310,3 +328,23 @@ class Manager(ManagerSender, QueueCreator):
         A second time it does nothing, unless the first was interrupted: then it goes on.
         """
         self._transport.close()
+
+
+def _is_transactional(queue: Queue, message: Message) -> bool:
+    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+    try:
+        info = queue.info()
+    except QueueNotFound:
+        return message.transactional
+    return message.transactional if info.kind == "outgoing" else info.transactional
+
+
+def _send_again(
+    queue: Queue, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
+) -> list[Message]:
+    sent: list[Message] = []
+    for message in messages:
+        sent.append(queue.send_record(message.body, properties_to_send(message), transaction))
+        if progress is not None:
+            progress(len(sent))
+    return sent

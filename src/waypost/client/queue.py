@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
-from waypost.api.names import Name, check_can_be_sent_to, format_name, journal_name, short_name, subqueue_name
+from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
 from waypost.api.operations import (
     Browse,
     CloseCursor,
@@ -35,8 +35,7 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
-from waypost.api.queues import QueueInfo
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.arguments import (
     how_many,
     lookup_id_of,
@@ -47,16 +46,9 @@ from waypost.client.arguments import (
 )
 from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
-from waypost.client.packet_files import (
-    Counted,
-    PacketFile,
-    check_count,
-    properties_to_send,
-    read_packets,
-    write_packets,
-)
+from waypost.client.packet_files import PacketFile, write_packets
 from waypost.client.transaction import Transaction, call_in, joined
-from waypost.client.transports import Transport
+from waypost.client.transports import Carrier
 from waypost.client.with_properties import QueueSender, QueueSetter
 from waypost.errors import (
     InvalidHandle,
@@ -68,6 +60,7 @@ from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.messages import Copies
+    from waypost.client.host import Host
     from waypost.client.manager import Manager
     from waypost.core.message import Message as CoreMessage
 
@@ -98,8 +91,8 @@ class Queue(QueueSender, QueueSetter):
 
     def __init__(
         self,
-        manager: "Manager",
-        transport: Transport,
+        manager: "Manager | Host",
+        transport: Carrier,
         name: FormatName,
         forget: "Callable[[FormatName, Queue], None]",
         *,
@@ -207,11 +200,17 @@ class Queue(QueueSender, QueueSetter):
 
     def browse(self) -> Iterator[Message]:
         """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
-        page = self._call(Browse(name=self._text, outgoing=self._outgoing, form="packet"))
-        yield from map(Message, page.messages)
-        while page.next:
-            page = self._call(Browse(name=self._text, after=page.next, outgoing=self._outgoing, form="packet"))
+        wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
+        page = self._call(wanted)
+        try:
             yield from map(Message, page.messages)
+            while page.next:
+                page = self._call(replace(wanted, after=page.next))
+                yield from map(Message, page.messages)
+        finally:
+            if page.next and self._transport.browses_by_cursor:
+                with suppress(InvalidHandle, ServiceNotAvailable):
+                    self._transport.start(CloseCursor(identifier=page.next))
 
     def follow(self, timeout: float | None = None) -> Iterator[Message]:
         """Receive message after message, for ever, or until none has come for `timeout` seconds.
@@ -236,7 +235,7 @@ class Queue(QueueSender, QueueSetter):
         `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
         `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
         """
-        number, target = lookup_id_of(message, "move"), str(format_name(to, self._transport.computer))
+        number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
         move = MoveMessage(
             name=self._text,
@@ -255,7 +254,7 @@ class Queue(QueueSender, QueueSetter):
         also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
         holds stays. `progress` is called with the number of messages after each part.
         """
-        wanted = MoveAll(name=self._text, to=str(format_name(to, self._transport.computer)), outgoing=self._outgoing)
+        wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = self._call(wanted)
         moved = part.moved
         while True:
@@ -272,44 +271,11 @@ class Queue(QueueSender, QueueSetter):
             orders.export_messages("orders.packets")
 
         `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
-        returned. `import_messages` and `waypost message import` send what the file holds; `waypost decode` shows it.
+        returned. `Manager.import_messages` sends what the file holds, and `waypost decode` shows it.
         """
         chosen = list(self.browse() if messages is None else messages)
         write_packets(file, chosen)
         return chosen
-
-    def import_messages(self, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
-        """Send the messages of a file that `export_messages` wrote to this queue. Each gets a new id.
-
-        To a transactional queue they are sent in one transaction. `progress` is called with the number of messages so
-        far, after each. Raises InvalidParameter if the file holds something else, or too many for a transaction.
-        """
-        found = read_packets(file)
-        if not found:
-            return []
-        if not self._is_transactional(found[0]):
-            return self._send_again(found, None, progress)
-        check_count(found)
-        with self.manager.transaction() as transaction:
-            return self._send_again(found, transaction, progress)
-
-    def _is_transactional(self, message: Message) -> bool:
-        """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
-        try:
-            info = self.info()
-        except QueueNotFound:
-            return message.transactional
-        return message.transactional if info.kind == "outgoing" else info.transactional
-
-    def _send_again(
-        self, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
-    ) -> list[Message]:
-        sent: list[Message] = []
-        for message in messages:
-            sent.append(self.send_record(message.body, properties_to_send(message), transaction))
-            if progress is not None:
-                progress(len(sent))
-        return sent
 
     def resend(self, message: Message | int, to: Name | None = None) -> Message:
         """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.
@@ -320,7 +286,7 @@ class Queue(QueueSender, QueueSetter):
         """
         target: str | UnsetType = UNSET
         if to is not None:
-            name = format_name(to, self._transport.computer)
+            name = self._transport.named(to)
             check_can_be_sent_to(name)
             target = str(name)
         number = lookup_id_of(message, "resend")
@@ -440,7 +406,7 @@ class Cursor:
 
     __slots__ = ("_id", "_open", "_transport")
 
-    def __init__(self, transport: Transport, open_cursor: Callable[[], str]) -> None:
+    def __init__(self, transport: Carrier, open_cursor: Callable[[], str]) -> None:
         self._transport: Final = transport
         self._open: Final = open_cursor
         # Once it is used.

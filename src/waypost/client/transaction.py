@@ -11,7 +11,7 @@ from waypost.api.operations import (
     CommitTransaction,
     Operation,
 )
-from waypost.client.transports import Transport
+from waypost.client.transports import Carrier, Transport
 from waypost.drive.new_guid import new_guid
 from waypost.errors import (
     ConnectionLost,
@@ -19,6 +19,7 @@ from waypost.errors import (
     OutcomeUnknown,
     ServiceNotAvailable,
     TransactionSequence,
+    TransactionUsage,
     WaypostError,
 )
 from waypost.guid import guid_text
@@ -36,7 +37,7 @@ class Transaction:
     The queue manager hears of it when it is used first.
     """
 
-    __slots__ = ("_begin_s", "_id", "_is_told", "_outcome", "_transport")
+    __slots__ = ("_begin_s", "_id", "_is_told", "_is_used", "_outcome", "_transport")
 
     def __init__(self, transport: Transport, begin_s: float) -> None:
         self._transport: Final = transport
@@ -44,6 +45,8 @@ class Transaction:
         # With what it begins, until the queue manager has answered.
         self._begin_s: float | UnsetType = begin_s
         self._is_told = False
+        # Whether anything was done in it, or may have been.
+        self._is_used = False
         self._outcome = ""
 
     def __repr__(self) -> str:
@@ -89,8 +92,10 @@ class Transaction:
             except (ConnectionLost, OutcomeUnknown):
                 raise
             except TransactionSequence:
-                self._outcome = "aborted"
-                raise
+                # If all that was asked for was refused, nothing had begun.
+                self._outcome = "aborted" if self._is_used else "committed"
+                if self._is_used:
+                    raise
             except WaypostError:
                 self._outcome = ""
                 raise
@@ -112,10 +117,12 @@ class Transaction:
             raise TransactionSequence(f"the transaction is {self._outcome}; begin another with manager.transaction()")
 
 
-def joined(transaction: Transaction | None, transport: Transport) -> tuple[str | UnsetType, float | UnsetType]:
+def joined(transaction: Transaction | None, transport: Carrier) -> tuple[str | UnsetType, float | UnsetType]:
     """The fields that put an operation into a transaction: its GUID, and the limit that it begins with."""
     if transaction is None:
         return UNSET, UNSET
+    if transport.without_transactions:
+        raise TransactionUsage(transport.without_transactions)
     if not isinstance(transaction, Transaction):
         raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {excerpt(transaction)}")
     if transaction._transport is not transport:  # noqa: SLF001, of this module
@@ -125,11 +132,17 @@ def joined(transaction: Transaction | None, transport: Transport) -> tuple[str |
     return transaction._id, transaction._begin_s  # noqa: SLF001, of this module
 
 
-def call_in(transaction: Transaction | None, transport: Transport, operation: Operation[R]) -> R:
+def call_in(transaction: Transaction | None, transport: Carrier, operation: Operation[R]) -> R:
     """Have an operation done, which has been joined to the transaction."""
     if transaction is None:
         return transport.call(operation)
-    # One that was refused may not have begun it: then the next one does.
-    reply = transport.call(operation)
+    try:
+        reply = transport.call(operation)
+    except BaseException as error:
+        # One that was refused may not have begun it: then the next one does.
+        if not isinstance(error, WaypostError) or isinstance(error, ConnectionLost | OutcomeUnknown):
+            transaction._is_used = True  # noqa: SLF001, of this module
+        raise
+    transaction._is_used = True  # noqa: SLF001, of this module
     transaction._begin_s = UNSET  # noqa: SLF001, of this module
     return reply

@@ -22,8 +22,10 @@ from waypost.drive.loop_watch import CLEARING_UP, LoopWatch
 YOUNG_SEARCHES: Final = 5
 # Objects that one search may look at beside those of the start.
 MAX_SEARCHED: Final = 60_000
-# Seconds before everything is searched, and between two looks whether that can be.
+# Seconds before everything is searched, and before the next look if there are still many objects: to count them takes
+# as long as there are.
 WHOLE_SEARCH_SECONDS: Final = 300.0
+# Seconds before the next look if the loop is not at rest.
 RETRY_SECONDS: Final = 1.0
 # A number of searches that is never reached.
 _NEVER: Final = 1 << 30
@@ -112,8 +114,11 @@ class Cycles:
 
     def _search_all(self) -> None:
         collector = self._collector
-        if not self._watch.is_at_rest or collector.get_freeze_count() > self._at_start + MAX_SEARCHED:
+        if not self._watch.is_at_rest:
             self._timer = self._loop.call_later(RETRY_SECONDS, self._search_all)
+            return
+        if collector.get_freeze_count() > self._at_start + MAX_SEARCHED:
+            self._timer = self._loop.call_later(WHOLE_SEARCH_SECONDS, self._search_all)
             return
         self._timer = None
         began = self._watch.begin()

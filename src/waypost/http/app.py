@@ -6,8 +6,8 @@ from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
+from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
-from waypost.client.msmq.aio import msmq
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
     backup,

@@ -22,7 +22,9 @@ from waypost.api.operations import (
 )
 from waypost.api.times import iso_8601
 from waypost.client.transports.http.schema import Outcomes, Receipts
+from waypost.drive.new_guid import new_guid
 from waypost.errors import InvalidHandle, InvalidParameter, LimitReached, Timeout
+from waypost.guid import guid_text
 from waypost.http.parameters import Served
 from waypost.http.service import Client, OpenedCursor, Service
 from waypost.limits import MAX_HTTP_LEASE_SECONDS
@@ -34,14 +36,13 @@ async def open_queue(service: Service, operation: OpenQueue) -> Handle:
     service.handles.check_room()
     seconds = service.settings.handle_s
     place = service.remote.find(operation.queue)
-    if place is not None:
-        return Handle(service.handles.add(await service.remote.exclusive(place), seconds), seconds)
-    opened = await service.shell.call(operation)
+    remote = None if place is None else await service.remote.exclusive(place)
+    identifier = guid_text(new_guid()) if remote is not None else (await service.shell.call(operation)).id
     try:
-        return Handle(service.handles.add(None, seconds, opened.id), seconds)
+        return Handle(service.handles.add(remote, seconds, identifier), seconds)
     except LimitReached:
         # Others were opened meanwhile.
-        await service.shell.call(CloseQueue(identifier=opened.id))
+        await service.close_handle(identifier, remote)
         raise
 
 

@@ -43,7 +43,7 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.queues import QueueInfo, QueueList
+from waypost.api.properties import QueueInfo, QueueList
 from waypost.api.records import record_of
 from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages

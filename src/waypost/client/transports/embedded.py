@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation, checked
 from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
 from waypost.client.doctor import examine_node
@@ -16,6 +17,7 @@ from waypost.drive.loop import Loop
 from waypost.drive.threads import Threads
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.status import StoreReport
@@ -34,6 +36,8 @@ class _Embedded:
     __slots__ = ("_started", "computer", "driver", "guid", "path")
 
     url: Final = None
+    browses_by_cursor: Final = False
+    without_transactions: Final = ""
     transaction_s: Final = None
 
     def __init__(self, driver: Driver, path: Path) -> None:
@@ -52,6 +56,9 @@ class _Embedded:
         if isinstance(operation, Doctor):
             return Checks(tuple(examine_node(self.driver.node, self.path, now)))
         raise InvalidParameter(f"only a daemon can {operation.row.words}; here verify_store does all of it")
+
+    def named(self, name: Name) -> FormatName:
+        return format_name(name, self.computer)
 
     # Only a program that does so waits for what it takes to make a backup or to verify.
 
@@ -118,7 +125,7 @@ class AioEmbedded(_Embedded):
     def check(self) -> None:
         self.shell.look(_nothing)
 
-    def cancel(self, name: str) -> None:
+    async def cancel(self, name: str) -> None:
         self.shell.close_queue(name)
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":

@@ -16,8 +16,8 @@ import numpy as np
 
 from waypost.arrow.packets import ATTRIBUTES, Packets
 from waypost.client.bulk.schema import BulkQueue, PlannedRange
+from waypost.client.host import Host
 from waypost.client.message import Message
-from waypost.client.msmq.host import Host
 from waypost.errors import InvalidParameter, MessageNotFound
 from waypost.spark.origin import Limits, Part
 

@@ -16,6 +16,7 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
 from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
@@ -32,6 +33,7 @@ from waypost.client.transports.http.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.status import StoreReport
@@ -56,6 +58,8 @@ class Http:
 
     path: Final = None
     transaction_s: Final = TRANSACTION_SECONDS
+    browses_by_cursor: Final = False
+    without_transactions: Final = ""
 
     def __init__(self, address: Address) -> None:
         self._address: Final = address
@@ -77,6 +81,9 @@ class Http:
     @property
     def computer(self) -> str:
         return self._asking.computer
+
+    def named(self, name: Name) -> FormatName:
+        return format_name(name, self.computer)
 
     @property
     def guid(self) -> str:
