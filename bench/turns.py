@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import waypost
 from bench import record, servers
 from waypost.api.bulk import Claim
+from waypost.api.status import TurnInfo
 from waypost.client.bulk.client import BulkClient
 from waypost.limits import MAX_CLAIMED, MAX_TRANSACTION_OPERATIONS
 
@@ -92,15 +94,14 @@ def measure(case: str, url: str, work: Work) -> Figures:
         middle, longest = json.loads(beside.stdout.readline())
     if turn is None:
         return Figures(case, seconds, None, None, "", middle, longest)
-    return Figures(case, seconds, 1000 * turn["seconds"], 1000 * turn["work_seconds"], turn["what"], middle, longest)
+    return Figures(case, seconds, 1000 * turn.seconds, 1000 * turn.work_seconds, turn.what, middle, longest)
 
 
-def _longest_turn(manager: Any, seconds: float) -> dict[str, Any] | None:
+def _longest_turn(manager: waypost.Manager, seconds: float) -> TurnInfo | None:
     try:
-        turn: dict[str, Any] | None = manager.request("GET", f"/api/status?turns_s={seconds}").get("longest_turn")
+        return manager.status(turns_s=seconds).longest_turn
     except waypost.errors.WaypostError:
         return None
-    return turn
 
 
 # What is measured.
@@ -111,13 +112,10 @@ def quiet(_: waypost.Manager) -> None:
 
 
 def ask(path: str) -> Work:
-    def work(manager: Any) -> None:
+    def work(manager: waypost.Manager) -> None:
         for _ in range(5):
-            try:
-                manager.request("GET", path)
-            except (ValueError, waypost.errors.WaypostError):
-                # /metrics is no JSON.
-                continue
+            with urllib.request.urlopen(manager.url + path) as answer:
+                answer.read()
 
     return work
 

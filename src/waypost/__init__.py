@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from waypost.api.new_bodies import xml_body
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
+    from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
     from waypost.client.connecting import connect
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from waypost.client.message import Message
     from waypost.client.opening import open  # noqa: A004, the name that people look for
     from waypost.client.queue import Cursor, Queue
-    from waypost.client.storage.report import StoreDamage, StoreReport
     from waypost.client.storage.salvage_report import SalvagedQueue, SalvageReport
     from waypost.client.storage.salvaging import salvage
     from waypost.client.storage.verifying import verify
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackupInfo",
+    "Check",
     "Cursor",
     "DamagedInfo",
     "Explanation",
@@ -52,6 +53,7 @@ __all__ = [
     "SalvagedQueue",
     "SequenceInfo",
     "SequenceReset",
+    "StatusInfo",
     "StoreDamage",
     "StoreReport",
     "Transaction",
@@ -70,6 +72,7 @@ __all__ = [
 # Loaded when they are asked for: the command line and the codec need none of them, and they take a while.
 _HOMES: Final = {
     "BackupInfo": "waypost.client.backups.container",
+    "Check": "waypost.api.status",
     "Cursor": "waypost.client.queue",
     "DamagedInfo": "waypost.api.damaged",
     "Explanation": "waypost.api.explanation",
@@ -82,8 +85,9 @@ _HOMES: Final = {
     "SalvagedQueue": "waypost.client.storage.salvage_report",
     "SequenceInfo": "waypost.api.sequences",
     "SequenceReset": "waypost.api.sequences",
-    "StoreDamage": "waypost.client.storage.report",
-    "StoreReport": "waypost.client.storage.report",
+    "StatusInfo": "waypost.api.status",
+    "StoreDamage": "waypost.api.status",
+    "StoreReport": "waypost.api.status",
     "Transaction": "waypost.client.transaction",
     "connect": "waypost.client.connecting",
     "msmq": "waypost.client.host",

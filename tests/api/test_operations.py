@@ -8,8 +8,6 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from litestar import Litestar
-from litestar.di import Provide
 
 import waypost
 from tests.client.managers import driver_of, opened
@@ -75,10 +73,13 @@ from waypost.api.operations import (
     operation,
 )
 from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.api.status import STATUS_OPERATIONS, Doctor, ShowVerification, StartVerification, Status
 from waypost.client.transports.http.exchanges import exchange_of
 from waypost.errors import WaypostError
-from waypost.http import operation_routes, problems
-from waypost.http.media import ApiRequest
+from waypost.http import operation_routes, quick
+from waypost.http.app import _Router
+from waypost.http.requests import Request
+from waypost.http.routes import Route
 from waypost.http.service import Service
 from waypost.node.operation_handlers import Handlers
 
@@ -86,6 +87,9 @@ EVERY = (*OPERATIONS, *BULK_OPERATIONS)
 DOCS = Path(__file__).parents[2] / "docs"
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
+
+# The node has a handler for the first, and its shells answer the others.
+EVERY = (*OPERATIONS, *STATUS_OPERATIONS)
 
 # The method of a Manager that asks for each, as "Class.method".
 METHODS = {
@@ -120,6 +124,10 @@ METHODS = {
     AdmitAddress: "Manager.admit_sequence_address",
     RevokeAddress: "Manager.revoke_sequence_address",
     ListAdmitted: "Manager.admitted_sequence_addresses",
+    Status: "Manager.status",
+    Doctor: "Manager.doctor",
+    StartVerification: "Manager.verify_store",
+    ShowVerification: "Manager.verify_store",
     Explain: "Manager.explain",
     ListDamaged: "Manager.damaged_messages",
     ForgetDamaged: "Manager.forget_damaged_messages",
@@ -175,6 +183,8 @@ PARAMETERS: dict[tuple[type[Operation[object]], str], str] = {
 MORE: dict[type[Operation[object]], set[str]] = {
     Send: {row.name for row in MESSAGE_ROWS},
     MoveAll: {"progress"},
+    StartVerification: {"progress"},
+    ShowVerification: {"progress"},
 }
 
 SAMPLES: list[Operation[object]] = [
@@ -212,6 +222,10 @@ SAMPLES: list[Operation[object]] = [
     AdmitAddress(guid=GUID, address="192.0.2.7"),
     RevokeAddress(guid=GUID, address="192.0.2.7"),
     ListAdmitted(),
+    Status(turns_s=600.0),
+    Doctor(),
+    StartVerification(),
+    ShowVerification(),
     Explain(queue=FAR),
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),
@@ -254,7 +268,7 @@ async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -
         assert described["description"].startswith(row.help)
 
 
-@pytest.mark.parametrize("kind", OPERATIONS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind: type[Operation[object]]) -> None:
     owner, _, name = METHODS[kind].partition(".")
     ours, theirs = (getattr(getattr(module, owner), name) for module in (waypost, aio))
@@ -280,15 +294,20 @@ def test_every_operation_has_a_sample_here() -> None:
 @served()
 async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -> None:
     got: list[object] = []
-    decode: Any = operation_routes.operation_of
+    routed, quick_one = Route._asked, quick._operation
 
-    def operation_of(*arguments: Any) -> Any:
-        got.append(decode(*arguments))
+    async def asked(*arguments: Any) -> Any:
+        got.append(await routed(*arguments))
         return got[-1]
 
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(operation_routes, "operation_of", operation_of)
-        async with aio.connect(f"http://127.0.0.1:{api.port}") as manager:
+    def quickly(*arguments: Any, **path: Any) -> Any:
+        got.append(quick_one(*arguments, **path))
+        return got[-1]
+
+    async with aio.connect(f"http://127.0.0.1:{api.port}") as manager:
+        with pytest.MonkeyPatch.context() as patches:
+            patches.setattr(Route, "_asked", asked)
+            patches.setattr(quick, "_operation", quickly)
             for each in SAMPLES:
                 with suppress(WaypostError):
                     reply = await manager._transport.call(each)
@@ -342,15 +361,10 @@ class Example(Operation[None], frozen=True, kw_only=True):
 async def test_a_record_may_be_in_the_path_the_query_and_the_body_of_one_request(api: Api) -> None:
     got: list[Example] = []
 
-    async def perform(_: Service, operation: Example, _request: ApiRequest) -> None:
+    async def perform(_: Service, operation: Example, _request: Request) -> None:
         got.append(operation)
 
-    app: Any = Litestar(
-        [operation_routes._route(Example, perform)],
-        dependencies={"service": Provide(lambda: api.app._service, sync_to_thread=False)},
-        request_class=ApiRequest,
-        exception_handlers={WaypostError: problems.refuse},
-    )
+    app: Any = _Router([operation_routes._route(Example, perform)], api.app._service, lambda error: error)
     samples = [Example(name="a b", loud=True, size=3, note="x"), Example(name="ä;1", size=0)]
     headers = {"content-type": MESSAGEPACK}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:

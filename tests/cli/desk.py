@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 import waypost
 from waypost.api.operations import Explain
 from waypost.api.records import record_of
+from waypost.api.status import Check, Checks, Doctor
 from waypost.cli import app, daemon
 from waypost.client.transports.http.exchanges import exchange_of
 
@@ -25,7 +26,6 @@ class Borrowed:
     def __init__(self, manager: waypost.Manager, answers: dict[tuple[str, str], Any]) -> None:
         self._manager = manager
         self._answers = answers
-        self.asked: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._manager, name)
@@ -40,9 +40,9 @@ class Borrowed:
         found = self._answers.get(("GET", exchange_of(Explain.of(subject)).target))
         return self._manager.explain(subject) if found is None else record_of(found, waypost.Explanation)
 
-    def request(self, method: str, path: str, _body: object = None) -> Any:
-        self.asked.append((method, path))
-        return self._answers.get((method, path))
+    def doctor(self) -> list[Check]:
+        found = self._answers.get(("GET", exchange_of(Doctor()).target))
+        return self._manager.doctor() if found is None else list(record_of(found, Checks).checks)
 
 
 class Desk:

@@ -15,8 +15,8 @@ from waypost.api.explanation import Explanation
 from waypost.api.properties import MessageObject, QueueInfo
 from waypost.api.queues import MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
+from waypost.api.status import Checks, StatusInfo
 from waypost.cli.verbs import VERBS
-from waypost.http.status import Checks, FullStatus
 
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:127.0.0.9\private$\far"
@@ -58,7 +58,7 @@ CASES = {
     "sequence admitted": Case("sequence admitted", (AdmittedAddress,), is_list=True),
     "sequence revoke": Case(f"sequence revoke {GUID} 192.0.2.7", (AdmittedAddress,)),
     "store damaged": Case("store damaged --forget", (DamagedPage, Forgotten)),
-    "status": Case("status", (FullStatus,)),
+    "status": Case("status", (StatusInfo,)),
     "doctor": Case("doctor", (Checks,), code=1),
 }
 # HTTP has no answer to compare with.

@@ -16,6 +16,7 @@ from tests.cli import desk as _desk
 from tests.cli.desk import Desk
 from waypost.cli import app, daemon
 from waypost.cli.daemon import Target, failure
+from waypost.cli.status import _flat
 from waypost.cli.tables import write_table
 from waypost.cli.verbs import VERBS
 from waypost.errors import (
@@ -40,17 +41,15 @@ ASKED = "/api/explain?message=%7B00000000-0000-0000-0000-000000000001%7D%5C7"
 
 
 def test_the_status_is_a_name_and_a_value_on_each_line(desk: Desk) -> None:
-    desk.answers["GET", "/api/status"] = {
-        "name": "HOST",
-        "quota": {"machine_kb": 5},
-        "addresses": ["a", "b"],
-        "listeners": [{"name": "http", "port": 8181}],
-    }
-    lines = [line.split(maxsplit=1) for line in desk.do("status").splitlines()]
-    assert lines == [
-        *(["name", "HOST"], ["quota.machine_kb", "5"], ["addresses", "a, b"], ["listeners.http.port", "8181"]),
-    ]
-    assert desk.json("status")["quota"] == {"machine_kb": 5}
+    desk.manager.create_queue("orders")
+    lines = {name: value.strip() for name, _, value in (line.partition(" ") for line in desk.do("status").splitlines())}
+    assert (lines["name"], lines["queues"], lines["path"]) == ("HOST", "1", str(desk.manager.path))
+    assert desk.json("status")["queues"] == 1
+
+
+def test_parts_of_the_status_have_dots_in_their_names() -> None:
+    status = {"turn": {"at": 5}, "addresses": ["a", "b"], "listeners": [{"name": "http", "port": 8181}]}
+    assert list(_flat(status)) == [("turn.at", 5), ("addresses", ["a", "b"]), ("listeners.http.port", 8181)]
 
 
 def test_sentences_explain_a_message(desk: Desk) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
@@ -128,8 +129,9 @@ def test_the_errors_are_those_of_the_daemon(manager: waypost.Manager, client: Bu
     with pytest.raises(QueueDeleted, match="deleted and created again"):
         list(client.read_all(replace(wanted, after=first.end, epoch=guid_text(first.epoch))))
     assert bodies(first) == [b"a"]
-    with pytest.raises(InvalidParameter, match="missing required field"):
-        manager.request("POST", "/api/bulk/queues/short-lived/read", {})
+    refused = httpx.post(f"{manager.url}/api/bulk/queues/short-lived/read", json={})
+    assert (refused.status_code, refused.json()["error"]) == (400, "InvalidParameter")
+    assert "missing required field" in refused.json()["message"]
 
 
 def test_what_is_no_frame_is_said_to_be_none(manager: waypost.Manager, client: BulkClient) -> None:

@@ -16,11 +16,11 @@ from tests.test_errors import TREE
 from waypost import errors
 from waypost.client.transports.http import blocking
 from waypost.client.transports.http.packing import error_of
-from waypost.client.transports.http.schema import ErrorObject, SentIds, Status
+from waypost.client.transports.http.schema import ErrorObject, Greeting, SentIds
 from waypost.errors import AccessDenied, CannotConnect, ConnectionLost, ServiceNotAvailable, WaypostError
 from waypost.http.problems import problem
 
-STATUS = Status(name="HOST", guid="12345678-9abc-def0-1234-56789abcdef0", version="1", max_wait_s=5, max_batch=100)
+STATUS = Greeting(name="HOST", guid="12345678-9abc-def0-1234-56789abcdef0", max_wait_s=5)
 
 # An answer, or None to close the connection instead.
 Answer = bytes | None

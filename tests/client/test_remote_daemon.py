@@ -273,9 +273,11 @@ def test_a_forked_program_has_connections_of_its_own(manager: waypost.Manager, o
     assert [message.text for message in orders.receive_many(9)] == ["from the parent", "from the child", "from both"]
 
 
-def test_anything_else_of_the_daemon_can_be_asked_for(manager: Any) -> None:
-    status = manager.request("GET", "/api/status")
-    assert status["name"] == manager.name == "HOST"
-    assert status["guid"] == manager.guid
-    assert manager.request("POST", "/api/queues", {"name": "made"})["path"] == r"HOST\private$\made"
-    assert manager.request("DELETE", "/api/queues/made") is None
+def test_a_daemon_shows_its_state_and_what_is_wrong(manager: waypost.Manager) -> None:
+    manager.create_queue("made")
+    status = manager.status()
+    assert (status.name, status.guid) == (manager.name, manager.guid)
+    assert (status.queues, status.version) == (1, waypost.__version__)
+    assert status.max_batch
+    checks = {each.check: each for each in manager.doctor()}
+    assert checks["store"].ok

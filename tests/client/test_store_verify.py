@@ -14,8 +14,9 @@ import waypost
 from tests.damage.cases import Pristine
 from tests.damage.folders import anatomy, make_folder
 from waypost import aio
+from waypost.api.records import record_of
+from waypost.api.status import StoreReport
 from waypost.client.storage import verifying
-from waypost.client.storage.report import StoreReport
 from waypost.errors import NotAStore, StoreTooNew
 from waypost.store import keys
 from waypost.store.checksums import seal
@@ -62,7 +63,7 @@ def test_a_folder_that_is_whole_is(pristine: Pristine, folder: Path) -> None:
     assert report.records["queues"] > 4
     assert report.free_pages > 0
     assert seen[-1][0] == seen[-1][1] > 0
-    assert StoreReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+    assert record_of(json.loads(json.dumps(report.to_dict())), StoreReport) == report
 
 
 def test_a_new_folder_is_whole(tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def test_an_admission_is_seen_and_taken_back_over_kill_9(daemons: tuple[Daemon, 
 
 def test_an_address_that_fits_into_no_key_is_refused_and_the_daemon_goes_on(alpha: Daemon) -> None:
     with alpha.connect() as manager:
-        asked = {"guid": "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11", "address": f"fe80::1%{'x' * 600}"}
+        guid, address = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11", f"fe80::1%{'x' * 600}"
         with pytest.raises(InvalidParameter, match="is not an IP address"):
-            manager.request("POST", "/api/sequences/admit", asked)
+            manager.admit_sequence_address(guid, address)
         assert manager.create_queue("orders").info().message_count == 0
     assert alpha.is_up

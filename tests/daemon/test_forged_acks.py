@@ -117,9 +117,8 @@ def _is_last_copy(alpha: Daemon, body: str) -> bool:
 
 def doctor(daemon: Daemon) -> dict[str, Any]:
     with daemon.connect() as manager:
-        checks = manager.request("GET", "/api/doctor")["checks"]
-    (found,) = [each for each in checks if each["check"] == "acknowledgments"]
-    return dict(found)
+        (found,) = [each for each in manager.doctor() if each.check == "acknowledgments"]
+    return found.to_dict()
 
 
 def metric(daemon: Daemon, name: str) -> float:

@@ -127,10 +127,9 @@ def settle(daemon: Daemon) -> None:
     """Until all of the clients are gone for the daemon too, which still works."""
     with daemon.connect() as manager, patience(SECONDS, "clients are left") as turns:
         for _ in turns:
-            status = manager.request("GET", "/api/status")
-            numbers = manager.request("GET", "/api/doctor")
-            assert numbers["checks"]
-            if not status["sessions"] and not status["rpc_connections"]:
+            status = manager.status()
+            assert manager.doctor()
+            if not status.sessions and not status.rpc_connections:
                 break
         manager.queue("q").send("still there")
 

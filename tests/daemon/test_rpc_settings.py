@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from waypost.daemon.config import Rpc
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.rpc import RpcSockets, stepped
 from waypost.daemon.rpc_acceptors import has_kerberos_key
-from waypost.http.doctor import Check, examine
+from waypost.http.doctor import examine
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings, RpcAccess
 
@@ -110,7 +111,7 @@ def test_a_port_that_gave_way_to_another_is_told(sockets: RpcSockets) -> None:
 @pytest.mark.usefixtures("with_extra")
 def test_doctor_misses_the_key_for_kerberos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRB5_KTNAME", str(tmp_path / "no.keytab"))
-    checks: dict[str, Check] = {}
+    checks: dict[str, Any] = {}
 
     async def work() -> None:
         async with running(tmp_path / "alpha", loopback(62), "rpc.kerberos=true") as found:

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.crash.daemons import Daemon, loopback
 from tests.http.test_rpc_watching import checks, get
+from waypost.api.operations import MoveAll
 from waypost.drive.loop_watch import BOUNDS, LoopWatch, Turn
 from waypost.http.doctor import _turns
 from waypost.limits import LONG_TURN_SECONDS, MOVE_PART
@@ -86,16 +86,15 @@ def test_a_daemon_that_is_killed_while_it_moves_has_each_message_in_one_place(tm
             queue = manager.create_queue("orders")
             everything = sorted(message.id for _ in range(8) for message in queue.send_many([b"x"] * 1000))
             # One request of many: the daemon is killed when it has answered.
-            asked: Any = manager
-            answer = asked.request("POST", "/api/queues/orders/move-all", {"to": "orders;retry"})
-            assert 0 < answer["moved"] < len(everything)
-            assert answer["next"]
+            answer = manager._transport.call(MoveAll(name="orders", to="orders;retry"))
+            assert 0 < answer.moved < len(everything)
+            assert answer.next
             daemon.kill()
         daemon.start()
         with daemon.connect() as manager:
             left = [message.id for message in manager.queue("orders").browse()]
             moved = [message.id for message in manager.queue("orders;retry").browse()]
-            assert len(moved) >= answer["moved"]
+            assert len(moved) >= answer.moved
             assert sorted(left + moved) == everything
             assert manager.queue("orders").move_all("orders;retry") == len(left)
         assert daemon.stop() == 0

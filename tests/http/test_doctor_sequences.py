@@ -4,9 +4,10 @@ import pytest
 
 from tests.node.hosts import START, Host, Net
 from tests.node.test_incoming_sequences import at_another_address, numbered
+from waypost.api.status import Check
 from waypost.clock import Now
 from waypost.guid import guid_text
-from waypost.http.doctor_sequences import Finding, examine_sequences
+from waypost.http.doctor_sequences import examine_sequences
 from waypost.limits import MAX_ENDED_SEQUENCES
 from waypost.node.sequence_admin import SequenceAdmin, Wanted
 
@@ -27,13 +28,13 @@ def b(net: Net) -> Host:
     return host
 
 
-def wrong(host: Host) -> list[Finding]:
-    return [found for found in examine_sequences(host.node, host.net.now) if not found[1]]
+def wrong(host: Host) -> list[Check]:
+    return [found for found in examine_sequences(host.node, host.net.now) if not found.ok]
 
 
 def test_all_is_well(b: Host) -> None:
     assert list(examine_sequences(b.node, b.net.now)) == [
-        ("sequences", True, "no transactional sequence was refused lately", "")
+        Check("sequences", True, "no transactional sequence was refused lately")
     ]
 
 
@@ -49,19 +50,21 @@ def test_an_address_with_many_sources_of_one_message_is_named(
             sender.send(numbered(sender, "m", SECOND))
             if sender is honest:
                 sender.send(numbered(sender, "m", SECOND, 2))
-    ((check, _, sentence, hint),) = wrong(b)
+    (found,) = wrong(b)
+    check, sentence, hint = found.check, found.message, found.hint
     assert check == "sources"
     assert sentence == f"{peer.address} has sent in the names of 4 sources one message each, which are kept"
     assert f"waypost sequence reset --address {peer.address}" in hint
     b.crash_and_start()
-    assert [found[0] for found in wrong(b)] == ["sources"]
+    assert [found.check for found in wrong(b)] == ["sources"]
 
 
 def test_a_sequence_that_is_refused_is_named_with_its_source_address_time_stamp_and_setting(net: Net, b: Host) -> None:
     peer = net.add_peer()
     peer.connect(b)
     peer.send(numbered(peer, "1", SECOND + 3 * DAY), numbered(peer, "2", SECOND + 3 * DAY, 2))
-    ((_, _, sentence, hint),) = wrong(b)
+    (found,) = wrong(b)
+    sentence, hint = found.message, found.hint
     assert f"2 transactional messages of {guid_text(peer.guid)} from {peer.address}" in sentence
     assert "the TimeStamp of its sequence is 2023-11-17T22:13:20Z, 3 days ahead of the clock here" in sentence
     assert sentence.endswith("transfer.max_sequence_ahead_s is 172800")
@@ -74,7 +77,8 @@ def test_the_address_that_shuts_out_another_one_is_named(net: Net, b: Host) -> N
     for peer, time_stamp in ((source, SECOND), (stranger, SECOND + 60), (moved, SECOND + 5)):
         peer.connect(b)
         peer.send(numbered(peer, "m", time_stamp))
-    ((_, _, sentence, hint),) = wrong(b)
+    (found,) = wrong(b)
+    sentence, hint = found.message, found.hint
     assert f"from {moved.address}" in sentence
     assert f"not above 2023-11-14T22:14:20Z of {stranger.address}" in sentence
     assert f"waypost sequence reset --address {stranger.address}" in hint
@@ -88,7 +92,8 @@ def test_an_end_that_was_forgotten_is_named_until_the_address_behind_it_is_reset
     source.connect(b)
     for number in range(MAX_ENDED_SEQUENCES + 3):
         source.send(numbered(source, "m", SECOND - 5000 + number))
-    ((check, _, sentence, hint),) = wrong(b)
+    (found,) = wrong(b)
+    check, sentence, hint = found.check, found.message, found.hint
     assert check == "ended sequences"
     assert sentence.startswith(f"2 ended sequences were forgotten of {guid_text(source.guid)} for ")
     assert sentence.endswith(f"copies of them from {away.address} would be taken again")
@@ -119,7 +124,8 @@ def test_a_sender_whose_time_stamps_are_ahead_of_its_clock_is_told(net: Net, b: 
     a.send_all(T, "1")
     assert wrong(a) == []
     net.now = Now(net.now.monotonic, START.wall)
-    check, _, sentence, hint = wrong(a)[-1]
+    found = wrong(a)[-1]
+    check, sentence, hint = found.check, found.message, found.hint
     assert (check, "10 days ahead of the clock" in sentence) == ("sequence clock", True)
     assert "transfer.max_sequence_ahead_s" in hint
 
@@ -131,7 +137,8 @@ def test_a_clock_that_is_behind_the_store_is_told(net: Net, b: Host) -> None:
     net.now = Now(net.now.monotonic, net.now.wall - 30)
     assert wrong(b) == []
     net.now = Now(net.now.monotonic, net.now.wall - 3 * DAY)
-    ((check, _, sentence, _),) = wrong(b)
+    (found,) = wrong(b)
+    check, sentence = found.check, found.message
     assert (check, "transfer.max_sequence_ahead_s is not applied" in sentence) == ("sequence clock", True)
     b.crash_and_start()
-    assert [found[0] for found in wrong(b)] == ["sequence clock"]
+    assert [found.check for found in wrong(b)] == ["sequence clock"]

@@ -40,6 +40,7 @@ from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, Sequen
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.identifiers import MessageIdentifier
 
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 O = TypeVar("O", bound="Operation[object]")  # noqa: E741, an operation
 
@@ -98,6 +99,13 @@ class Operation(Struct, Generic[R_co], frozen=True, kw_only=True, omit_defaults=
     """What is asked for, with a reply of the type R_co. It is checked where it is done, before anything changes."""
 
     row: ClassVar[Row]
+
+
+def checked(operation: Operation[R], reply: object) -> R:
+    """The reply of an operation, which is of the type that the record names."""
+    assert isinstance(reply, operation.row.reply), f"{operation.row.words} is answered with {type(reply).__name__}"
+    found: R = reply
+    return found
 
 
 def operation(
@@ -161,12 +169,12 @@ def _body(kind: type[Operation[object]], names: tuple[str, ...]) -> type[Struct]
     )
 
 
-def _reply(kind: type[Operation[object]]) -> type[Any]:
+def _reply(kind: type[Operation[object]]) -> type[object]:
     """The R of the Operation[R] that it is a subclass of."""
-    bases: tuple[Any, ...] = kind.__orig_bases__  # type: ignore[attr-defined]  # of a subclass of a generic class
+    bases: tuple[object, ...] = kind.__orig_bases__  # type: ignore[attr-defined]  # of a subclass of a generic class
     (reply,) = next(get_args(base) for base in bases if get_origin(base) is Operation)
-    found: type[Any] = reply
-    return found
+    assert isinstance(reply, type)
+    return reply
 
 
 # In a path it is percent-encoded.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 
 import typer
 
@@ -189,11 +189,6 @@ def queue_of(manager: "Manager", name: str, *, outgoing: bool) -> "Queue":
         if each.format_name.casefold() == wanted:
             return each
     raise Failure(f"There is no outgoing queue for {name}.", "`waypost queue list` shows those that there are.")
-
-
-def request(manager: "Manager", method: str, path: str, body: object = None) -> Any:
-    """What the daemon offers and the Python API does not. The answer is what its JSON says."""
-    return manager.request(method, path, body)
 
 
 def sentence_of(error: WaypostError) -> str:

@@ -1,25 +1,20 @@
 """`waypost message ...`: move, export, import, resend and delete single messages."""
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
 from waypost.cli.daemon import Json, Outgoing, own_hint, queue_of, session
-from waypost.cli.messages import find_messages, properties_to_send, write_objects
+from waypost.cli.messages import find_messages, write_objects
 from waypost.cli.program import Failure, Output
 from waypost.cli.queue import Name
-from waypost.cli.send import read_file
 from waypost.client.message import Message
-from waypost.core.serialization import message_from_packet
-from waypost.errors import DecodeError, QueueNotFound
-from waypost.limits import MAX_TRANSACTION_OPERATIONS
-from waypost.wire.packets import Splitter
-from waypost.wire.user_message import UserMessage
 
 if TYPE_CHECKING:
-    from waypost import Manager, Queue
+    from waypost import Queue
 
 app = typer.Typer(
     help="Move, export, import, resend and delete single messages.", add_completion=False, rich_markup_mode=None
@@ -82,9 +77,9 @@ def export(
     """
     if as_json and file == "-":
         raise typer.BadParameter("standard output is for the packets; name a file", param_hint="--json")
-    with session(context) as manager:
-        chosen = _chosen(queue_of(manager, name, outgoing=outgoing), messages)
-    _write(file, b"".join(message.packet for message in chosen))
+    with session(context) as manager, _opened(file, sys.stdout, "written") as target:
+        queue = queue_of(manager, name, outgoing=outgoing)
+        chosen = queue.export_messages(target, find_messages(queue, messages) if messages else None)
     if as_json:
         out = Output()
         write_objects(out, chosen)
@@ -107,10 +102,9 @@ def import_messages(
     \b
     waypost message import orders orders.packets
     """
-    found = _messages_in(file)
     out = Output()
-    with session(context) as manager:
-        sent = _send_all(manager, name, found)
+    with session(context) as manager, _opened(file, sys.stdin, "read") as source, own_hint():
+        sent = manager.import_messages(name, source)
     if as_json:
         write_objects(out, sent)
     else:
@@ -192,59 +186,12 @@ def _chosen(queue: "Queue", names: list[str] | None) -> list[Message]:
     return list(find_messages(queue, names) if names else queue.browse())
 
 
-def _is_transactional(manager: "Manager", target: str, message: Message) -> bool:
-    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
-    queue = manager.queue(target)
+@contextmanager
+def _opened(file: str, standard: TextIO, done: str) -> Iterator[str | BinaryIO]:
+    """A file that is read or written; - is a standard stream."""
     try:
-        info = queue.info()
-    except QueueNotFound:
-        return message.transactional
-    return message.transactional if info.kind == "outgoing" else info.transactional
-
-
-def _send_all(manager: "Manager", name: str, messages: list[Message]) -> list[Message]:
-    queue = manager.queue(name)
-    if not messages:
-        return []
-    if not _is_transactional(manager, name, messages[0]):
-        return [queue.send_record(message.body, properties_to_send(message)) for message in messages]
-    if len(messages) > MAX_TRANSACTION_OPERATIONS:
-        raise Failure(
-            f"{len(messages)} messages are more than the {MAX_TRANSACTION_OPERATIONS} that one transaction can have.",
-            "export and import them in several files.",
-        )
-    with manager.transaction() as transaction:
-        return [queue.send_record(message.body, properties_to_send(message), transaction) for message in messages]
-
-
-def _messages_in(file: str) -> list[Message]:
-    splitter = Splitter()
-    try:
-        packets = splitter.feed(read_file(file))
-        found = [Message(message_from_packet(UserMessage.decode(packet))) for packet in packets]
-    except DecodeError as error:
-        raise _no_packets(file, str(error)) from None
-    if splitter.error is not None:
-        raise _no_packets(file, str(splitter.error))
-    if splitter.pending:
-        raise _no_packets(file, "its last packet is cut short")
-    return found
-
-
-def _no_packets(file: str, reason: str) -> Failure:
-    return Failure(
-        f"{file} holds something that is no message: {reason}.", f"`waypost decode {file}` shows what it is."
-    )
-
-
-def _write(file: str, data: bytes) -> None:
-    try:
-        if file == "-":
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        else:
-            Path(file).write_bytes(data)
+        yield standard.buffer if file == "-" else file
     except OSError as error:
         raise Failure(
-            f"{file} cannot be written: {error.strerror or error}.", "check its name, its permissions and the disk."
+            f"{file} cannot be {done}: {error.strerror or error}.", "check its name, its permissions and the disk."
         ) from None

@@ -1,18 +1,15 @@
-"""Messages at the command line: how they are shown and named, and how one is sent again."""
+"""Messages at the command line: how they are shown and named."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
-from waypost.api.properties import MESSAGE_ROWS, MessageProperties
 from waypost.cli.program import Failure, Output, printable
 from waypost.cli.tables import write_json, write_table
 from waypost.errors import DecodeError, MessageNotFound
 from waypost.wire.identifiers import MessageIdentifier
-from waypost.wire.message_class import is_valid_custom_class
-from waypost.wire.unknown_names import UNKNOWN
 
 if TYPE_CHECKING:
     from waypost import Manager, Message, Queue
@@ -43,33 +40,6 @@ def find_messages(queue: "Queue", names: Iterable[str]) -> Iterator["Message"]:
     """The messages of a queue that people name by their ids or lookup ids, in this order."""
     for name in names:
         yield _find(queue, name)
-
-
-# Those that a message says in another way, or not any more when it is sent again.
-_NOT_TAKEN: Final = frozenset({"recoverable", "acknowledge", "admin_queue", "response_queue", "trace", "message_class"})
-
-
-def properties_to_send(message: "Message") -> MessageProperties:
-    """The properties that make the same message once more, under another id.
-
-    The class of a dead letter or an acknowledgment stays behind: only the system gives those. So does a queue name that
-    is not understood, and so does tracing: it was for the way that the message has gone.
-    """
-    properties: dict[str, Any] = {
-        row.name: getattr(message, row.name) for row in MESSAGE_ROWS if row.name not in _NOT_TAKEN
-    }
-    properties["recoverable"] = message.delivery == "recoverable"
-    properties["response_queue"] = _understood(message.response_queues) or None
-    admin_queues = _understood(message.admin_queues)
-    if admin_queues and message.acknowledge != "none":
-        properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queues}
-    if is_valid_custom_class(message.message_class) and not message.class_name:
-        properties["message_class"] = message.message_class
-    return MessageProperties(**properties)
-
-
-def _understood(names: tuple[str, ...]) -> list[str]:
-    return [name for name in names if not name.startswith(UNKNOWN)]
 
 
 def _find(queue: "Queue", name: str) -> "Message":

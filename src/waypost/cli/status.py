@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from waypost.cli.daemon import Json, request, session
+from waypost.cli.daemon import Json, session
 from waypost.cli.program import Output, printable
 from waypost.cli.tables import write_json, write_pairs, write_table
 
@@ -19,7 +19,7 @@ def status(context: typer.Context, *, as_json: Json = False) -> None:
     """
     out = Output()
     with session(context) as manager:
-        answer = request(manager, "GET", "/api/status")
+        answer = manager.status().to_dict()
     if as_json:
         write_json(out, answer)
     else:
@@ -69,18 +69,17 @@ def doctor(context: typer.Context, *, as_json: Json = False) -> None:
     """
     out = Output()
     with session(context) as manager:
-        answer = request(manager, "GET", "/api/doctor")
-    checks = answer["checks"]
+        checks = manager.doctor()
     if as_json:
-        write_json(out, answer)
+        write_json(out, {"checks": [each.to_dict() for each in checks]})
     else:
-        rows = [(each["check"], "ok" if each["ok"] else "WRONG", each["message"]) for each in checks]
+        rows = [(each.check, "ok" if each.ok else "WRONG", each.message) for each in checks]
         write_table(out, ("CHECK", "", "FINDING"), rows)
     out.flush()
     for each in checks:
-        if each["hint"]:
-            typer.echo(printable(f"hint: {each['check']}: {each['hint']}"), err=True)
-    raise typer.Exit(0 if all(each["ok"] for each in checks) else 1)
+        if each.hint:
+            typer.echo(printable(f"hint: {each.check}: {each.hint}"), err=True)
+    raise typer.Exit(0 if all(each.ok for each in checks) else 1)
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -3,9 +3,10 @@
 Whatever they do is an operation of waypost.api.operations, which a transport brings to the queue manager.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec.structs import asdict, replace
 
@@ -27,6 +28,7 @@ from waypost.api.operations import (
 )
 from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
+from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_transaction import Transaction
 from waypost.client.aio_with_properties import ManagerSender, QueueCreator
@@ -35,13 +37,14 @@ from waypost.client.arguments import (
     warn_of_ignored,
 )
 from waypost.client.message import Message
+from waypost.client.packet_files import Counted, PacketFile, check_count, properties_to_send, read_packets
 from waypost.client.transports import AioTransport
+from waypost.errors import QueueNotFound
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 
 class Manager(ManagerSender, QueueCreator):
@@ -170,6 +173,20 @@ class Manager(ManagerSender, QueueCreator):
         """
         return await self._transport.call(Explain.of(subject))
 
+    async def status(self, *, turns_s: float = 60.0) -> StatusInfo:
+        """The queue manager at this moment: name, version, queues, sessions, and why it does not take new messages.
+
+        A daemon also says where it listens, and what held it up for the longest time in the last `turns_s` seconds.
+        """
+        return await self._transport.call(Status(turns_s=turns_s))
+
+    async def doctor(self) -> list[Check]:
+        """Look for what is wrong, as `waypost doctor` does. Where a check is not `ok`, its `hint` says what to do.
+
+        A daemon looks at its network and its ports too.
+        """
+        return list((await self._transport.call(Doctor())).checks)
+
     async def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""
         await self.queue(name).delete()
@@ -187,6 +204,22 @@ class Manager(ManagerSender, QueueCreator):
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         return await self.queue(queue).send_records(bodies, properties, transaction)
+
+    async def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
+        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each gets a new id.
+
+        To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
+        is called with the number of messages so far, after each. Raises InvalidParameter if the file holds something
+        else, or too many for a transaction.
+        """
+        found, target = await asyncio.to_thread(read_packets, file), self.queue(queue)
+        if not found:
+            return []
+        if not await _is_transactional(target, found[0]):
+            return await _send_again(target, found, None, progress)
+        check_count(found)
+        async with self.transaction() as transaction:
+            return await _send_again(target, found, transaction, progress)
 
     async def sequences(
         self,
@@ -256,7 +289,7 @@ class Manager(ManagerSender, QueueCreator):
         """Let go what is kept of damaged messages. Returns how many there were."""
         return (await self._transport.call(ForgetDamaged())).forgotten
 
-    async def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+    async def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
         """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
 
         Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
@@ -279,10 +312,6 @@ class Manager(ManagerSender, QueueCreator):
         """
         return await self._transport.backup(target, progress)
 
-    async def request(self, method: str, path: str, content: object = None) -> Any:
-        """Ask a daemon for what is not in the Python API, such as GET /api/status. The answer is as in its JSON."""
-        return await self._transport.request(method, path, content)
-
     def transaction(self, timeout: float | None = None) -> "Transaction":
         """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
 
@@ -304,3 +333,23 @@ class Manager(ManagerSender, QueueCreator):
         A second time it does nothing, unless the first was interrupted: then it goes on.
         """
         await self._transport.close()
+
+
+async def _is_transactional(queue: Queue, message: Message) -> bool:
+    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+    try:
+        info = await queue.info()
+    except QueueNotFound:
+        return message.transactional
+    return message.transactional if info.kind == "outgoing" else info.transactional
+
+
+async def _send_again(
+    queue: Queue, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
+) -> list[Message]:
+    sent: list[Message] = []
+    for message in messages:
+        sent.append(await queue.send_record(message.body, properties_to_send(message), transaction))
+        if progress is not None:
+            progress(len(sent))
+    return sent

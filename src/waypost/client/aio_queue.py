@@ -48,6 +48,7 @@ from waypost.client.arguments import (
     with_body_type,
 )
 from waypost.client.message import Message, sent_message, sent_together
+from waypost.client.packet_files import PacketFile, write_packets
 from waypost.client.transports import AioCarrier
 from waypost.errors import (
     InvalidHandle,
@@ -265,6 +266,18 @@ class Queue(QueueSender, QueueSetter):
                 return moved
             part = await self._call(replace(wanted, after=int(part.next), up_to=int(part.up_to)))
             moved += part.moved
+
+    async def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
+        """Write messages into a file, as the packets that would travel, and leave them in the queue.
+
+            orders.export_messages("orders.packets")
+
+        `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
+        returned. `Manager.import_messages` sends what the file holds, and `waypost decode` shows it.
+        """
+        chosen = [message async for message in self.browse()] if messages is None else list(messages)
+        await asyncio.to_thread(write_packets, file, chosen)
+        return chosen
 
     async def resend(self, message: Message | int, to: Name | None = None) -> Message:
         """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.

@@ -5,7 +5,7 @@ Whatever they do is an operation of waypost.api.operations, which a transport br
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec.structs import asdict, replace
 
@@ -27,21 +27,23 @@ from waypost.api.operations import (
 )
 from waypost.api.properties import MessageProperties, QueueProperties
 from waypost.api.sequences import DIRECTIONS, Direction, SequenceInfo, SequenceReset
+from waypost.api.status import Check, Doctor, Status, StatusInfo, StoreReport
 from waypost.client.arguments import (
     transaction_limit,
     warn_of_ignored,
 )
 from waypost.client.message import Message
+from waypost.client.packet_files import Counted, PacketFile, check_count, properties_to_send, read_packets
 from waypost.client.queue import Queue
 from waypost.client.transaction import Transaction
 from waypost.client.transports import Transport
 from waypost.client.with_properties import ManagerSender, QueueCreator
+from waypost.errors import QueueNotFound
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 
 class Manager(ManagerSender, QueueCreator):
@@ -168,6 +170,20 @@ class Manager(ManagerSender, QueueCreator):
         """
         return self._transport.call(Explain.of(subject))
 
+    def status(self, *, turns_s: float = 60.0) -> StatusInfo:
+        """The queue manager at this moment: name, version, queues, sessions, and why it does not take new messages.
+
+        A daemon also says where it listens, and what held it up for the longest time in the last `turns_s` seconds.
+        """
+        return self._transport.call(Status(turns_s=turns_s))
+
+    def doctor(self) -> list[Check]:
+        """Look for what is wrong, as `waypost doctor` does. Where a check is not `ok`, its `hint` says what to do.
+
+        A daemon looks at its network and its ports too.
+        """
+        return list(self._transport.call(Doctor()).checks)
+
     def delete_queue(self, name: Name) -> None:
         """Delete a queue: see `Queue.delete`."""
         self.queue(name).delete()
@@ -185,6 +201,22 @@ class Manager(ManagerSender, QueueCreator):
         transaction: "Transaction | None" = None,
     ) -> list[Message]:
         return self.queue(queue).send_records(bodies, properties, transaction)
+
+    def import_messages(self, queue: Name, file: PacketFile, *, progress: Counted | None = None) -> list[Message]:
+        """Send the messages of a file that `Queue.export_messages` wrote to a queue. Each gets a new id.
+
+        To a transactional queue they are sent in one transaction. `file` is a name or an open binary file. `progress`
+        is called with the number of messages so far, after each. Raises InvalidParameter if the file holds something
+        else, or too many for a transaction.
+        """
+        found, target = read_packets(file), self.queue(queue)
+        if not found:
+            return []
+        if not _is_transactional(target, found[0]):
+            return _send_again(target, found, None, progress)
+        check_count(found)
+        with self.transaction() as transaction:
+            return _send_again(target, found, transaction, progress)
 
     def sequences(
         self,
@@ -252,7 +284,7 @@ class Manager(ManagerSender, QueueCreator):
         """Let go what is kept of damaged messages. Returns how many there were."""
         return self._transport.call(ForgetDamaged()).forgotten
 
-    def verify_store(self, *, progress: "Progress | None" = None) -> "StoreReport":
+    def verify_store(self, *, progress: "Progress | None" = None) -> StoreReport:
         """Look at everything that is stored: the pages of the file, every record, and the counts. Nothing is changed.
 
         Another process does it, while this queue manager goes on. `progress` is called with the pages that were looked
@@ -275,10 +307,6 @@ class Manager(ManagerSender, QueueCreator):
         """
         return self._transport.backup(target, progress)
 
-    def request(self, method: str, path: str, content: object = None) -> Any:
-        """Ask a daemon for what is not in the Python API, such as GET /api/status. The answer is as in its JSON."""
-        return self._transport.request(method, path, content)
-
     def transaction(self, timeout: float | None = None) -> "Transaction":
         """Begin a transaction over any queues of this manager: what is sent and received in it happens together.
 
@@ -300,3 +328,23 @@ class Manager(ManagerSender, QueueCreator):
         A second time it does nothing, unless the first was interrupted: then it goes on.
         """
         self._transport.close()
+
+
+def _is_transactional(queue: Queue, message: Message) -> bool:
+    """Of a queue elsewhere nobody here knows it; what was sent in a transaction is sent in one again."""
+    try:
+        info = queue.info()
+    except QueueNotFound:
+        return message.transactional
+    return message.transactional if info.kind == "outgoing" else info.transactional
+
+
+def _send_again(
+    queue: Queue, messages: Iterable[Message], transaction: Transaction | None, progress: Counted | None
+) -> list[Message]:
+    sent: list[Message] = []
+    for message in messages:
+        sent.append(queue.send_record(message.body, properties_to_send(message), transaction))
+        if progress is not None:
+            progress(len(sent))
+    return sent

@@ -46,6 +46,7 @@ from waypost.client.arguments import (
     with_body_type,
 )
 from waypost.client.message import Message, sent_message, sent_together
+from waypost.client.packet_files import PacketFile, write_packets
 from waypost.client.transaction import Transaction, call_in, joined
 from waypost.client.transports import Carrier
 from waypost.client.with_properties import QueueSender, QueueSetter
@@ -263,6 +264,18 @@ class Queue(QueueSender, QueueSetter):
                 return moved
             part = self._call(replace(wanted, after=int(part.next), up_to=int(part.up_to)))
             moved += part.moved
+
+    def export_messages(self, file: PacketFile, messages: Iterable[Message] | None = None) -> list[Message]:
+        """Write messages into a file, as the packets that would travel, and leave them in the queue.
+
+            orders.export_messages("orders.packets")
+
+        `file` is a name or an open binary file. `messages` are those to write, default: all of the queue. They are
+        returned. `Manager.import_messages` sends what the file holds, and `waypost decode` shows it.
+        """
+        chosen = list(self.browse() if messages is None else messages)
+        write_packets(file, chosen)
+        return chosen
 
     def resend(self, message: Message | int, to: Name | None = None) -> Message:
         """Take a message, or the one with this lookup id, and send it once more, in one step: both are done or neither.

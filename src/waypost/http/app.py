@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-
 from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
@@ -17,7 +16,6 @@ from waypost.http import (
     operation_routes,
     problems,
     status,
-    verifying,
 )
 from waypost.http.guard import Guard
 from waypost.http.quick import Handler, Headers, Quick, Refine
@@ -28,12 +26,8 @@ from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
 
-ROUTES: Final = (
-    status.page,
-    status.status,
-    status.doctor,
-    verifying.start_verification,
-    verifying.show_verification,
+ROUTES: Final[tuple[Route[Any], ...]] = (
+    status.PAGE,
     backup.BACKUP,
     events.EVENTS,
     handles.COMMIT_TRANSACTIONS,

@@ -57,7 +57,7 @@ class _Answer:
         except WaypostError as error:
             _log.warning("a backup broke off: %s", error)
             # The client hears why, and that the answer does not end as it should.
-            await client.wait(send({"type": "http.response.body", "body": broken_off(str(error)), "more_body": True}))
+            await client.wait(_send_part(send, broken_off(str(error))))
         finally:
             # Nobody waits for it: the process is killed, and what it held is free.
             loop.run_in_executor(None, self._end)
@@ -72,7 +72,7 @@ class _Answer:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         part = self._first
         while part:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
+            await _send_part(send, part)
             if self._service.is_stopping:
                 _log.warning("a backup broke off: the queue manager is stopping")
                 return
@@ -83,6 +83,10 @@ class _Answer:
     def _end(self) -> None:
         self._source.close()
         self._service.shell.driver.backup_ended()
+
+
+async def _send_part(send: Send, part: bytes) -> None:
+    await send({"type": "http.response.body", "body": part, "more_body": True})
 
 
 BACKUP: Final = Route(

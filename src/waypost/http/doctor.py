@@ -1,11 +1,9 @@
-"""What can be wrong with a queue manager and the computer it is on, as a list of checks."""
+"""GET /api/doctor: what can be wrong with a daemon and the computer it is on, beside waypost.client.doctor."""
 
 import asyncio
 import os
-import shutil
 import socket
 import stat
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -13,8 +11,8 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
-from msgspec import Struct
-
+from waypost.api.status import Check
+from waypost.client.doctor import OTHERS, examine_node
 from waypost.clock import Now
 from waypost.core.position_events import KILOBYTE, PositionEvents
 from waypost.core.queues import UNLIMITED, OutgoingQueue, OutgoingQueueState
@@ -28,14 +26,11 @@ from waypost.http.slices import sliced
 from waypost.limits import LONG_TURN_SECONDS
 from waypost.node.network.acks import Overdue
 from waypost.node.network.network import Network
-from waypost.node.shortages import disk_shortage, quota_shortage
 from waypost.rpc.authentication import AuthLevel
-from waypost.store.room import LOW_HINT
 from waypost.transfer.believing import Bringer
 
 _CONNECT_SECONDS: Final = 1.0
 _RESOLVE_SECONDS: Final = 3.0
-_LITTLE_ROOM: Final = 0x1000_0000
 _SHOWN: Final = 3
 # How far back a turn of the loop is told of, and how much work in one is too much.
 _TURNS_SECONDS: Final = 600.0
@@ -44,94 +39,19 @@ _HELD_UP_SECONDS: Final = 1.0
 _NEARLY: Final = 0.05
 # How long a loop of messages is told of after it was last seen.
 _LOOP_SECONDS: Final = 3600
-# What others than owner and group may do. On Windows these bits mean nothing.
-_OTHERS: Final = 0 if sys.platform == "win32" else 0o007
-# 2024-01-01: a clock before that was never set.
-_EARLIEST: Final = 1_704_067_200
 # NetBIOS names, which Windows uses for computers, are no longer.
 _SHORT_NAME: Final = 15
 
 
-class Check(Struct):
-    """One of them. `hint` says what to do, "" if nothing is wrong."""
-
-    check: str
-    ok: bool
-    message: str
-    hint: str = ""
-
-
 async def examine(service: Service) -> list[Check]:
     now = Now(time.monotonic(), time.time())
-    checks = [
-        *_store(service),
-        _damaged(service),
-        _permissions(service),
-        _clock(service),
-        *_turns(service.watch),
-        *_rpc(service),
-    ]
+    checks = [*examine_node(service.node, service.path, now), *_turns(service.watch), *_rpc(service)]
     checks += await _network(service)
-    checks += [Check(*found) for found in examine_sequences(service.node, now)]
+    checks += examine_sequences(service.node, now)
     if service.node.network is not None:
         checks.append(await _name(service))
     checks += await asyncio.gather(*map(_port, service.settings.listeners))
     return checks
-
-
-def _store(service: Service) -> Iterator[Check]:
-    trouble = service.node.kernel.failure or service.node.kernel.trouble
-    if trouble is None:
-        yield Check("store", True, f"the store in {service.path} can be written")
-    else:
-        yield Check("store", False, str(trouble), "mend the disk, or make room; what waits is written when it can be")
-    free = shutil.disk_usage(service.path).free
-    room = f"{free >> 20} MiB are free, and the store has {service.node.kernel.room.reserve >> 20} MiB in reserve"
-    if shortage := disk_shortage(service.node):
-        yield Check("disk", False, f"{shortage}; receives go on", LOW_HINT)
-    elif free >= _LITTLE_ROOM:
-        yield Check("disk", True, room)
-    else:
-        yield Check("disk", False, f"only {room}", "make room on the disk of the store")
-    if shortage := quota_shortage(service.node):
-        yield Check("quota", False, shortage, "receive or purge messages, or raise quotas.machine_kb")
-    else:
-        yield Check("quota", True, "all queues together have room for new messages")
-
-
-def _damaged(service: Service) -> Check:
-    """Messages that are lost to their readers because the disk did not keep them."""
-    damaged = service.node.damaged
-    if not len(damaged):
-        return Check("damage", True, "no record of a message was found damaged")
-    queues = damaged.by_queue
-    shown = ", ".join(f"{count} of {name}" for name, count in queues[:_SHOWN])
-    more = f" and {len(queues) - _SHOWN} more queues" if len(queues) > _SHOWN else ""
-    sentence = f"damaged messages were set aside: {shown}{more}"
-    hint = (
-        "look at the disk; `waypost store verify` finds all that is damaged, `waypost store damaged` shows what is "
-        "known of these messages, and with --forget lets them go"
-    )
-    return Check("damage", False, sentence, hint)
-
-
-def _permissions(service: Service) -> Check:
-    path = service.path
-    mode = stat.S_IMODE(os.stat(path).st_mode)
-    if mode & _OTHERS:
-        return Check(
-            "permissions", False, f"everybody on this computer can open {path} (mode {mode:04o})", f"chmod o-rwx {path}"
-        )
-    return Check("permissions", True, f"only its owner and group can open {path}")
-
-
-def _clock(service: Service) -> Check:
-    now = time.time()
-    youngest = max((queue.create_time for queue in service.node.manager.collection.by_number.values()), default=0)
-    if now < max(_EARLIEST, youngest):
-        sentence = "the clock is behind the time at which queues were created"
-        return Check("clock", False, sentence, "set the clock: messages expire by it")
-    return Check("clock", True, "the clock goes forward")
 
 
 async def _name(service: Service) -> Check:
@@ -182,7 +102,7 @@ async def _network(service: Service) -> list[Check]:
     """Outgoing queues, of which there may be many, are looked at part by part."""
     network = service.node.network
     if network is None:
-        return [Check("network", True, "this queue manager is by itself, without a network")]
+        return []
     outgoing = tuple(service.node.manager.collection.outgoing.values())
     overdue = await sliced(partial(network.acks.overdue, time.time()), outgoing)
     stuck = await sliced(_stuck, outgoing)
@@ -308,7 +228,7 @@ def check_users(access: RpcAccess) -> Check:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except (InvalidParameter, OSError) as error:
         return Check("users", False, str(error), "mend the file of rpc.users_file: until then nobody logs on by NTLM")
-    if mode & _OTHERS:
+    if mode & OTHERS:
         sentence = f"everybody on this computer can open {path}, which has passwords (mode {mode:04o})"
         return Check("users", False, sentence, f"chmod o-rwx {path}")
     if not count:

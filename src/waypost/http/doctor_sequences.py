@@ -1,17 +1,15 @@
 """What the doctor says of transactional sequences: those that are refused, floods of them, and clocks that differ."""
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
+from waypost.api.status import Check
 from waypost.clock import Now
 from waypost.guid import NULL_GUID, guid_text
 from waypost.limits import MAX_SEQUENCES_LOOKED_AT, MAX_TIME_STAMP_AHEAD_SECONDS
 from waypost.node.explain_sequences import refused_hint, refused_sentence
 from waypost.node.explain_words import at, span
 from waypost.node.node import Node
-
-# The name of a check, whether it is well, a sentence and a hint.
-Finding: TypeAlias = tuple[str, bool, str, str]
 
 _SHOWN: Final = 3
 # Sources of which one message was taken: a host has a few, unless it makes them up.
@@ -20,7 +18,7 @@ _MANY_SINGLE: Final = 1000
 _CLOCK_TOLERANCE: Final = 60
 
 
-def examine_sequences(node: Node, now: Now) -> Iterator[Finding]:
+def examine_sequences(node: Node, now: Now) -> Iterator[Check]:
     """All that there is to say of a queue manager with a network."""
     if node.network is None:
         return
@@ -29,15 +27,15 @@ def examine_sequences(node: Node, now: Now) -> Iterator[Finding]:
         sentence = refused_sentence(node, each, now)
         if each is refused[0] and len(refused) > _SHOWN:
             sentence += f"; {len(refused) - 1} more are refused: `waypost sequence list`"
-        yield "sequences", False, sentence, refused_hint(each)
+        yield Check("sequences", False, sentence, refused_hint(each))
     if not refused:
-        yield "sequences", True, "no transactional sequence was refused lately", ""
+        yield Check("sequences", True, "no transactional sequence was refused lately")
     yield from _forgotten(node)
     yield from _many(node)
     yield from _clock(node, now)
 
 
-def _forgotten(node: Node) -> Iterator[Finding]:
+def _forgotten(node: Node) -> Iterator[Check]:
     """Sequences that have ended and are not known any more, of sources with an address that could begin them again."""
     assert node.network is not None
     for each in node.network.arrivals.admission.unguarded[: -_SHOWN - 1 : -1]:
@@ -50,28 +48,28 @@ def _forgotten(node: Node) -> Iterator[Finding]:
         hint = f"`waypost sequence reset --source {source}` begins again"
         if each.address:
             hint = f"if the source has left this address, `waypost sequence reset --address {each.address}`"
-        yield "ended sequences", False, sentence, hint
+        yield Check("ended sequences", False, sentence, hint)
 
 
-def _many(node: Node) -> Iterator[Finding]:
+def _many(node: Node) -> Iterator[Check]:
     addresses, is_whole = node.sequences.incoming.addresses(MAX_SEQUENCES_LOOKED_AT)
     single = {address: record.single for address, record in addresses.items() if record.single >= _MANY_SINGLE}
     for address in sorted(single, key=lambda each: -single[each])[:_SHOWN]:
         sentence = f"{address} has sent in the names of {single[address]} sources one message each, which are kept"
         hint = f"if they are made up, keep the address out and `waypost sequence reset --address {address}`"
-        yield "sources", False, sentence, hint
+        yield Check("sources", False, sentence, hint)
     if not single and not is_whole:
-        yield "sources", True, f"there are more than {MAX_SEQUENCES_LOOKED_AT} addresses; not all were looked at", ""
+        yield Check("sources", True, f"there are more than {MAX_SEQUENCES_LOOKED_AT} addresses; not all were looked at")
 
 
-def _clock(node: Node, now: Now) -> Iterator[Finding]:
+def _clock(node: Node, now: Now) -> Iterator[Check]:
     behind = node.sequences.seconds_behind(now)
     if behind > _CLOCK_TOLERANCE:
         sentence = (
             f"the clock is {span(behind)} before the latest record of the store, so transfer.max_sequence_ahead_s is "
             "not applied to new sequences"
         )
-        yield "sequence clock", False, sentence, "set the clock of this computer"
+        yield Check("sequence clock", False, sentence, "set the clock of this computer")
     ahead = [each for each in node.sequences.ahead_of_clock(now) if each[1] > MAX_TIME_STAMP_AHEAD_SECONDS]
     if not ahead:
         return
@@ -83,4 +81,4 @@ def _clock(node: Node, now: Now) -> Iterator[Finding]:
         "destinations refuse what is further ahead than their transfer.max_sequence_ahead_s: set the clock, and begin "
         f"again with `waypost sequence reset '{queue}'`"
     )
-    yield "sequence clock", False, sentence, hint
+    yield Check("sequence clock", False, sentence, hint)

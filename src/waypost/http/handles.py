@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace

@@ -53,9 +53,7 @@ def _trouble(service: Service) -> str | None:
     return None if trouble is None else str(trouble)
 
 
-LIVE: Final = Route(
-    method="GET", path="/health/live", name="live", asked=Nothing, perform=_live
-)
+LIVE: Final = Route(method="GET", path="/health/live", name="live", asked=Nothing, perform=_live)
 READY: Final = Route(
     method="GET",
     path="/health/ready",

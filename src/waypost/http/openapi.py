@@ -163,7 +163,8 @@ def _typed(field: FieldInfo) -> tuple[Any, str]:
     """The type of a parameter, and its description, which stands beside it."""
     kind, *notes = get_args(field.type) if hasattr(field.type, "__metadata__") else (field.type,)
     meta = next((each for each in notes if isinstance(each, Meta)), Meta())
-    return Annotated[kind, Meta(ge=meta.ge, le=meta.le, extra_json_schema=meta.extra_json_schema)], meta.description or ""
+    limits = Meta(ge=meta.ge, le=meta.le, extra_json_schema=meta.extra_json_schema)
+    return Annotated[kind, limits], meta.description or ""
 
 
 def _parameter(route: Route[Any], field: FieldInfo, known: Mapping[str, Any]) -> dict[str, Any]:

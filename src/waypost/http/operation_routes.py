@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import Parameter, Signature
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -41,13 +40,12 @@ from waypost.api.operations import (
     ShowQueue,
 )
 from waypost.api.properties import QueueInfo, QueueList
-from waypost.api.records import record_of
+from waypost.api.status import Doctor, ShowVerification, StartVerification, Status, VerificationInfo
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
-from waypost.errors import InvalidParameter
-from waypost.http import bulk, handles, reading, sending
+from waypost.http import bulk, handles, reading, sending, status
 from waypost.http.requests import JSON, Request
-from waypost.http.routes import Perform, Route
 from waypost.http.results import answer, resent
+from waypost.http.routes import Perform, Route
 from waypost.http.service import AsgiClient, Client, Service
 from waypost.http.slices import sliced
 from waypost.node.queue_calls import QueueCalls
@@ -67,6 +65,12 @@ async def _explain(service: Service, operation: Explain) -> Explanation:
         return explanation
     sentence = f"The queue itself is at {host}, which alone can explain it; what is in it can be read from here."
     return explanation.with_sentence(sentence)
+
+
+async def _verify(service: Service, operation: StartVerification | ShowVerification) -> VerificationInfo:
+    if isinstance(operation, StartVerification):
+        service.verifier.start()
+    return service.verifier.state
 
 
 async def _list_queues(service: Service, operation: ListQueues) -> QueueList:
@@ -123,6 +127,10 @@ async def _browse(service: Service, _: Client, operation: Browse) -> Received:
 def routes() -> list[Route[Any]]:
     """One for each operation."""
     by_hand = (
+        _route(Status, _plain(status.status)),
+        _route(Doctor, _plain(status.doctor)),
+        _route(StartVerification, _plain(_verify)),
+        _route(ShowVerification, _plain(_verify)),
         _route(Explain, _plain(_explain)),
         _route(ListQueues, _plain(_list_queues)),
         _route(ShowQueue, _plain(_own)),

@@ -114,7 +114,7 @@ class Quick:
         return answer(await received(self._service, client, operation), operation.form, packed=True)
 
     async def _commit(self, name: str, _body: bytes, _client: Client) -> None:
-        await commit_transaction(self._service, CommitTransaction(identifier=decoded(name)))
+        await commit_transaction(self._service, _operation(CommitTransaction, None, identifier=name))
 
 
 def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Any]":
@@ -128,5 +128,7 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", body: bytes) -> Any:
         raise refused_body(error) from None
 
 
-def _operation(kind: type[O], body: Struct, name: str) -> O:
-    return kind(name=decoded(name), **{each: getattr(body, each) for each in kind.row.body_names})
+def _operation(kind: type[O], body: Struct | None, **path: str) -> O:
+    """The record that a request asks for, of its path and its body."""
+    values: dict[str, Any] = {name: decoded(part) for name, part in path.items()}
+    return kind(**values, **{each: getattr(body, each) for each in kind.row.body_names})

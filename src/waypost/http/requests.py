@@ -17,7 +17,7 @@ from waypost.errors import InvalidParameter
 JSON: Final = b"application/json"
 MESSAGE_PACK: Final = frozenset({b"application/msgpack", b"application/x-msgpack", b"application/vnd.msgpack"})
 # The one that answers name.
-MESSAGE_PACK_NAME: Final = "application/vnd.msgpack"
+MESSAGE_PACK_NAME: Final = "application/x-msgpack"
 
 # Of ASGI: what a connection is about, and what goes to the application and comes from it.
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -60,7 +60,7 @@ class Request:
         self.receive: Final = receive
         self.method: Final[str] = scope["method"]
         self.path: Final[str] = scope["path"]
-        self.query: Final[bytes] = scope["query_string"]
+        self.query: Final[bytes] = scope.get("query_string", b"")
         self.headers: Final[list[tuple[bytes, bytes]]] = scope["headers"]
 
     def header(self, name: bytes) -> str:

@@ -5,7 +5,7 @@ operations are bound from their rows (waypost.http.operation_routes); the others
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -78,10 +78,11 @@ class Route(Generic[S]):
         """The parameters alone."""
         if self.body is None:
             return self.asked
-        return defstruct(
-            self.asked.__name__,
-            [(each.name, each.type) if each.required else (each.name, each.type, each.default) for each in self.parameters],
-        )
+        given = [
+            (each.name, each.type) if each.required else (each.name, each.type, each.default)
+            for each in self.parameters
+        ]
+        return defstruct(self.asked.__name__, given)
 
     @cached_property
     def _decoders(self) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ from waypost.http.remote_queues import Cursor as RemoteCursor
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
-from waypost.http.verifier import Verifier
+from waypost.http.verification import Verifier
 from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 

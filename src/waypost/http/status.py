@@ -1,21 +1,17 @@
-"""GET /api/status, /api/doctor and /api/explain, and the page at /."""
+"""What a daemon says of itself: its status, the doctor, and the page at /."""
 
 import time
-from datetime import UTC, datetime
 from typing import Final
 
-from litestar import MediaType, get
-from litestar.params import FromQuery
-from msgspec import Struct
+from msgspec.structs import replace
 
-import waypost
-from waypost.api.forms import Time
-from waypost.api.times import iso_8601
-from waypost.client.transports.http.schema import Status
+from waypost.api.status import Checks, Doctor, ListenerInfo, Status, StatusInfo, TurnInfo
+from waypost.client.status import second_of, status_of
 from waypost.drive.loop_watch import Turn
-from waypost.http.doctor import Check, examine
-from waypost.http.parameters import Served
-from waypost.node.shortages import shortages
+from waypost.http.doctor import examine
+from waypost.http.requests import Request, Response
+from waypost.http.routes import Nothing, Route
+from waypost.http.service import Service
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Waypost</title>
@@ -40,96 +36,31 @@ _PAGE_HEADERS: Final = {
 }
 
 
-class ListenerObject(Struct):
-    name: str
-    address: str
-    port: int
-
-
-class TurnObject(Struct):
-    """A turn of the loop: how long it took, how much of that was work of this process, and what took most of it."""
-
-    at: Time
-    seconds: float
-    work_seconds: float
-    what: str
-
-
-class FullStatus(Status, kw_only=True):
-    """The queue manager at this moment. `trouble` is why the store cannot write, "" if it can; `shortage` is why new
-    messages are refused, "" if they are not, and `room_bytes` is how much the disk has for them.
-
-    Those who read over RPC have `rpc_connections` and wait for `rpc_open_calls`. `longest_turn` is that of the loop
-    lately, in which everybody else waited: null if all were shorter than 10 ms.
-    """
-
-    path: str
-    started: Time
-    time: Time
-    queues: int
-    outgoing_queues: int
-    bytes: int
-    sessions: int
-    rpc_connections: int
-    rpc_open_calls: int
-    trouble: str
-    shortage: str
-    room_bytes: int
-    longest_turn: TurnObject | None
-    slow_turns: int
-    listeners: list[ListenerObject]
-
-
-class Checks(Struct):
-    checks: list[Check]
-
-
-@get("/", media_type=MediaType.HTML, include_in_schema=False, response_headers=_PAGE_HEADERS)
-async def page() -> str:
+async def _page(_service: Service, _asked: Nothing, _request: Request) -> Response:
     """For people who open the address in a browser."""
-    return _PAGE
+    return Response(_PAGE.encode(), media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
 
-@get("/api/status")
-async def status(service: Served, turns_s: FromQuery[float] = 60.0) -> FullStatus:
-    """The queue manager, and what this server allows.
+PAGE: Final = Route(method="GET", path="/", name="page", asked=Nothing, perform=_page, is_shown=False)
 
-    `turns_s`: how many seconds back the longest turn of the loop is looked for.
-    """
-    watch = service.watch
-    longest = None if watch is None else watch.longest(turns_s, time.time())
-    manager, core, settings = service.manager, service.node.manager, service.settings
-    statistics, remote = service.statistics, service.node.remote
-    return FullStatus(
-        name=manager.name,
-        guid=manager.guid,
-        version=waypost.__version__,
+
+async def status(service: Service, operation: Status) -> StatusInfo:
+    """What every queue manager says of itself, and what the daemon knows beside."""
+    watch, settings, now = service.watch, service.settings, time.time()
+    longest = None if watch is None else watch.longest(operation.turns_s, now)
+    return replace(
+        status_of(service.node, service.path, service.started, now),
         max_wait_s=settings.max_wait_s,
         max_batch=settings.max_batch,
-        path=str(manager.path),
-        started=iso_8601(datetime.fromtimestamp(int(service.started), UTC)),
-        time=iso_8601(datetime.fromtimestamp(int(time.time()), UTC)),
-        queues=core.collection.count,
-        outgoing_queues=len(core.collection.outgoing),
-        bytes=core.total_bytes,
-        sessions=0 if statistics is None else statistics.sessions_open,
-        rpc_connections=0 if remote is None else remote.statistics.connections,
-        rpc_open_calls=0 if remote is None else remote.statistics.open_calls,
-        trouble=str(service.node.kernel.trouble or ""),
-        shortage="; ".join(shortages(service.node)),
-        room_bytes=max(service.node.kernel.room.free, 0),
         longest_turn=None if longest is None else _turn(longest),
         slow_turns=0 if watch is None else watch.slow.total(),
-        listeners=[ListenerObject(each.name, each.address, each.port) for each in settings.listeners],
+        listeners=tuple(ListenerInfo(each.name, each.address, each.port) for each in settings.listeners),
     )
 
 
-def _turn(turn: Turn) -> TurnObject:
-    at = iso_8601(datetime.fromtimestamp(int(turn.at), UTC))
-    return TurnObject(at, round(turn.seconds, 4), round(turn.work_seconds, 4), turn.what)
+def _turn(turn: Turn) -> TurnInfo:
+    return TurnInfo(second_of(turn.at), round(turn.seconds, 4), round(turn.work_seconds, 4), turn.what)
 
 
-@get("/api/doctor")
-async def doctor(service: Served) -> Checks:
-    """Look for what is wrong, and say what to do about it."""
-    return Checks(await examine(service))
+async def doctor(service: Service, _: Doctor) -> Checks:
+    return Checks(tuple(await examine(service)))

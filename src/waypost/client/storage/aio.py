@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
+from waypost.api.status import StoreReport
 from waypost.client.storage import salvaging, verifying
-from waypost.client.storage.report import StoreReport
 from waypost.client.storage.salvage_report import SalvageReport
 from waypost.store.progress import Progress, unheard
 

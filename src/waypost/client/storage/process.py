@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import waypost
 from waypost import errors
-from waypost.client.storage.report import StoreReport
+from waypost.api.records import record_of
+from waypost.api.status import StoreReport
 from waypost.errors import StoreError
 from waypost.store.progress import Progress, unheard
 
@@ -44,7 +45,7 @@ class Verification:
             for line in process.stdout:
                 found: dict[str, Any] = json.loads(line)
                 if "report" in found:
-                    return StoreReport.from_dict(found["report"])
+                    return record_of(found["report"], StoreReport)
                 if "error" in found:
                     kind = getattr(errors, found["error"], StoreError)
                     raise kind(found["message"])

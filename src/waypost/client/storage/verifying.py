@@ -13,7 +13,7 @@ from typing import Final
 
 import lmdb
 
-from waypost.client.storage.report import StoreDamage, StoreReport
+from waypost.api.status import StoreDamage, StoreReport
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.stored_message import check_packet
 from waypost.errors import DecodeError, NotAStore, StoreDamaged, StoreError, StoreTooNew
@@ -117,14 +117,15 @@ class _Verification:
         self._compare()
         records = {name: count for name, count in walked.entries.items() if name in _TABLES}
         return StoreReport(
-            str(self._folder),
-            self._format,
-            file.size,
-            file.count,
-            walked.pages.count(FREE),
-            records,
-            tuple(self._damage),
-            self._damage_count,
+            is_whole=not self._damage_count,
+            path=str(self._folder),
+            format=self._format,
+            size=file.size,
+            pages=file.count,
+            free_pages=walked.pages.count(FREE),
+            records=records,
+            damage=tuple(self._damage),
+            damage_count=self._damage_count,
         )
 
     def _walk(self, meta: Meta) -> Walked:

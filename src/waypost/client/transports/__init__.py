@@ -5,16 +5,16 @@ waypost.client know nothing else of it.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from waypost.api.names import Name
 from waypost.api.operations import Operation
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from waypost.api.status import StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
 
@@ -80,8 +80,6 @@ class Transport(Carrier, Known, Protocol):
 
     def verify(self, progress: "Progress | None") -> "StoreReport": ...
 
-    def request(self, method: str, path: str, content: object) -> Any: ...
-
     def close(self) -> None: ...
 
 
@@ -101,7 +99,5 @@ class AioTransport(AioCarrier, Known, Protocol):
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 
     async def verify(self, progress: "Progress | None") -> "StoreReport": ...
-
-    async def request(self, method: str, path: str, content: object) -> Any: ...
 
     async def close(self) -> None: ...

@@ -1,12 +1,17 @@
 """Operations for a queue manager inside the process."""
 
 import asyncio
+import time
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.names import Name, format_name
-from waypost.api.operations import Operation
+from waypost.api.operations import Operation, checked
+from waypost.api.status import STATUS_OPERATIONS, Checks, Doctor, Status
+from waypost.client.doctor import examine_node
+from waypost.client.status import status_of
+from waypost.clock import Now
 from waypost.drive.driver import Driver
 from waypost.drive.loop import Loop
 from waypost.drive.threads import Threads
@@ -15,17 +20,20 @@ from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from waypost.api.status import StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
+
+# More than the node knows.
+_OF_SHELL: Final = frozenset(STATUS_OPERATIONS)
 
 
 class _Embedded:
     """The part that both sides share."""
 
-    __slots__ = ("computer", "driver", "guid", "path")
+    __slots__ = ("_started", "computer", "driver", "guid", "path")
 
     url: Final = None
     browses_by_cursor: Final = False
@@ -35,9 +43,19 @@ class _Embedded:
     def __init__(self, driver: Driver, path: Path) -> None:
         identity = driver.node.manager.identity
         self.driver: Final = driver
-        self.path: Final[Path | None] = path
+        self.path: Final = path
+        self._started: Final = time.time()
         self.computer: Final = identity.computer_name
         self.guid: Final = guid_text(identity.identifier)
+
+    def _looked(self, operation: Operation[object]) -> object:
+        """The answer to an operation that asks for more than the node knows."""
+        now = Now(time.monotonic(), time.time())
+        if isinstance(operation, Status):
+            return status_of(self.driver.node, self.path, self._started, now.wall)
+        if isinstance(operation, Doctor):
+            return Checks(tuple(examine_node(self.driver.node, self.path, now)))
+        raise InvalidParameter(f"only a daemon can {operation.row.words}; here verify_store does all of it")
 
     def named(self, name: Name) -> FormatName:
         return format_name(name, self.computer)
@@ -57,14 +75,17 @@ class _Embedded:
 class Embedded(_Embedded):
     """For threads."""
 
-    __slots__ = ("call", "shell", "start")
+    __slots__ = ("shell", "start")
 
     def __init__(self, shell: Threads, path: Path) -> None:
         super().__init__(shell.driver, path)
         self.shell: Final = shell
-        # Without a step between.
-        self.call: Final = shell.call
         self.start: Final = shell.start
+
+    def call(self, operation: Operation[R]) -> R:
+        if type(operation) in _OF_SHELL:
+            return checked(operation, self.shell.look(self._looked, operation))
+        return self.shell.call(operation)
 
     def check(self) -> None:
         self.shell.look(_nothing)
@@ -80,9 +101,6 @@ class Embedded(_Embedded):
         self.check()
         return self._verify(progress)
 
-    def request(self, method: str, path: str, content: object) -> Never:  # noqa: ARG002, as a transport has it
-        raise _no_daemon(method, path)
-
     def close(self) -> None:
         self.shell.close()
 
@@ -90,12 +108,16 @@ class Embedded(_Embedded):
 class AioEmbedded(_Embedded):
     """For an event loop."""
 
-    __slots__ = ("call", "shell")
+    __slots__ = ("shell",)
 
     def __init__(self, shell: Loop, path: Path) -> None:
         super().__init__(shell.driver, path)
         self.shell: Final = shell
-        self.call: Final = shell.call
+
+    async def call(self, operation: Operation[R]) -> R:
+        if type(operation) in _OF_SHELL:
+            return checked(operation, self.shell.look(self._looked, operation))
+        return await self.shell.call(operation)
 
     async def start(self, operation: Operation[None]) -> None:
         self.shell.start(operation)
@@ -114,16 +136,9 @@ class AioEmbedded(_Embedded):
         self.check()
         return await asyncio.to_thread(self._verify, progress)
 
-    async def request(self, method: str, path: str, content: object) -> Any:  # noqa: ARG002, as a transport has it
-        raise _no_daemon(method, path)
-
     async def close(self) -> None:
         await self.shell.close()
 
 
 def _nothing() -> None:
     """To look at."""
-
-
-def _no_daemon(method: str, path: str) -> InvalidParameter:
-    return InvalidParameter(f"{method} {path} is for a daemon: waypost.connect gives a manager that has request")

@@ -32,18 +32,16 @@ from waypost.api.operations import (
     SetQueue,
 )
 from waypost.api.queue_attributes import queue_attributes
-from waypost.client.storage.report import StoreReport
+from waypost.api.status import Status, StoreReport, VerificationInfo
 from waypost.client.transports.http.exchanges import (
     Conversation,
     Decoder,
-    Exchange,
     accepted,
-    any_request,
     exchange_of,
     reply_of,
 )
 from waypost.client.transports.http.packing import message_of, sent_again, sent_messages
-from waypost.client.transports.http.schema import Packets, SentIds, Status
+from waypost.client.transports.http.schema import Greeting, Packets, SentIds
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import ConnectionLost, DecodeError, StoreError, TransactionSequence
@@ -60,31 +58,21 @@ TRANSACTION_SECONDS: Final = 60.0
 
 _sent_ids: Final = Decoder(SentIds)
 _packets: Final = Decoder(Packets)
-_status: Final = Decoder(Status)
-_anything: Final = Decoder(Any)
+_greeting: Final = Decoder(Greeting)
 
-
-def status() -> Conversation[Status]:
-    found: Status = _status((yield Exchange("GET", "/api/status", is_repeatable=True)))
-    return found
-
-
-def request(method: str, target: str, content: object) -> Conversation[Any]:
-    """Anything that is not an operation."""
-    response = yield any_request(method, target, content)
-    return None if response.status == 204 else _anything(response)
-
-
-# Where the daemon says how far a verification is, and how often it is asked.
-VERIFICATION: Final = "/api/store/verification"
+# How often the daemon is asked how far a verification is.
 LOOK_SECONDS: Final = 0.2
 
 
-def report_of(state: Any) -> StoreReport:
+def greeting() -> Conversation[Greeting]:
+    return _greeting((yield exchange_of(Status())))
+
+
+def report_of(state: VerificationInfo) -> StoreReport:
     """The report of a verification that is over. Raises StoreError if it came to no end."""
-    if state["report"] is None:
-        raise StoreError(state["error"])
-    return StoreReport.from_dict(state["report"])
+    if state.report is None:
+        raise StoreError(state.error)
+    return state.report
 
 
 class Wait:
@@ -102,10 +90,10 @@ class Asking:
 
     __slots__ = ("_cursors", "_max_wait_s", "_on", "computer", "guid", "to_end")
 
-    def __init__(self, status: Status) -> None:
-        self.computer: Final = status.name
-        self.guid: Final = status.guid
-        self._max_wait_s: Final = max(status.max_wait_s, 0.01)
+    def __init__(self, greeting: Greeting) -> None:
+        self.computer: Final = greeting.name
+        self.guid: Final = greeting.guid
+        self._max_wait_s: Final = max(greeting.max_wait_s, 0.01)
         # What ends the things that the daemon keeps for this client alone, by their ids.
         self.to_end: Final[dict[str, Operation[None]]] = {}
         # What cursors are cancelled by.

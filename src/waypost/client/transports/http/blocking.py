@@ -14,20 +14,19 @@ from importlib import import_module
 from math import ceil
 from struct import Struct
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
     TRANSACTION_SECONDS,
-    VERIFICATION,
     Asking,
     Wait,
+    greeting,
     report_of,
-    request,
-    status,
 )
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
@@ -37,9 +36,9 @@ from waypost.node.failures import failure
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from waypost.api.status import StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
 
@@ -73,7 +72,7 @@ class Http:
         self._waiting: dict[Wait, _Link | None] = {}
         try:
             with address.first_answer():
-                found = self.carry(status())
+                found = self.carry(greeting())
         except BaseException:
             self._close_idle()
             raise
@@ -123,9 +122,6 @@ class Http:
                 if link is not None:
                     link.cancel()
 
-    def request(self, method: str, path: str, content: object) -> Any:
-        return self.carry(request(method, path, content))
-
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
         info: BackupInfo = making.backup_of_daemon(self.address, target, progress)
@@ -133,12 +129,12 @@ class Http:
 
     def verify(self, progress: "Progress | None") -> "StoreReport":
         """The daemon does so beside its work, and is asked how far it is."""
-        state = self.request("POST", VERIFICATION, None)
-        while state["running"]:
+        state = self.call(StartVerification())
+        while state.running:
             if progress is not None:
-                progress(state["done"], state["total"])
+                progress(state.done, state.total)
             time.sleep(LOOK_SECONDS)
-            state = self.request("GET", VERIFICATION, None)
+            state = self.call(ShowVerification())
         return report_of(state)
 
     def close(self) -> None:

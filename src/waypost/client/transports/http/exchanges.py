@@ -7,7 +7,7 @@ neither waits nor connects, so both shells can carry it.
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -41,11 +41,6 @@ class Exchange:
 Conversation: TypeAlias = Generator[Exchange, Response, R]
 
 
-def any_request(method: str, target: str, content: object) -> Exchange:
-    """Any other."""
-    return Exchange(method, target, b"" if content is None else _encode(content), is_repeatable=method == "GET")
-
-
 def exchange_of(operation: Operation[object]) -> Exchange:
     """The request that asks for an operation, as its row says."""
     row = operation.row
@@ -75,10 +70,9 @@ def _target(path: str, *values: tuple[str, str]) -> str:
 
 def reply_of(operation: Operation[R], content: bytes | bytearray) -> R:
     """What an operation is answered with, if that is a structure of its own."""
-    if operation.row.reply is type(None):
-        return cast("R", None)
     try:
-        reply: R = record_of(msgspec.msgpack.decode(content), operation.row.reply)
+        values = None if operation.row.reply is type(None) else msgspec.msgpack.decode(content)
+        reply: R = record_of(values, operation.row.reply)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _not_an_answer(error) from None
     return reply
@@ -99,18 +93,18 @@ def accepted(response: Response) -> bytes | bytearray:
     raise _error(response)
 
 
-class Decoder:
+class Decoder(Generic[R]):
     """Reads one type of answer. Raises DecodeError for what is none."""
 
     __slots__ = ("_decode",)
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: type[R]) -> None:
         self._decode: Final = msgspec.msgpack.Decoder(kind).decode
 
-    def __call__(self, response: Response) -> Any:
+    def __call__(self, response: Response) -> R:
         return self.of(accepted(response))
 
-    def of(self, content: bytes | bytearray) -> Any:
+    def of(self, content: bytes | bytearray) -> R:
         try:
             return self._decode(content)
         except (msgspec.MsgspecError, RecursionError) as error:

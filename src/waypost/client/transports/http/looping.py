@@ -5,20 +5,19 @@ from contextlib import suppress
 from importlib import import_module
 from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
+from waypost.api.status import ShowVerification, StartVerification
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
     LOOK_SECONDS,
     TRANSACTION_SECONDS,
-    VERIFICATION,
     Asking,
     Wait,
+    greeting,
     report_of,
-    request,
-    status,
 )
 from waypost.client.transports.http.exchanges import Conversation, Exchange
 from waypost.client.transports.http.http11 import Response, ResponseParser
@@ -28,9 +27,9 @@ from waypost.node.failures import failure
 from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
+    from waypost.api.status import StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.target import Progress, Target
-    from waypost.client.storage.report import StoreReport
 
 R = TypeVar("R")
 
@@ -61,7 +60,7 @@ class AioHttp:
         shell = cls(address)
         try:
             with address.first_answer():
-                found = await shell.carry(status())
+                found = await shell.carry(greeting())
         except BaseException:
             shell._close_idle()
             await asyncio.sleep(0)
@@ -113,21 +112,18 @@ class AioHttp:
                 if link is not None:
                     link.cancel()
 
-    async def request(self, method: str, path: str, content: object) -> Any:
-        return await self.carry(request(method, path, content))
-
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         making = import_module("waypost.client.backups.making")
         info: BackupInfo = await asyncio.to_thread(making.backup_of_daemon, self.address, target, progress)
         return info
 
     async def verify(self, progress: "Progress | None") -> "StoreReport":
-        state = await self.request("POST", VERIFICATION, None)
-        while state["running"]:
+        state = await self.call(StartVerification())
+        while state.running:
             if progress is not None:
-                progress(state["done"], state["total"])
+                progress(state.done, state.total)
             await asyncio.sleep(LOOK_SECONDS)
-            state = await self.request("GET", VERIFICATION, None)
+            state = await self.call(ShowVerification())
         return report_of(state)
 
     async def close(self) -> None:

@@ -6,13 +6,12 @@ in MessagePack. A key that a request does not have is refused; answers may grow 
 Paths (NAME is percent-encoded, any name that a person may type; `?outgoing=true` means the outgoing queue with this
 format name, where messages are read, moved or removed; a query parameter that a path does not know is refused):
 
-    GET    /api/status                           -> Status
     POST   /api/transactions/commit  Receipts    -> Outcomes: many at once, each by itself
 
 The paths of the others are in the rows of waypost.api.operations. A Send is answered with SentMessages (answer "full")
 or SentIds (answer "ids"); what reads, with Messages (form "full") or Packets (form "packet").
 
-Waits. A read waits for `timeout_s`, at most `Status.max_wait_s`, and answers 200 without messages when the time is
+Waits. A read waits for `timeout_s`, at most `StatusInfo.max_wait_s`, and answers 200 without messages when the time is
 over; the client asks again. A read whose connection closes while it waits is cancelled and takes nothing: the server
 waits with a peek, looks whether the client is still there, and only then takes the message without waiting.
 
@@ -67,14 +66,12 @@ class ErrorObject(Struct, omit_defaults=True, kw_only=True):
     arguments: list[str | int] = []
 
 
-class Status(Struct, kw_only=True):
-    """The queue manager. The daemon's own status has more keys."""
+class Greeting(Struct, kw_only=True):
+    """The part of the status of a daemon, of whatever version, that a client needs before it asks for anything."""
 
     name: str
     guid: str
-    version: str
     max_wait_s: float
-    max_batch: int
 
 
 # --- Sending ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,91 @@
+"""Messages in files, as the packets that would travel: what is exported, and sent again by an import."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from waypost.api.properties import MESSAGE_ROWS, MessageProperties
+from waypost.client.message import Message
+from waypost.core.serialization import message_from_packet
+from waypost.errors import DecodeError, InvalidParameter
+from waypost.limits import MAX_TRANSACTION_OPERATIONS
+from waypost.wire.message_class import is_valid_custom_class
+from waypost.wire.packets import Splitter
+from waypost.wire.unknown_names import UNKNOWN
+from waypost.wire.user_message import UserMessage
+
+# A name, or an open binary file.
+PacketFile: TypeAlias = str | os.PathLike[str] | BinaryIO
+# Hears of every message, with the number of them so far.
+Counted: TypeAlias = Callable[[int], object]
+
+# Those that a message says in another way, or not any more when it is sent again.
+_NOT_TAKEN: Final = frozenset({"recoverable", "acknowledge", "admin_queue", "response_queue", "trace", "message_class"})
+
+
+def write_packets(file: PacketFile, messages: Iterable[Message]) -> None:
+    data = b"".join(message.packet for message in messages)
+    if isinstance(file, str | os.PathLike):
+        Path(file).write_bytes(data)
+    else:
+        file.write(data)
+        file.flush()
+
+
+def read_packets(file: PacketFile) -> list[Message]:
+    """Raises InvalidParameter for what is not a file of packets."""
+    if isinstance(file, str | os.PathLike):
+        name, data = os.fspath(file), Path(file).read_bytes()
+    else:
+        name, data = "the file", file.read()
+    splitter = Splitter()
+    try:
+        packets = splitter.feed(data)
+        found = [Message(message_from_packet(UserMessage.decode(packet))) for packet in packets]
+    except DecodeError as error:
+        raise _no_packets(name, str(error)) from None
+    if splitter.error is not None:
+        raise _no_packets(name, str(splitter.error))
+    if splitter.pending:
+        raise _no_packets(name, "its last packet is cut short")
+    return found
+
+
+def check_count(messages: list[Message]) -> None:
+    """Raise InvalidParameter for more messages than one transaction can have."""
+    if len(messages) > MAX_TRANSACTION_OPERATIONS:
+        error = InvalidParameter(
+            f"{len(messages)} messages are more than the {MAX_TRANSACTION_OPERATIONS} that one transaction can have"
+        )
+        error.add_note("export and import them in several files")
+        raise error
+
+
+def properties_to_send(message: Message) -> MessageProperties:
+    """The properties that make the same message once more, under another id.
+
+    The class of a dead letter or an acknowledgment stays behind: only the system gives those. So does a queue name that
+    is not understood, and so does tracing: it was for the way that the message has gone.
+    """
+    properties: dict[str, Any] = {
+        row.name: getattr(message, row.name) for row in MESSAGE_ROWS if row.name not in _NOT_TAKEN
+    }
+    properties["recoverable"] = message.delivery == "recoverable"
+    properties["response_queue"] = _understood(message.response_queues) or None
+    admin_queues = _understood(message.admin_queues)
+    if admin_queues and message.acknowledge != "none":
+        properties |= {"acknowledge": message.acknowledge, "admin_queue": admin_queues}
+    if is_valid_custom_class(message.message_class) and not message.class_name:
+        properties["message_class"] = message.message_class
+    return MessageProperties(**properties)
+
+
+def _understood(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if not name.startswith(UNKNOWN)]
+
+
+def _no_packets(name: str, reason: str) -> InvalidParameter:
+    error = InvalidParameter(f"{name} holds something that is no message: {reason}")
+    error.add_note(f"`waypost decode {name}` shows what it is")
+    return error

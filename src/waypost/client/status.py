@@ -1,0 +1,37 @@
+"""The state of a queue manager at one moment, as far as it is known whoever drives it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import waypost
+from waypost.api.status import StatusInfo
+from waypost.guid import guid_text
+from waypost.node.node import Node
+from waypost.node.shortages import shortages
+
+
+def status_of(node: Node, path: Path, started: float, now: float) -> StatusInfo:
+    """`path` is the data folder; both times are those of the wall clock."""
+    core, network, remote = node.manager, node.network, node.remote
+    return StatusInfo(
+        name=core.identity.computer_name,
+        guid=guid_text(core.identity.identifier),
+        version=waypost.__version__,
+        path=str(path),
+        started=second_of(started),
+        time=second_of(now),
+        queues=core.collection.count,
+        outgoing_queues=len(core.collection.outgoing),
+        bytes=core.total_bytes,
+        sessions=0 if network is None else network.statistics.sessions_open,
+        rpc_connections=0 if remote is None else remote.statistics.connections,
+        rpc_open_calls=0 if remote is None else remote.statistics.open_calls,
+        trouble=str(node.kernel.trouble or ""),
+        shortage="; ".join(shortages(node)),
+        room_bytes=max(node.kernel.room.free, 0),
+    )
+
+
+def second_of(time: float) -> datetime:
+    """The whole second of a time since 1970."""
+    return datetime.fromtimestamp(int(time), UTC)
