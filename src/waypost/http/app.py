@@ -1,10 +1,12 @@
 """The application: every path of the server, behind the guard."""
 
-from typing import Any, Final
+from typing import Final
 
 from litestar import Litestar, Request, Response
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
+from litestar.types import Receive, Scope, Send
 
 from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
@@ -71,7 +73,7 @@ class Application:
         self._quick: Final = quick
         self._service: Final = service
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await watched(self._guard(scope, receive, send), self._service.shell.watch, name_of(scope))
 
     def quick(self, url: bytes, headers: Headers) -> Handler | None:
@@ -109,11 +111,11 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq
 
     queries = Queries()
 
-    async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
+    async def before(request: Request[object, object, State]) -> Response[None] | None:
         queries.check(request)
         return options(request) if request.method == "OPTIONS" else None
 
-    def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
+    def refuse(request: Request[object, object, State], error: WaypostError) -> Response[bytes]:
         return problems.refuse(request, refine(error))
 
     app = Litestar(

@@ -7,10 +7,10 @@ knows HTTP sees that, and so does everybody who looks for the end of the backup.
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Final
 
 from litestar import get
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from waypost.client.backups.container import MEDIA_TYPE, broken_off
 from waypost.client.backups.source import BackupSource
@@ -52,7 +52,7 @@ class _Answer:
         self._first: Final = first
         self._is_whole = False
 
-    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
         client = AsgiClient(receive)
         try:
@@ -60,7 +60,7 @@ class _Answer:
         except WaypostError as error:
             _log.warning("a backup broke off: %s", error)
             # The client hears why, and that the answer does not end as it should.
-            await client.wait(send({"type": "http.response.body", "body": broken_off(str(error)), "more_body": True}))
+            await client.wait(_break_off(send, error))
         finally:
             # Nobody waits for it: the process is killed, and what it held is free.
             loop.run_in_executor(None, self._end)
@@ -70,7 +70,7 @@ class _Answer:
         elif client.is_gone:
             _log.info("a backup broke off: its client is gone")
 
-    async def _send(self, send: Any) -> None:
+    async def _send(self, send: Send) -> None:
         loop = asyncio.get_running_loop()
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         part = self._first
@@ -86,3 +86,7 @@ class _Answer:
     def _end(self) -> None:
         self._source.close()
         self._service.shell.driver.backup_ended()
+
+
+async def _break_off(send: Send, error: WaypostError) -> None:
+    await send({"type": "http.response.body", "body": broken_off(str(error)), "more_body": True})

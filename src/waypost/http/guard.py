@@ -5,20 +5,21 @@ that a browser says comes from elsewhere is refused; one with a body has to say 
 page cannot without asking first; and while no token is demanded, the server answers to no name but its own.
 """
 
-from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+from litestar.types.asgi_types import HeaderScope
 
 from waypost.errors import AccessDenied, InvalidParameter, WaypostError
 from waypost.http.media import JSON, MESSAGE_PACK, encode, media_types
 from waypost.http.problems import problem
 from waypost.http.protocol import Headers, answering, malformed
 from waypost.http.settings import HttpSettings
-
-App = Callable[[Any, Any, Any], Awaitable[None]]
 
 # What a load balancer asks has no secrets.
 OPEN: Final = frozenset({"/health/live", "/health/ready"})
@@ -31,27 +32,26 @@ class Guard:
 
     __slots__ = ("_app", "_hosts", "_last_host", "_token")
 
-    def __init__(self, app: App, settings: HttpSettings, computer: str) -> None:
+    def __init__(self, app: ASGIApp, settings: HttpSettings, computer: str) -> None:
         self._app: Final = app
         self._token: Final = settings.token.encode("utf-8")
         self._hosts: Final = {"localhost", computer.lower(), *(host.lower() for host in settings.hosts)}
         # An address under which this server was asked last, as most requests name the same.
         self._last_host: str | None = None
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.WEBSOCKET:
+            await send({"type": "websocket.close", "code": 1008, "reason": None})
             return
-        if scope["type"] == "http":
-            method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            # The server itself wants to know that it was a HEAD.
-            scope = scope | {"path": path, "method": "GET" if method == "HEAD" else method}
-            send = answering(method, send)
-            refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
-            if refusal is not None:
-                await _answer(scope, send, *refusal)
-                return
-        await self._app(scope, receive, send)
+        method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
+        # The server itself wants to know that it was a HEAD.
+        handed_on: HTTPScope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
+        send = answering(method, send)
+        refusal = self.refusal(handed_on["method"], path, list(scope["headers"]), scope["http_version"])
+        if refusal is None:
+            await self._app(handed_on, receive, send)
+        else:
+            await _answer(scope, send, *refusal)
 
     def refusal(
         self, method: str, path: str, fields: Headers, version: str
@@ -123,7 +123,7 @@ def _has_body(headers: dict[bytes, bytes]) -> bool:
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 
-async def _answer(scope: Any, send: Any, status: HTTPStatus, error: WaypostError) -> None:
+async def _answer(scope: HeaderScope, send: Send, status: HTTPStatus, error: WaypostError) -> None:
     body, media = encode(scope, problem(error))
     headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
     if status is HTTPStatus.UNAUTHORIZED:
@@ -131,4 +131,4 @@ async def _answer(scope: Any, send: Any, status: HTTPStatus, error: WaypostError
     if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": int(status), "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

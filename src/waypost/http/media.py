@@ -12,6 +12,7 @@ from litestar import MediaType, Request, Response
 from litestar.datastructures import State
 from litestar.exceptions import InternalServerException
 from litestar.response.base import ASGIResponse
+from litestar.types.asgi_types import HeaderScope
 
 from waypost.api.records import Record, plain
 from waypost.errors import InvalidParameter
@@ -29,11 +30,11 @@ def media_types(headers: Iterable[tuple[bytes, bytes]], header: bytes) -> list[b
     return [part.partition(b";")[0].strip().lower() for value in values for part in value.split(b",")]
 
 
-def is_message_pack(scope: Any, header: bytes) -> bool:
+def is_message_pack(scope: HeaderScope, header: bytes) -> bool:
     return not MESSAGE_PACK.isdisjoint(media_types(scope["headers"], header))
 
 
-def encode(scope: Any, content: object) -> tuple[bytes, str]:
+def encode(scope: HeaderScope, content: object) -> tuple[bytes, str]:
     """The bytes of an answer to this request, and their type."""
     if is_message_pack(scope, b"accept"):
         # Times and bytes of a record are the text that JSON has.
@@ -46,7 +47,7 @@ class ClientGone(Exception):
     """The client has hung up before its request was whole. Nobody is there to be answered."""
 
 
-class ApiRequest(Request[Any, Any, State]):
+class ApiRequest(Request[None, None, State]):
     """A request whose body may be either. Litestar takes what `json` returns for the `data` of the handler."""
 
     async def body(self) -> bytes:
@@ -56,7 +57,7 @@ class ApiRequest(Request[Any, Any, State]):
             # There is no other reason for litestar to raise it here.
             raise ClientGone from None
 
-    async def json(self) -> Any:
+    async def json(self) -> object:
         data = self.route_handler.parsed_data_field
         kind = Any if data is None else data.annotation
         module = msgspec.msgpack if is_message_pack(self.scope, b"content-type") else msgspec.json

@@ -6,7 +6,7 @@ Every status that an operation is answered with is there; a method that a path d
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Final, get_args
 
 import msgspec
 from litestar import Response, get
@@ -89,7 +89,7 @@ async def schema(document: NamedDependency[Document]) -> Response[bytes]:
     return Response(document.content, media_type="application/vnd.oai.openapi+json")
 
 
-def document(handlers: Iterable[HTTPRouteHandler], *, demands_token: bool) -> dict[str, Any]:
+def document(handlers: Iterable[HTTPRouteHandler], *, demands_token: bool) -> dict[str, object]:
     shown = [
         (_PATH_PARAMETER.sub(r"{\1}", path), handler)
         for handler in handlers
@@ -99,7 +99,7 @@ def document(handlers: Iterable[HTTPRouteHandler], *, demands_token: bool) -> di
     types = [ErrorObject, *(each for _, handler in shown for each in _types(handler))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     known = dict(zip(map(repr, types), schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for path, handler in shown:
         for method in handler.http_methods:
             paths.setdefault(path, {})[method.lower()] = _operation(
@@ -137,12 +137,12 @@ def statuses(method: str, path: str, *, has_data: bool, demands_token: bool) -> 
 
 
 def _operation(
-    method: str, path: str, handler: HTTPRouteHandler, known: Mapping[str, Any], *, demands_token: bool
-) -> dict[str, Any]:
+    method: str, path: str, handler: HTTPRouteHandler, known: Mapping[str, Mapping[str, object]], *, demands_token: bool
+) -> dict[str, object]:
     data = _data(handler)
     refusals = statuses(method, path, has_data=data is not None, demands_token=demands_token)
     summary, _, more = (handler.fn.__doc__ or "").partition("\n\n")
-    operation: dict[str, Any] = {
+    operation: dict[str, object] = {
         "operationId": _identifier(path, handler),
         "summary": summary.strip(),
         "description": "\n\n".join(" ".join(part.split()) for part in (summary, *more.split("\n\n")) if part.strip()),
@@ -159,7 +159,7 @@ def _operation(
     return operation
 
 
-def _types(handler: HTTPRouteHandler) -> Iterator[Any]:
+def _types(handler: HTTPRouteHandler) -> Iterator[object]:
     """What a handler takes and gives."""
     data = _data(handler)
     if data is not None:
@@ -168,12 +168,12 @@ def _types(handler: HTTPRouteHandler) -> Iterator[Any]:
     yield from _structures(handler)
 
 
-def _data(handler: HTTPRouteHandler) -> Any:
+def _data(handler: HTTPRouteHandler) -> object:
     field = handler.parsed_fn_signature.parameters.get("data")
     return None if field is None else field.annotation
 
 
-def _structures(handler: HTTPRouteHandler) -> list[Any]:
+def _structures(handler: HTTPRouteHandler) -> list[type[Struct]]:
     annotation = handler.parsed_fn_signature.return_type.annotation
     found = get_args(annotation) or (annotation,)
     return [each for each in found if isinstance(each, type) and issubclass(each, Struct)]
@@ -184,7 +184,7 @@ def _parameters(handler: HTTPRouteHandler) -> list[FieldDefinition]:
     return [field for field in fields if isinstance(field.kwarg_definition, QueryParameter | PathParameter)]
 
 
-def _constrained(field: FieldDefinition) -> Any:
+def _constrained(field: FieldDefinition) -> object:
     """The type of a parameter, with what litestar checks and what its `schema_extra` says beside."""
     limits = field.kwarg_definition
     assert isinstance(limits, ParameterKwarg)
@@ -192,14 +192,14 @@ def _constrained(field: FieldDefinition) -> Any:
     return Annotated[field.annotation, meta]
 
 
-def _parameter(field: FieldDefinition, known: Mapping[str, Any]) -> dict[str, Any]:
+def _parameter(field: FieldDefinition, known: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     definition = field.kwarg_definition
     assert isinstance(definition, ParameterKwarg)
     is_path = isinstance(definition, PathParameter)
     schema = dict(known[repr(_constrained(field))])
     if field.has_default:
         schema["default"] = field.default
-    parameter = {
+    parameter: dict[str, object] = {
         "name": definition.name or field.name,
         "in": "path" if is_path else "query",
         "required": is_path or not field.has_default,
@@ -208,9 +208,9 @@ def _parameter(field: FieldDefinition, known: Mapping[str, Any]) -> dict[str, An
     return parameter | ({"description": definition.description} if definition.description else {})
 
 
-def _answer(handler: HTTPRouteHandler, known: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(handler: HTTPRouteHandler, known: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     status = HTTPStatus(handler.status_code)
-    answer: dict[str, Any] = {"description": status.description or status.phrase}
+    answer: dict[str, object] = {"description": status.description or status.phrase}
     structures = _structures(handler)
     if structures:
         schemas = [known[repr(each)] for each in structures]
@@ -222,11 +222,11 @@ def _answer(handler: HTTPRouteHandler, known: Mapping[str, Any]) -> dict[str, An
     return answer
 
 
-def _refusal(status: int, known: Mapping[str, Any]) -> dict[str, Any]:
+def _refusal(status: int, known: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     return {"description": _STATUSES[status], "content": _contents(known[repr(ErrorObject)])}
 
 
-def _contents(schema: Any) -> dict[str, Any]:
+def _contents(schema: Mapping[str, object]) -> dict[str, object]:
     return {kind: {"schema": schema} for kind in _MEDIA_TYPES}
 
 

@@ -2,9 +2,10 @@
 
 import logging
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from litestar import Request, Response
+from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 
 from waypost import errors
@@ -68,12 +69,12 @@ def problem(error: WaypostError) -> ErrorObject:
     )
 
 
-def refuse(request: Request[Any, Any, Any], error: WaypostError) -> Response[Any]:
+def refuse(request: Request[object, object, State], error: WaypostError) -> Response[bytes]:
     """The answer to a request that the queue manager refuses."""
     return _response(request, status_of(error), problem(error))
 
 
-def refuse_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+def refuse_http(request: Request[object, object, State], error: HTTPException) -> Response[bytes]:
     """The same for what never comes so far: no such path, a method that it does not have, a body that is too large."""
     status = HTTPStatus(error.status_code)
     match status:
@@ -90,14 +91,14 @@ def refuse_http(request: Request[Any, Any, Any], error: HTTPException) -> Respon
     return _response(request, status, problem(errors.InvalidParameter(sentence)), error.headers)
 
 
-def fail(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+def fail(request: Request[object, object, State], error: Exception) -> Response[bytes]:
     """The same for what must not happen."""
     _log.error("%s %s failed", request.method, request.scope["path"][:200], exc_info=error)
     sentence = "the server failed to do this, and has written why to its log"
     return _response(request, HTTPStatus.INTERNAL_SERVER_ERROR, problem(WaypostError(sentence)))
 
 
-def leave(request: Request[Any, Any, Any], _error: ClientGone) -> Response[Any]:
+def leave(request: Request[object, object, State], _error: ClientGone) -> Response[bytes]:
     """The client has hung up in the middle of its request: an answer that nobody gets, and one quiet line."""
     address = request.client.host if request.client is not None else "a client"
     _log.info("%s hung up in the middle of %s %s", address, request.method, request.scope["path"][:200])
@@ -115,7 +116,10 @@ def _sentence(error: HTTPException) -> str:
 
 
 def _response(
-    request: Request[Any, Any, Any], status: HTTPStatus, content: ErrorObject, headers: dict[str, str] | None = None
-) -> Response[Any]:
+    request: Request[object, object, State],
+    status: HTTPStatus,
+    content: ErrorObject,
+    headers: dict[str, str] | None = None,
+) -> Response[bytes]:
     body, media = encode(request.scope, content)
     return Response(body, status_code=status, media_type=media, headers=headers)

@@ -1,14 +1,15 @@
 """Rules of RFC 9110 and RFC 9112 for every path: HEAD, Allow, fields that come once, and the headers of all answers."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from litestar import Request, Response
+from litestar.datastructures import State
+from litestar.types import Message, Send
 
 Headers = Sequence[tuple[bytes, bytes]]
-Send = Callable[[Any], Awaitable[None]]
 
 # Answers show messages and the state of this moment: nobody keeps them, and no browser takes them for something else.
 COMMON: Final = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
@@ -38,32 +39,33 @@ def answering(method: str, send: Send) -> Send:
     """
     is_over = False
 
-    async def answer(message: Any) -> None:
+    async def answer(message: Message) -> None:
         nonlocal is_over
         if is_over:
             return
         if message["type"] != "http.response.start":
             await send(message)
             return
-        await send(message | {"headers": _completed(message.get("headers", ()))})
+        headers = _completed(message.get("headers", ()))
+        await send({"type": "http.response.start", "status": message["status"], "headers": headers})
         if method == "HEAD":
             is_over = True
-            await send({"type": "http.response.body", "body": b""})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     return answer
 
 
-def options(request: Request[Any, Any, Any]) -> Response[None]:
+def options(request: Request[object, object, State]) -> Response[None]:
     """The answer to OPTIONS. That of litestar forgets methods of a path that were added after its first."""
     paths = request.route_handler.paths
     methods = {method for route in request.app.routes if route.path in paths for method in route.methods}
     return Response(None, status_code=HTTPStatus.NO_CONTENT, headers={"allow": ", ".join(sorted(methods))})
 
 
-def _completed(headers: Headers) -> list[tuple[bytes, bytes]]:
+def _completed(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """HEAD is possible wherever GET is."""
     found = [(name, _with_head(value) if name.lower() == b"allow" else value) for name, value in headers]
-    names = {name.lower() for name, _ in headers}
+    names = {name.lower() for name, _ in found}
     return found + [header for header in COMMON if header[0] not in names]
 
 

@@ -1,10 +1,11 @@
 """The query of a request: a name that the path does not know is refused, and so is one that comes twice."""
 
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl
 
 from litestar import Request
+from litestar.datastructures import State
 from litestar.handlers import BaseRouteHandler
 from litestar.params import QueryParameter
 
@@ -20,7 +21,7 @@ class Queries:
     def __init__(self) -> None:
         self._names: Final[dict[BaseRouteHandler, frozenset[str]]] = {}
 
-    def check(self, request: Request[Any, Any, Any]) -> None:
+    def check(self, request: Request[object, object, State]) -> None:
         """Raises InvalidParameter."""
         query = request.scope["query_string"]
         if not query:
@@ -34,7 +35,7 @@ class Queries:
                 raise InvalidParameter(f"the query parameter {name} is given twice; give it once")
             seen.add(name)
 
-    def _known(self, handler: Any) -> frozenset[str]:
+    def _known(self, handler: BaseRouteHandler) -> frozenset[str]:
         if handler not in self._names:
             self._names[handler] = names_of(handler)
         return self._names[handler]

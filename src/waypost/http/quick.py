@@ -7,10 +7,11 @@ MessagePack without a query goes this way, and only what the guard lets pass. A 
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from litestar import MediaType
+from msgspec import Struct
 
 from waypost.api.operations import CommitTransaction, Operation, Receive, Send
 from waypost.errors import InvalidParameter, WaypostError
@@ -117,11 +118,12 @@ class Quick:
         )  # fmt: skip
 
 
-def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Any]":
+def _decoder(kind: type[Operation[object]]) -> "msgspec.msgpack.Decoder[Struct]":
+    assert kind.row.body is not None
     return msgspec.msgpack.Decoder(kind.row.body)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", body: bytes) -> Any:
+def _decoded(decoder: "msgspec.msgpack.Decoder[Struct]", body: bytes) -> Struct:
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

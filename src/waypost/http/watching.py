@@ -2,7 +2,9 @@
 
 from collections.abc import Coroutine, Generator
 from types import coroutine
-from typing import Any, Final
+from typing import Final
+
+from litestar.types import Scope
 
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 
@@ -11,9 +13,11 @@ _PARTS: Final = 3
 
 
 @coroutine
-def watched(work: Coroutine[Any, Any, None], watch: LoopWatch | NoWatch, what: str) -> Generator[Any, Any, None]:
+def watched(
+    work: Coroutine[object, object, None], watch: LoopWatch | NoWatch, what: str
+) -> Generator[object, object, None]:
     """Do all of `work`, with the watch told of each step."""
-    value: Any = None
+    value: object = None
     error: BaseException | None = None
     while True:
         began = watch.begin()
@@ -33,7 +37,7 @@ def watched(work: Coroutine[Any, Any, None], watch: LoopWatch | NoWatch, what: s
             error = thrown
 
 
-def name_of(scope: Any) -> str:
+def name_of(scope: Scope) -> str:
     """Such as GET /api/queues."""
     path = "/".join(str(scope.get("path", "")).split("/")[:_PARTS])
     return f"{scope.get('method', '')} {path}"
