@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
+    from waypost.api.new_bodies import xml_body
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.api.status import Check, StatusInfo, StoreDamage, StoreReport
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
-    from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
     from waypost.client.host import msmq
     from waypost.client.manager import Manager
@@ -95,7 +95,7 @@ _HOMES: Final = {
     "restore": "waypost.client.backups.restoring",
     "salvage": "waypost.client.storage.salvaging",
     "verify": "waypost.client.storage.verifying",
-    "xml_body": "waypost.client.bodies",
+    "xml_body": "waypost.api.new_bodies",
 }
 
 if not TYPE_CHECKING:

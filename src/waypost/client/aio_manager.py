@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from waypost.api.damaged import DamagedInfo
 from waypost.api.explanation import Explanation
 from waypost.api.names import Name, format_name
+from waypost.api.new_bodies import Body
 from waypost.api.operations import (
     AdmitAddress,
     CreateQueue,
@@ -35,7 +36,6 @@ from waypost.client.arguments import (
     transaction_limit,
     warn_of_ignored,
 )
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.packet_files import Counted, PacketFile, check_count, properties_to_send, read_packets
 from waypost.client.transports import AioTransport

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
 from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
+from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.operations import (
     Browse,
     CloseCursor,
@@ -44,7 +45,6 @@ from waypost.client.arguments import (
     warn_of_ignored,
     with_body_type,
 )
-from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.packet_files import PacketFile, write_packets
 from waypost.client.transaction import Transaction, call_in, joined
