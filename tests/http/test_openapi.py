@@ -19,7 +19,7 @@ from waypost.http.openapi import document
 from waypost.http.settings import HttpSettings
 
 EXAMPLES = 25
-DOCUMENT = document(ROUTES, demands_token=False)
+DOCUMENT: Any = document(ROUTES, demands_token=False)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
 # What a name of a queue may be is said by MS-MQMQ 2.1, which has no pattern: these are some of each kind.
@@ -201,7 +201,7 @@ def test_the_document_is_what_is_served(client: httpx.Client) -> None:
 
 
 def test_a_token_is_in_the_document_where_one_is_demanded() -> None:
-    found = document(ROUTES, demands_token=True)
+    found: Any = document(ROUTES, demands_token=True)
     assert found["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
     assert found["security"] == [{"token": []}]
     assert found["paths"]["/health/live"]["get"]["security"] == []

@@ -1,6 +1,6 @@
 """What is awaited of an engine."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from waypost.api.operations import Operation
 
@@ -21,12 +21,13 @@ class Answer:
         self.operation: Final = operation
         # Whether it is a read, which can be cancelled.
         self.waits: Final = operation is not None and operation.row.waits
-        self.value: Any = None
+        self.value: object = None
         self.error: WaypostError | None = None
         self.is_done = False
         self.wake: Callable[[], None] | None = None
 
-    def result(self) -> Any:
+    def result(self) -> object:
+        """Raises what it failed with."""
         if self.error is not None:
             raise self.error
         return self.value

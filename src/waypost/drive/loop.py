@@ -9,7 +9,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from waypost.api.operations import Operation
+from waypost.api.operations import Operation, checked
 from waypost.clock import Now
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
@@ -64,8 +64,7 @@ class Loop:
         )
 
     async def call(self, operation: Operation[R]) -> R:
-        reply: R = await self._wait(self._start(operation))
-        return reply
+        return checked(operation, await self._wait(self._start(operation)))
 
     async def do(self, work: Callable[Concatenate[Call, P], None], *args: P.args, **kwargs: P.kwargs) -> Any:
         """Have something done that is not an operation yet."""
@@ -86,13 +85,13 @@ class Loop:
             self._settle_soon()
             self.watch.end(began, fact)
 
-    def look(self, function: Callable[..., R], *args: Any) -> R:
+    def look(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         self.check_loop()
         self.driver.check()
         began = self.watch.begin()
         try:
             self.driver.catch_up()
-            return function(*args)
+            return function(*args, **kwargs)
         finally:
             self.watch.end(began, function)
 
@@ -139,7 +138,7 @@ class Loop:
                 self._settle_soon()
             self.watch.end(began, operation.row.words if isinstance(operation, Operation) else what)
 
-    async def _wait(self, answer: Answer) -> Any:
+    async def _wait(self, answer: Answer) -> object:
         if not answer.is_done:
             if not answer.waits:
                 future: asyncio.Future[None] = self._loop.create_future()
@@ -205,7 +204,7 @@ class _Read(asyncio.Future[None]):
         super().__init__(loop=loop)
         self._end: Final = end
 
-    def cancel(self, msg: Any = None) -> bool:
+    def cancel(self, msg: object = None) -> bool:
         is_cancelled = super().cancel(msg)
         if is_cancelled:
             self._end()

@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from waypost.limits import LONG_TURN_SECONDS, MAX_WATCHED_SECONDS
 
@@ -118,7 +118,7 @@ class LoopWatch:
         """Know the turns in which memory is cleared up, too. To be called to end that."""
         began = 0.0
 
-        def told(phase: str, _: dict[str, Any]) -> None:
+        def told(phase: str, _: dict[str, int]) -> None:
             nonlocal began
             if phase == "start":
                 began = self._clock()

@@ -15,15 +15,16 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from threading import TIMEOUT_MAX
-from typing import Any, Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from waypost.api.operations import Operation
+from waypost.api.operations import Operation, checked
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
 from waypost.node.application import Call
 from waypost.node.recovery import Settings
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -46,8 +47,7 @@ class Threads:
 
     def call(self, operation: Operation[R]) -> R:
         """Have an operation done, and wait for its reply, which says nothing that is not durable."""
-        reply: R = self._wait(self._start(operation))
-        return reply
+        return checked(operation, self._wait(self._start(operation)))
 
     def start(self, operation: Operation[object]) -> None:
         """Have an operation done that nobody needs to wait for."""
@@ -57,14 +57,14 @@ class Threads:
         """Close what is open under this name for all: reads that wait end. Or only for those who read."""
         self._start(partial(self.driver.close_queue, name, keeps_sending=keeps_sending))
 
-    def look(self, function: Callable[..., R], *args: Any) -> R:
+    def look(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Look at the queue manager while nobody changes it."""
         self._check_process()
         with self._lock:
             self.driver.check()
             self._take_news()
             self.driver.tick()
-            return function(*args)
+            return function(*args, **kwargs)
 
     def close(self) -> None:
         """End what waits, write what is pending and let the folder go. A second time it does nothing.
@@ -108,7 +108,7 @@ class Threads:
                 self._hurry(self._leader)
         return answer
 
-    def _wait(self, answer: Answer) -> Any:
+    def _wait(self, answer: Answer) -> object:
         if answer.is_done:
             return answer.result()
         sleep = allocate_lock()

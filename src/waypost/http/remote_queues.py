@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Final, Self, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -29,6 +29,7 @@ from waypost.api.operations import (
     Read,
     Receive,
     Resend,
+    checked,
 )
 from waypost.api.reading import lookup_number
 from waypost.client.aio_host import Host
@@ -253,28 +254,31 @@ class RemoteQueue:
 
     async def call(self, operation: Operation[R]) -> R:
         """Have an operation done by the host, as a transport does."""
-        reply: R = await self._perform(operation)
-        return reply
+        return checked(operation, await self._perform(operation))
 
-    async def _perform(self, operation: Operation[object]) -> Any:
+    async def _perform(self, operation: Operation[object]) -> Received | None:
         with _translating(self._name):
             match operation:
                 case Receive():
                     _refuse(self._name, operation.transaction)
                     return await self._receive(operation)
                 case Peek():
-                    place = _sought(operation)
-                    return Received([core_of(await self._queue.peek(operation.timeout_s, **place))])
+                    place = _place(operation)
+                    found = await self._queue.peek(operation.timeout_s, lookup_id=place, seek=operation.seek or None)
+                    return Received([core_of(found)])
                 case Browse():
                     after = lookup_number(operation.after) if operation.after else None
                     return await self.page(after, operation.limit)
                 case MoveMessage():
                     _refuse(self._name, operation.transaction)
-                    return await self._queue.move(lookup_number(operation.lookup_id), operation.to)
+                    await self._queue.move(lookup_number(operation.lookup_id), operation.to)
+                    return None
                 case DeleteMessage():
-                    return await self._queue.delete_message(lookup_number(operation.number))
+                    await self._queue.delete_message(lookup_number(operation.number))
+                    return None
                 case PurgeQueue():
-                    return await self._queue.purge()
+                    await self._queue.purge()
+                    return None
                 case MoveAll():
                     raise _noted(
                         InvalidParameter(
@@ -296,7 +300,8 @@ class RemoteQueue:
         if operation.lookup_id is UNSET and operation.seek is UNSET:
             messages = await self._queue.receive_many(operation.count, operation.timeout_s)
         else:
-            messages = [await self._queue.receive(0, **_sought(operation))]
+            place = _place(operation)
+            messages = [await self._queue.receive(0, lookup_id=place, seek=operation.seek or None)]
         return Received([core_of(message) for message in messages])
 
     async def page(self, after: int | None, limit: int) -> Received:
@@ -358,10 +363,9 @@ class Cursor:
 
     async def call(self, operation: Operation[R]) -> R:
         """Have a read done by the host, as a transport does."""
-        reply: R = await self._perform(operation)
-        return reply
+        return checked(operation, await self._perform(operation))
 
-    async def _perform(self, operation: Operation[object]) -> Any:
+    async def _perform(self, operation: Operation[object]) -> Received:
         assert isinstance(operation, CursorRead)
         _refuse(self._name, operation.transaction)
         with _translating(self._name):
@@ -390,11 +394,8 @@ def _translating(name: FormatName) -> Iterator[None]:
         raise HostError(f"{name} cannot be read: {error}") from None
 
 
-def _sought(operation: Read) -> dict[str, Any]:
-    return {
-        "lookup_id": None if operation.lookup_id is UNSET else lookup_number(operation.lookup_id),
-        "seek": None if operation.seek is UNSET else operation.seek,
-    }
+def _place(operation: Read) -> int | None:
+    return None if operation.lookup_id is UNSET else lookup_number(operation.lookup_id)
 
 
 def _noted(error: WaypostError, note: str) -> WaypostError:

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -20,6 +20,7 @@ from waypost.errors import InvalidHandle, InvalidParameter
 from waypost.http.leases import Leases
 from waypost.http.remote_queues import Connect, RemoteQueue, RemoteQueues
 from waypost.http.remote_queues import Cursor as RemoteCursor
+from waypost.http.requests import Receive
 from waypost.http.settings import HttpSettings
 from waypost.http.sharing import SharedQueues
 from waypost.http.transactions import Transactions
@@ -28,10 +29,6 @@ from waypost.transfer.statistics import Statistics
 from waypost.wire.format_names import FormatName
 
 T = TypeVar("T")
-
-
-# What ASGI calls receive: the next part of a request, or that the client is gone.
-Receive = Callable[[], Awaitable[Any]]
 
 
 class Service:
@@ -188,7 +185,7 @@ class Client(Protocol):
     @property
     def is_gone(self) -> bool: ...
 
-    async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
+    async def wait(self, coroutine: Coroutine[object, None, T], /) -> T | None:
         """What the coroutine gives, or None if the client went away before: then it was cancelled."""
 
 
@@ -203,7 +200,7 @@ class AsgiClient:
         self.is_hurried = False
         self.leaves_at_once = False
 
-    async def wait(self, coroutine: Coroutine[Any, Any, T], /) -> T | None:
+    async def wait(self, coroutine: Coroutine[object, None, T], /) -> T | None:
         loop = asyncio.get_running_loop()
         gone, task = loop.create_task(client_gone(self._receive)), loop.create_task(coroutine)
         try:

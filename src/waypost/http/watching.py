@@ -2,18 +2,21 @@
 
 from collections.abc import Coroutine, Generator
 from types import coroutine
-from typing import Any, Final
+from typing import Final
 
 from waypost.drive.loop_watch import LoopWatch, NoWatch
+from waypost.http.requests import Scope
 
 # Parts of a path that are told: a queue's name says nothing of the work.
 _PARTS: Final = 3
 
 
 @coroutine
-def watched(work: Coroutine[Any, Any, None], watch: LoopWatch | NoWatch, what: str) -> Generator[Any, Any, None]:
+def watched(
+    work: Coroutine[object, object, None], watch: LoopWatch | NoWatch, what: str
+) -> Generator[object, object, None]:
     """Do all of `work`, with the watch told of each step."""
-    value: Any = None
+    value: object = None
     error: BaseException | None = None
     while True:
         began = watch.begin()
@@ -33,7 +36,7 @@ def watched(work: Coroutine[Any, Any, None], watch: LoopWatch | NoWatch, what: s
             error = thrown
 
 
-def name_of(scope: Any) -> str:
+def name_of(scope: Scope) -> str:
     """Such as GET /api/queues."""
     path = "/".join(str(scope.get("path", "")).split("/")[:_PARTS])
     return f"{scope.get('method', '')} {path}"
