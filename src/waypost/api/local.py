@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
+from waypost.api.bulk import BulkQueues
 from waypost.api.operations import Operation, QueueName, Right, operation
 from waypost.core.message import Message
+from waypost.wire.format_names import FormatName
 
 
 @operation("", asks=Right.READ, status=204)
@@ -38,4 +40,11 @@ class Follow(Operation[Followed], frozen=True, kw_only=True):
     held: tuple[int, ...] = ()
 
 
-LOCAL_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (CancelReads, Follow)
+@operation("", asks=Right.READ)
+class ShowBulkQueues(Operation[BulkQueues], frozen=True, kw_only=True):
+    """Show how far these queues can be read: a part of a list. Those that are gone are left out."""
+
+    names: tuple[FormatName, ...]
+
+
+LOCAL_OPERATIONS: Final[tuple[type[Operation[object]], ...]] = (CancelReads, Follow, ShowBulkQueues)

@@ -23,7 +23,7 @@ from waypost.api.bulk import (
     ShowBulkQueue,
     Stage,
 )
-from waypost.api.local import CancelReads, Follow
+from waypost.api.local import CancelReads, Follow, ShowBulkQueues
 from waypost.api.operations import (
     AbortTransaction,
     AdmitAddress,
@@ -129,6 +129,7 @@ class Handlers:
         reading, writing = BulkReading(node), BulkWriting(node)
         self._on(ListBulkQueues, reading.list_queues)
         self._on(ShowBulkQueue, reading.show)
+        self._on(ShowBulkQueues, reading.show_some)
         self._on(PlanRange, reading.plan)
         self._on(ReadRange, reading.read)
         self._on(FindSeq, reading.find_seq)
