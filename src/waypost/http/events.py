@@ -10,17 +10,19 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from waypost.api.local import Follow
 from waypost.api.operations import QueueName
 from waypost.client.message import Message, message_object
 from waypost.core.message import Message as CoreMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import InvalidParameter, LimitReached, QueueNotFound, ServiceNotAvailable
-from waypost.http.following import Follower
 from waypost.http.requests import Receive, Request, Scope, Send
 from waypost.http.routes import Route
 from waypost.http.service import AsgiClient, Service
 from waypost.node.bulk import find_queue
+from waypost.node.following import Following
 
 # How often a queue is looked at: eight searches in sorted numbers.
 _LOOK_SECONDS: Final = 0.1
@@ -33,22 +35,21 @@ _HEADERS: Final = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Follow(Struct, frozen=True):
+class Events(Struct, frozen=True):
     """The queue to follow, and from where on."""
 
     name: QueueName
     since: Annotated[str, Meta(extra_json_schema={"pattern": "^(start|[0-9]{1,20})?$"})] = ""
 
 
-async def _events(service: Service, asked: Follow, request: Request) -> "_Stream":
+async def _events(service: Service, asked: Events, request: Request) -> "_Stream":
     """Follow a queue: events of what comes from now on, or behind the event `since`; `start` for all that is there."""
     if service.streams >= service.settings.max_streams:
         raise LimitReached(f"{service.streams} clients follow queues, and no more are allowed")
-    format_name = service.name(asked.name)
     with service.remote.explaining(asked.name):
-        find_queue(service.node, format_name)
-    since = request.header(b"last-event-id") or asked.since
-    return _Stream(_follow(service, Follower(service.node, format_name, _start(service, since))))
+        find_queue(service.node, service.name(asked.name))
+    start = _start(service, request.header(b"last-event-id") or asked.since)
+    return _Stream(_follow(service, Follow(name=asked.name, since=start, limit=_AT_ONCE)))
 
 
 class _Stream:
@@ -70,14 +71,17 @@ class _Stream:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _follow(service: Service, follower: Follower) -> AsyncGenerator[bytes, None]:
+async def _follow(service: Service, wanted: Follow) -> AsyncGenerator[bytes, None]:
     """It is closed when the client goes. What is slow to be written is not fetched either."""
     service.streams += 1
     try:
         silent = _KEEP_ALIVE_SECONDS
+        following = Following(service.node)
         while not service.is_stopping:
-            if service.shell.look(lambda: follower.has_more):
-                for message in await service.shell.do(follower.take, _AT_ONCE):
+            if service.shell.look(following.has_more, wanted):
+                found = await service.shell.call(wanted)
+                wanted = replace(wanted, since=found.since, held=found.held)
+                for message in found.messages:
                     yield _event(message)
                 silent = 0.0
             elif silent >= _KEEP_ALIVE_SECONDS:
@@ -110,7 +114,7 @@ EVENTS: Final = Route(
     method="GET",
     path="/api/queues/{name}/events",
     name="events",
-    asked=Follow,
+    asked=Events,
     perform=_events,
     media_type="text/event-stream",
 )
