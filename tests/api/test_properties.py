@@ -184,7 +184,9 @@ def test_an_object_of_an_older_daemon_is_read_with_defaults_for_what_it_does_not
 
 
 def test_a_key_that_came_later_is_in_the_json_of_every_queue() -> None:
-    assert record_of(FIRST_QUEUE, waypost.QueueInfo).to_dict() == {**FIRST_QUEUE, "damaged_count": 0}
+    found = record_of(FIRST_QUEUE, waypost.QueueInfo).to_dict()
+    assert found["damaged_count"] == 0
+    assert {row.name for row in QUEUE_ROWS} <= found.keys()
 
 
 class Recorder(waypost.Queue):
