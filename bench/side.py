@@ -19,7 +19,6 @@ from time import perf_counter, process_time
 from typing import Final
 
 import waypost
-from waypost.client.msmq.host_queue import HostQueue
 from waypost.wire import UserMessage, decode_packet
 
 BODY: Final = bytes(range(256)) * 4
@@ -80,7 +79,7 @@ class Side:
         return Hosts(a, b, self._second)
 
     @cached_property
-    def reader(self) -> HostQueue:
+    def reader(self) -> waypost.Queue:
         """The queue of the first daemon over RPC, as another host reads it."""
         assert self.hosts
         host = self._stack.enter_context(waypost.msmq(self._first))

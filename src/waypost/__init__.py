@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
+    from waypost.api.new_bodies import xml_body
     from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
-    from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
+    from waypost.client.host import msmq
     from waypost.client.manager import Manager
     from waypost.client.message import Message
-    from waypost.client.msmq.host import msmq
     from waypost.client.opening import open  # noqa: A004, the name that people look for
     from waypost.client.queue import Cursor, Queue
     from waypost.client.storage.report import StoreDamage, StoreReport
@@ -86,12 +86,12 @@ _HOMES: Final = {
     "StoreReport": "waypost.client.storage.report",
     "Transaction": "waypost.client.transaction",
     "connect": "waypost.client.connecting",
-    "msmq": "waypost.client.msmq.host",
+    "msmq": "waypost.client.host",
     "open": "waypost.client.opening",
     "restore": "waypost.client.backups.restoring",
     "salvage": "waypost.client.storage.salvaging",
     "verify": "waypost.client.storage.verifying",
-    "xml_body": "waypost.client.bodies",
+    "xml_body": "waypost.api.new_bodies",
 }
 
 if not TYPE_CHECKING:

@@ -7,12 +7,12 @@ async with waypost.aio.open("./data") as manager:
         print(message.text)
 """
 
+from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
 from waypost.client.aio_opening import connect, open  # noqa: A004, the name that people look for
 from waypost.client.aio_queue import Cursor, Queue
 from waypost.client.aio_transaction import Transaction
 from waypost.client.backups.aio_restoring import restore
-from waypost.client.msmq.aio import msmq
 from waypost.client.storage.aio import salvage, verify
 
 __all__ = ["Cursor", "Manager", "Queue", "Transaction", "connect", "msmq", "open", "restore", "salvage", "verify"]

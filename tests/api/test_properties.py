@@ -16,10 +16,8 @@ from waypost import aio
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageObject, MessageProperties
 from waypost.api.records import plain, record_of
 from waypost.cli import app
-from waypost.client.msmq import aio as msmq_aio
-from waypost.client.msmq import aio_queue as msmq_aio_queue
-from waypost.client.msmq import host as msmq_host
-from waypost.client.msmq import host_queue as msmq_queue
+from waypost.client.aio_host import Host as AioHost
+from waypost.client.host import Host
 from waypost.core.message import Message
 from waypost.core.queues import QueueAttributes
 from waypost.wire.base_header import BaseHeader
@@ -34,8 +32,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SENDERS: list[Any] = [
     *(waypost.Queue.send, waypost.Queue.send_many, waypost.Manager.send, waypost.Manager.send_many),
     *(aio.Queue.send, aio.Queue.send_many, aio.Manager.send, aio.Manager.send_many),
-    *(msmq_host.Host.send, msmq_host.Host.send_many, msmq_queue.HostQueue.send, msmq_queue.HostQueue.send_many),
-    *(msmq_aio.Host.send, msmq_aio.Host.send_many, msmq_aio_queue.HostQueue.send, msmq_aio_queue.HostQueue.send_many),
+    *(Host.send, Host.send_many, AioHost.send, AioHost.send_many),
 ]
 
 # Something else than the default for each property.

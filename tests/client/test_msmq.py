@@ -17,7 +17,7 @@ from tests.client.managers import driver_of
 from tests.client.msmq_peer import GUID, Call, Peer, peer, polite
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
-from waypost.client.msmq import aio as aio_module
+from waypost.client.aio_host import Host
 from waypost.errors import (
     HostError,
     HostUnreachable,
@@ -47,7 +47,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(limited())
 
 
-def to(host: Peer, **options: Any) -> aio_module.Host:
+def to(host: Peer, **options: Any) -> Host:
     return aio.msmq("127.0.0.1", port=host.port, **{"timeout": 5, **options})
 
 
@@ -226,7 +226,7 @@ def test_what_can_be_no_host_is_refused(options: dict[str, Any], error: type[Exc
 def test_queues_are_named_as_seen_from_the_host(host: str, name: str, format_name: str) -> None:
     queue = waypost.msmq(host).queue(name)
     assert queue.format_name == format_name
-    assert repr(queue) == f"<HostQueue {format_name}>"
+    assert repr(queue) == f"<Queue {format_name}>"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_what_needs_a_queue_manager_is_refused() -> None:
 # Hosts that do not take it.
 
 
-def failure_of(host: aio_module.Host, *bodies: bytes) -> Coroutine[Any, Any, HostError]:
+def failure_of(host: Host, *bodies: bytes) -> Coroutine[Any, Any, HostError]:
     async def work() -> HostError:
         with pytest.raises(HostError) as caught:
             await (host.send("orders", bodies[0]) if len(bodies) == 1 else host.send_many("orders", bodies))

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from tests.client.msmq_reading import OPEN, START, relay, run, without_remote_re
 from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
-from waypost.client.msmq import aio as aio_module
-from waypost.client.msmq import aio_queue, host_queue
-from waypost.client.msmq import host as host_module
+from waypost.client.aio_host import Host as AioHost
+from waypost.client.host import Host
+from waypost.client.queue import Queue
 from waypost.core.queues import AccessType
 from waypost.errors import (
     AccessDenied,
@@ -173,6 +174,21 @@ def test_a_cursor_goes_through_a_queue_and_receives_on_the_way(tmp_path: Path, p
                 except Timeout:
                     continue
             assert other.peek(0).text == "2"
+
+    blocking(tmp_path, work)
+
+
+@BOTH
+def test_several_messages_are_received_with_one_call(tmp_path: Path, protocol: str) -> None:
+    def work(manager: Any, host: Any) -> None:
+        for number in range(5):
+            manager.send("orders", str(number))
+        queue = host.queue("orders")
+        assert [message.text for message in queue.receive_many(3, 0)] == ["0", "1", "2"]
+        queue.delete_message(queue.peek(0))
+        assert [message.text for message in queue.receive_many(3, 0)] == ["4"]
+        with pytest.raises(Timeout):
+            queue.receive_many(3, 0)
 
     blocking(tmp_path, work)
 
@@ -392,7 +408,7 @@ def test_a_mapper_that_is_none_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_mapper_that_does_not_answer_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.client.msmq.session._MAPPER_S", 0.1)
+    monkeypatch.setattr("waypost.client.transports.msmq.reading_session._MAPPER_S", 0.1)
     without_remote_read(monkeypatch)
     asked: list[object] = []
 
@@ -492,6 +508,23 @@ def test_nothing_is_received_in_a_transaction() -> None:
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (Queue.info, "show queue"),
+        (Queue.delete, "delete queue"),
+        (Queue.pause, "pause queue"),
+        (partial(Queue.set, label="x"), "set queue"),
+        (partial(Queue.resend, message=7), "resend"),
+        (partial(Queue.move_all, to="orders;later"), "move all"),
+    ],
+)
+def test_what_no_host_does_for_others_is_refused_with_a_sentence(ask: Callable[[Queue], object], words: str) -> None:
+    sentence = f"cannot do '{words}' at winserver01; use a queue manager, with waypost.open or waypost.connect"
+    with waypost.msmq("winserver01") as host, pytest.raises(InvalidParameter, match=sentence):
+        ask(host.queue("orders"))
+
+
 def test_a_message_is_moved_within_its_host() -> None:
     async def work() -> None:
         async with aio.msmq("winserver01") as host:
@@ -585,24 +618,18 @@ def test_connections_are_few_and_closed_when_nothing_is_open(tmp_path: Path) -> 
 # The two sides.
 
 
-TWINS = [(host_module.Host, aio_module.Host), (host_queue.HostQueue, aio_queue.HostQueue),
-         (host_queue.HostCursor, aio_queue.HostCursor)]  # fmt: skip
-AT_ONCE = {"queue", "cursor", "subqueue"}
-
-
-@pytest.mark.parametrize(("ours", "theirs"), TWINS)
-def test_both_sides_have_the_same_members_arguments_and_words(ours: type, theirs: type) -> None:
-    members = {member for member in dir(ours) if not member.startswith("_")}
-    assert members == {member for member in dir(theirs) if not member.startswith("_")}
-    assert inspect.getdoc(ours) == inspect.getdoc(theirs)
+def test_both_sides_have_the_same_members_arguments_and_words() -> None:
+    members = {member for member in dir(Host) if not member.startswith("_")}
+    assert members == {member for member in dir(AioHost) if not member.startswith("_")}
+    assert inspect.getdoc(Host) == inspect.getdoc(AioHost)
     for member in members:
-        one, other = inspect.getattr_static(ours, member), inspect.getattr_static(theirs, member)
+        one, other = inspect.getattr_static(Host, member), inspect.getattr_static(AioHost, member)
         assert inspect.getdoc(one) == inspect.getdoc(other)
         assert inspect.getdoc(one)
         if not isinstance(one, property):
             assert inspect.signature(one).parameters == inspect.signature(other).parameters
             waits = inspect.iscoroutinefunction(other) or inspect.isasyncgenfunction(other)
-            assert waits == (member not in AT_ONCE)
+            assert waits == (member != "queue")
     assert inspect.signature(waypost.msmq).parameters == inspect.signature(aio.msmq).parameters
 
 
@@ -628,4 +655,4 @@ def test_what_can_be_no_reader_is_refused(options: dict[str, Any]) -> None:
 
 def test_a_password_is_not_shown() -> None:
     host: Any = waypost.msmq("winserver01", user="CORP\\alice", password="s3cret")
-    assert "s3cret" not in repr(host._reader._access)
+    assert "s3cret" not in repr(host._transport._aio._reader._access)

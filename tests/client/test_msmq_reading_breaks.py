@@ -19,9 +19,10 @@ from tests.client.msmq_reading import CANCEL, END, OPEN, START, Relay, relay, ru
 from tests.daemon.recording import until
 from tests.daemon.running import Running, loopback, running
 from waypost import aio
-from waypost.client.msmq import aio_queue
-from waypost.client.msmq.reading import Reading
-from waypost.client.msmq.source import Source
+from waypost.client.aio_queue import Queue
+from waypost.client.transports.msmq.queue_reader import QueueReader
+from waypost.client.transports.msmq.reading import Reading
+from waypost.client.transports.msmq.transport import AioMsmq
 from waypost.errors import (
     HostError,
     LimitReached,
@@ -39,6 +40,8 @@ from waypost.rpc.pdu import PFC_CONC_MPX
 
 HERE = loopback(12)
 ORDERS = rf"DIRECT=TCP:{HERE}\private$\orders"
+
+CREATE_CURSOR, CLOSE_CURSOR = 4, 5
 
 BOTH = pytest.mark.parametrize("protocol", ["RemoteRead", "qm2qm"], indirect=True)
 
@@ -59,13 +62,22 @@ async def daemon(tmp_path: Path, *settings: str) -> AsyncIterator[Running]:
 
 
 @asynccontextmanager
-async def between(tmp_path: Path, **options: Any) -> AsyncIterator[tuple[Running, Relay, aio_queue.HostQueue]]:
+async def between(tmp_path: Path, **options: Any) -> AsyncIterator[tuple[Running, Relay, Queue]]:
     """A daemon, a relay in front of it, and a queue that is read through the relay."""
     options = {"timeout": 5, **options}
     async with daemon(tmp_path) as found, relay(HERE) as middle, aio.msmq(
         "127.0.0.1", rpc_port=middle.port, **options
     ) as host:  # fmt: skip
         yield found, middle, host.queue(ORDERS)
+
+
+def transport_of(queue: Queue) -> AioMsmq:
+    assert isinstance(queue._transport, AioMsmq)
+    return queue._transport
+
+
+def reader_of(queue: Queue) -> QueueReader:
+    return transport_of(queue)._queue(queue.format_name)
 
 
 async def count(found: Running) -> int:
@@ -213,6 +225,26 @@ def test_the_place_of_a_cursor_is_lost_with_the_connection(tmp_path: Path) -> No
     run(work())
 
 
+def test_who_stops_browsing_leaves_no_cursor_at_the_host(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with between(tmp_path) as (found, middle, queue):
+            await found.manager.queue("orders").send_many(["0", "1", "2"])
+            browsing = queue.browse()
+            assert (await anext(browsing)).text == "0"
+            # A message is read when it is asked for.
+            assert middle.opnums.count(START) == 1
+            await browsing.aclose()  # type: ignore[attr-defined]  # of a generator
+            assert (middle.opnums.count(CREATE_CURSOR), middle.opnums.count(CLOSE_CURSOR)) == (1, 1)
+            assert [message.text async for message in queue.browse()] == ["0", "1", "2"]
+            assert (middle.opnums.count(CREATE_CURSOR), middle.opnums.count(CLOSE_CURSOR)) == (2, 2)
+            middle.before = {START}
+            with pytest.raises(SessionLost):
+                await anext(queue.browse())
+            assert not transport_of(queue)._cursors
+
+    run(work())
+
+
 def test_a_host_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     async def work() -> None:
         async with between(tmp_path, timeout=0.3) as (found, middle, queue):
@@ -235,7 +267,7 @@ def test_no_message_is_lost_whenever_connections_break_and_callers_give_up(tmp_p
     random = Random(seed)
     read: list[str] = []
 
-    async def receive_all(queue: aio_queue.HostQueue) -> None:
+    async def receive_all(queue: Queue) -> None:
         while len(set(read)) < messages:
             with suppress(TimeoutError, Timeout, HostError):
                 async with asyncio.timeout(random.choice([0.005, 0.02, 0.1, 1])):
@@ -299,7 +331,7 @@ def test_many_reads_need_more_than_one_connection(tmp_path: Path) -> None:
 
 
 def test_there_is_a_limit_for_reads_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.client.msmq.reader.MAX_READS_AT_ONCE", 3)
+    monkeypatch.setattr("waypost.client.transports.msmq.reader.MAX_READS_AT_ONCE", 3)
 
     async def work() -> None:
         async with between(tmp_path) as (_, middle, queue):
@@ -329,7 +361,7 @@ def test_a_cancelled_receive_takes_nothing(tmp_path: Path, protocol: str) -> Non
             for task in waiting:
                 task.cancel()
             await asyncio.wait(waiting)
-            await until(lambda: not host._reader._tasks)
+            await until(lambda: not host._transport._reader._tasks)
             await found.manager.send("orders", "42 bolts")
             await asyncio.sleep(0.1)
             assert (await found.manager.queue("orders").receive(0)).text == "42 bolts"
@@ -366,8 +398,29 @@ def test_a_message_that_was_removed_for_a_cancelled_receive_is_for_the_next(tmp_
             with pytest.raises(asyncio.CancelledError):
                 await receive
             middle.release()
-            await until(lambda: len(queue._source._left) == 1)
+            await until(lambda: len(reader_of(queue)._left) == 1)
             assert (await queue.receive(0)).text == "42 bolts"
+
+    run(work())
+
+
+def test_what_a_cancelled_receive_of_several_had_taken_is_for_the_next(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with between(tmp_path) as (found, middle, queue):
+            await found.manager.queue("orders").send_many(["0", "1", "2"])
+            middle.held = {END}
+            receive = asyncio.create_task(queue.receive_many(3))
+            await middle.has_held()
+            # The first has come then, and the second is on its way.
+            middle.release()
+            middle.held = {START}
+            await middle.has_held()
+            receive.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await receive
+            middle.release()
+            await until(lambda: not reader_of(queue)._reader._tasks)
+            assert [message.text for message in await queue.receive_many(3, 0)] == ["0", "1", "2"]
 
     run(work())
 
@@ -386,7 +439,7 @@ def test_a_message_that_was_removed_for_a_cancelled_receive_is_for_one_that_wait
             assert (await other).text == "42 bolts"
             # Its own wait is over at the host, too.
             await middle.seen(CANCEL)
-            await until(lambda: not queue._source._reader._tasks)
+            await until(lambda: not reader_of(queue)._reader._tasks)
             await found.manager.send("orders", "7 nuts")
             assert (await found.manager.queue("orders").receive(0)).text == "7 nuts"
 
@@ -395,15 +448,15 @@ def test_a_message_that_was_removed_for_a_cancelled_receive_is_for_one_that_wait
 
 def test_a_result_that_nobody_fetches_any_more_is_for_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     receives: list[asyncio.Task[Any]] = []
-    original = Source._received
+    original = QueueReader._received
 
-    async def cancelled_at_once(source: Source, reading: Reading) -> Received:
+    async def cancelled_at_once(source: QueueReader, reading: Reading) -> Received:
         received = await original(source, reading)
         if receives:
             asyncio.get_running_loop().call_soon(receives.pop().cancel)
         return received
 
-    monkeypatch.setattr(Source, "_received", cancelled_at_once)
+    monkeypatch.setattr(QueueReader, "_received", cancelled_at_once)
 
     async def work() -> None:
         async with between(tmp_path) as (found, middle, queue):
@@ -473,7 +526,7 @@ def test_a_host_that_is_gone_does_not_hold_up_closing(tmp_path: Path) -> None:
             receive = asyncio.create_task(queue.receive())
             await middle.seen(START)
             middle.held = {3, CANCEL}
-            await queue._host.close()
+            await queue.manager.close()
             with pytest.raises(OperationCancelled):
                 await receive
 
@@ -503,7 +556,7 @@ def test_two_readers_cannot_both_receive_alone(tmp_path: Path, protocol: str) ->
             await two.close()
             await until_received(first, "2")
 
-    async def until_received(queue: aio_queue.HostQueue, text: str) -> None:
+    async def until_received(queue: Queue, text: str) -> None:
         while True:
             with suppress(SharingViolation):
                 assert (await queue.receive(0)).text == text
@@ -516,7 +569,7 @@ def test_two_readers_cannot_both_receive_alone(tmp_path: Path, protocol: str) ->
 def test_who_receives_alone_does_so_when_the_connection_was_made_again(tmp_path: Path) -> None:
     async def work() -> None:
         async with between(tmp_path) as (found, middle, queue):
-            alone = queue._host.queue(ORDERS, exclusive=True)
+            alone = queue.manager.queue(ORDERS, exclusive=True)
             waiting = asyncio.create_task(alone.receive())
             await middle.seen(START)
             middle.cut()

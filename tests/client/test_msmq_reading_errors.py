@@ -15,13 +15,14 @@ from tests.client.msmq_reading import OPEN, relay, run
 from tests.daemon.running import loopback, running
 from tests.remote.conversing import ORDERS, user_message
 from waypost import aio, errors
-from waypost.client.msmq import reading as readings_module
-from waypost.client.msmq.access import Access
-from waypost.client.msmq.failures import Failures, is_lost_handle, is_passing
-from waypost.client.msmq.place import Place
-from waypost.client.msmq.reading import Patience
-from waypost.client.msmq.received import message_of
-from waypost.client.msmq.session import Session
+from waypost.client.message import Message
+from waypost.client.transports.msmq import reading as readings_module
+from waypost.client.transports.msmq.access import Access
+from waypost.client.transports.msmq.address import HostAddress
+from waypost.client.transports.msmq.failures import Failures, is_lost_handle, is_passing
+from waypost.client.transports.msmq.reading import Patience
+from waypost.client.transports.msmq.reading_session import ReadingSession
+from waypost.client.transports.msmq.received import message_of as core_message_of
 from waypost.errors import DecodeError, WaypostError
 from waypost.hresult import HResult
 from waypost.remote.client.conversations import CALL_TIMEOUT_S, Ask, CallFailed
@@ -164,7 +165,7 @@ def test_whatever_answers_at_the_port_is_an_error_with_a_sentence(answer: bytes,
 
 @pytest.mark.spec("MQRR-3.1.2.1-01")
 def test_opening_and_enlisting_have_five_minutes_and_then_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = Session(Place.of(HERE, 1801, "", 1000, None), Access())
+    session = ReadingSession(HostAddress.of(HERE, 1801, "", 1000, None), Access())
     client = session.remote_read
     asks: list[Ask] = [
         next(client.open(Opening(ORDERS))),
@@ -194,7 +195,7 @@ def test_connections_are_kept_alive(tmp_path: Path) -> None:
             await found.manager.create_queue("orders")
             with pytest.raises(errors.Timeout):
                 await host.queue("orders").peek(0)
-            session = host._reader.session()
+            session = host._transport._reader.session()
             (association,) = session._associations.values()
             (connection,) = association._connections
             assert connection._transport is not None
@@ -223,6 +224,10 @@ def test_patience_ends_and_begins_anew_after_a_long_time(monkeypatch: pytest.Mon
 
 
 # Messages.
+
+
+def message_of(received: Received) -> Message:
+    return Message(core_message_of(received))
 
 
 def received(message: UserMessage, **changes: object) -> Received:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.daemon.recording import loops, run
 from tests.daemon.running import loopback, running
 from waypost.cli import app
-from waypost.client.msmq.aio import msmq
+from waypost.client.aio_host import msmq
 from waypost.daemon.config import Rpc
 from waypost.daemon.loading import ConfigError, load
 from waypost.daemon.rpc import RpcSockets, stepped

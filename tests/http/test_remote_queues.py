@@ -80,7 +80,7 @@ class Broken:
     async def _fail(self, *_: object, **__: object) -> None:
         raise self._trouble
 
-    receive = peek = purge = _fail
+    receive = receive_many = peek = purge = _fail
 
 
 Test = Callable[[Api, Network], Awaitable[None]]

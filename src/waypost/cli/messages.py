@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 
@@ -15,7 +15,7 @@ from waypost.wire.message_class import is_valid_custom_class
 from waypost.wire.unknown_names import UNKNOWN
 
 if TYPE_CHECKING:
-    from waypost import Message, Queue
+    from waypost import Manager, Message, Queue
 
 _EXCERPT = 40
 
@@ -83,7 +83,8 @@ def _find(queue: "Queue", name: str) -> "Message":
         ) from None
     # Only the name of a queue of another computer is as long as that.
     is_elsewhere = queue.name.startswith("DIRECT=")
-    facts = queue.manager.explain(wanted).facts
+    # On the command line no queue is one of waypost.msmq.
+    facts = cast("Manager", queue.manager).explain(wanted).facts
     for place in facts["places"]:
         with suppress(MessageNotFound):
             message = queue.peek(0, lookup_id=int(place["lookup_id"]))

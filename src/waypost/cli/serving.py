@@ -14,8 +14,8 @@ from typing import ClassVar, Final, TextIO
 
 from waypost.cli.backup_limits import backup_limits
 from waypost.cli.program import DAMAGED, Failure, Output
+from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
-from waypost.client.msmq.aio import msmq
 from waypost.client.transports.embedded import AioEmbedded
 from waypost.daemon.config import Config, Rpc
 from waypost.daemon.config_page import FLAGS

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
-from waypost.api.names import Name, check_can_be_sent_to, format_name, journal_name, short_name, subqueue_name
+from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
+from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.operations import (
     Browse,
     CloseCursor,
@@ -44,10 +45,9 @@ from waypost.client.arguments import (
     warn_of_ignored,
     with_body_type,
 )
-from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.transaction import Transaction, call_in, joined
-from waypost.client.transports import Transport
+from waypost.client.transports import Carrier
 from waypost.client.with_properties import QueueSender, QueueSetter
 from waypost.errors import (
     InvalidHandle,
@@ -59,6 +59,7 @@ from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.api.messages import Copies
+    from waypost.client.host import Host
     from waypost.client.manager import Manager
     from waypost.core.message import Message as CoreMessage
 
@@ -89,8 +90,8 @@ class Queue(QueueSender, QueueSetter):
 
     def __init__(
         self,
-        manager: "Manager",
-        transport: Transport,
+        manager: "Manager | Host",
+        transport: Carrier,
         name: FormatName,
         forget: "Callable[[FormatName, Queue], None]",
         *,
@@ -198,11 +199,17 @@ class Queue(QueueSender, QueueSetter):
 
     def browse(self) -> Iterator[Message]:
         """Look at all messages in their order, without waiting for more. Others may receive them meanwhile."""
-        page = self._call(Browse(name=self._text, outgoing=self._outgoing, form="packet"))
-        yield from map(Message, page.messages)
-        while page.next:
-            page = self._call(Browse(name=self._text, after=page.next, outgoing=self._outgoing, form="packet"))
+        wanted = Browse(name=self._text, outgoing=self._outgoing, form="packet")
+        page = self._call(wanted)
+        try:
             yield from map(Message, page.messages)
+            while page.next:
+                page = self._call(replace(wanted, after=page.next))
+                yield from map(Message, page.messages)
+        finally:
+            if page.next and self._transport.browses_by_cursor:
+                with suppress(InvalidHandle, ServiceNotAvailable):
+                    self._transport.start(CloseCursor(identifier=page.next))
 
     def follow(self, timeout: float | None = None) -> Iterator[Message]:
         """Receive message after message, for ever, or until none has come for `timeout` seconds.
@@ -227,7 +234,7 @@ class Queue(QueueSender, QueueSetter):
         `to` is the name of the other queue, such as 'orders;retry', or its queue object. The message counts it in its
         `move_count`. Raises MessageNotFound if it is not there or a transaction holds it.
         """
-        number, target = lookup_id_of(message, "move"), str(format_name(to, self._transport.computer))
+        number, target = lookup_id_of(message, "move"), str(self._transport.named(to))
         identifier, begin_s = joined(transaction, self._transport)
         move = MoveMessage(
             name=self._text,
@@ -246,7 +253,7 @@ class Queue(QueueSender, QueueSetter):
         also if this process or the daemon ends in the middle; whoever calls again moves the rest. What a transaction
         holds stays. `progress` is called with the number of messages after each part.
         """
-        wanted = MoveAll(name=self._text, to=str(format_name(to, self._transport.computer)), outgoing=self._outgoing)
+        wanted = MoveAll(name=self._text, to=str(self._transport.named(to)), outgoing=self._outgoing)
         part = self._call(wanted)
         moved = part.moved
         while True:
@@ -266,7 +273,7 @@ class Queue(QueueSender, QueueSetter):
         """
         target: str | UnsetType = UNSET
         if to is not None:
-            name = format_name(to, self._transport.computer)
+            name = self._transport.named(to)
             check_can_be_sent_to(name)
             target = str(name)
         number = lookup_id_of(message, "resend")
@@ -386,7 +393,7 @@ class Cursor:
 
     __slots__ = ("_id", "_open", "_transport")
 
-    def __init__(self, transport: Transport, open_cursor: Callable[[], str]) -> None:
+    def __init__(self, transport: Carrier, open_cursor: Callable[[], str]) -> None:
         self._transport: Final = transport
         self._open: Final = open_cursor
         # Once it is used.

@@ -11,7 +11,7 @@ from waypost.api.operations import (
     CommitTransaction,
     Operation,
 )
-from waypost.client.transports import Transport
+from waypost.client.transports import Carrier, Transport
 from waypost.drive.new_guid import new_guid
 from waypost.errors import (
     ConnectionLost,
@@ -19,6 +19,7 @@ from waypost.errors import (
     OutcomeUnknown,
     ServiceNotAvailable,
     TransactionSequence,
+    TransactionUsage,
     WaypostError,
 )
 from waypost.guid import guid_text
@@ -116,10 +117,12 @@ class Transaction:
             raise TransactionSequence(f"the transaction is {self._outcome}; begin another with manager.transaction()")
 
 
-def joined(transaction: Transaction | None, transport: Transport) -> tuple[str | UnsetType, float | UnsetType]:
+def joined(transaction: Transaction | None, transport: Carrier) -> tuple[str | UnsetType, float | UnsetType]:
     """The fields that put an operation into a transaction: its GUID, and the limit that it begins with."""
     if transaction is None:
         return UNSET, UNSET
+    if transport.without_transactions:
+        raise TransactionUsage(transport.without_transactions)
     if not isinstance(transaction, Transaction):
         raise InvalidParameter(f"a transaction is what manager.transaction() gives, not {excerpt(transaction)}")
     if transaction._transport is not transport:  # noqa: SLF001, of this module
@@ -129,7 +132,7 @@ def joined(transaction: Transaction | None, transport: Transport) -> tuple[str |
     return transaction._id, transaction._begin_s  # noqa: SLF001, of this module
 
 
-def call_in(transaction: Transaction | None, transport: Transport, operation: Operation[R]) -> R:
+def call_in(transaction: Transaction | None, transport: Carrier, operation: Operation[R]) -> R:
     """Have an operation done, which has been joined to the transaction."""
     if transaction is None:
         return transport.call(operation)

@@ -31,9 +31,10 @@ from waypost.api.operations import (
     Resend,
 )
 from waypost.api.reading import lookup_number
+from waypost.client.aio_host import Host
+from waypost.client.aio_queue import Cursor as QueueCursor
+from waypost.client.aio_queue import Queue
 from waypost.client.message import Message, core_of
-from waypost.client.msmq.aio import Host
-from waypost.client.msmq.aio_queue import HostCursor, HostQueue
 from waypost.errors import (
     AccessDenied,
     AuthenticationFailed,
@@ -235,7 +236,7 @@ class RemoteQueue:
     __slots__ = ("_closed", "_host", "_name", "_queue")
 
     def __init__(
-        self, name: FormatName, host: Host, queue: HostQueue, closed: Callable[["RemoteQueue"], None]
+        self, name: FormatName, host: Host, queue: Queue, closed: Callable[["RemoteQueue"], None]
     ) -> None:  # fmt: skip
         self._name: Final = name
         self._host: Final = host
@@ -271,8 +272,7 @@ class RemoteQueue:
                     _refuse(self._name, operation.transaction)
                     return await self._queue.move(lookup_number(operation.lookup_id), operation.to)
                 case DeleteMessage():
-                    await self._queue.receive(0, lookup_id=lookup_number(operation.number))
-                    return None
+                    return await self._queue.delete_message(lookup_number(operation.number))
                 case PurgeQueue():
                     return await self._queue.purge()
                 case MoveAll():
@@ -293,13 +293,10 @@ class RemoteQueue:
         raise InvalidParameter(f"{self._name} is a queue of another computer: {operation.row.words} is for others")
 
     async def _receive(self, operation: Receive) -> Received:
-        """Each is a receive of its own, so that what was taken is the result whatever becomes of the next."""
-        messages = [await self._queue.receive(operation.timeout_s, **_sought(operation))]
-        size = messages[0].size
-        with suppress(WaypostError):
-            while len(messages) < operation.count and size < MAX_HTTP_ANSWER:
-                messages.append(await self._queue.receive(0))
-                size += messages[-1].size
+        if operation.lookup_id is UNSET and operation.seek is UNSET:
+            messages = await self._queue.receive_many(operation.count, operation.timeout_s)
+        else:
+            messages = [await self._queue.receive(0, **_sought(operation))]
         return Received([core_of(message) for message in messages])
 
     async def page(self, after: int | None, limit: int) -> Received:
@@ -344,7 +341,7 @@ class Cursor:
 
     __slots__ = ("_cursor", "_held", "_name")
 
-    def __init__(self, name: FormatName, cursor: HostCursor, held: ExitStack) -> None:
+    def __init__(self, name: FormatName, cursor: QueueCursor, held: ExitStack) -> None:
         self._name: Final = name
         self._cursor: Final = cursor
         self._held: Final = held

@@ -1,4 +1,4 @@
-"""Transports bring operations to a queue manager: one inside the process (embedded) or a daemon (http).
+"""Transports bring operations to a queue manager: one inside the process (embedded), a daemon (http), any host (msmq).
 
 A transport has one method that asks for an operation and one that ends the reads which wait. The facades of
 waypost.client know nothing else of it.
@@ -7,7 +7,9 @@ waypost.client know nothing else of it.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from waypost.api.names import Name
 from waypost.api.operations import Operation
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
@@ -17,12 +19,27 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Known(Protocol):
-    """Facts that every transport knows of its queue manager."""
+class HasQueues(Protocol):
+    """Facts of a transport that queues and cursors need."""
 
     @property
     def computer(self) -> str:
-        """The name of its computer, which names of queues are relative to."""
+        """The name of the computer whose queues have short names; "" if none have."""
+
+    @property
+    def browses_by_cursor(self) -> bool:
+        """Whether the `next` of a page of Browse is a cursor, to be closed by a program that stops before the last."""
+
+    @property
+    def without_transactions(self) -> str:
+        """Why nothing can be done in a transaction; "" if it can."""
+
+    def named(self, name: Name, /) -> FormatName:
+        """The queue that a name means there."""
+
+
+class Known(HasQueues, Protocol):
+    """Facts that a transport knows of its queue manager."""
 
     @property
     def guid(self) -> str: ...
@@ -42,18 +59,22 @@ class Known(Protocol):
     def check(self) -> None:
         """Raise why nothing can be asked for, if that is so."""
 
-    def cancel(self, name: str) -> None:
-        """End the reads that wait on the queue of this name, and close what is open there for all."""
 
-
-class Transport(Known, Protocol):
-    """For threads."""
+class Carrier(HasQueues, Protocol):
+    """For threads that use queues and cursors."""
 
     def call(self, operation: Operation[R], /) -> R:
         """Have an operation done, and wait for its reply, which says nothing that is not durable."""
 
     def start(self, operation: Operation[None], /) -> None:
         """Have an operation done. Nobody wants to know when it is durable."""
+
+    def cancel(self, name: str, /) -> None:
+        """End the reads that wait on the queue of this name, and close what is open there for all."""
+
+
+class Transport(Carrier, Known, Protocol):
+    """For threads that use a queue manager."""
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 
@@ -64,12 +85,18 @@ class Transport(Known, Protocol):
     def close(self) -> None: ...
 
 
-class AioTransport(Known, Protocol):
+class AioCarrier(HasQueues, Protocol):
     """The same for an event loop."""
 
     async def call(self, operation: Operation[R], /) -> R: ...
 
     async def start(self, operation: Operation[None], /) -> None: ...
+
+    async def cancel(self, name: str, /) -> None: ...
+
+
+class AioTransport(AioCarrier, Known, Protocol):
+    """The same for an event loop."""
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo": ...
 

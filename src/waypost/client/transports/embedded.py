@@ -5,12 +5,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
+from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation
 from waypost.drive.driver import Driver
 from waypost.drive.loop import Loop
 from waypost.drive.threads import Threads
 from waypost.errors import InvalidParameter
 from waypost.guid import guid_text
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
@@ -26,6 +28,8 @@ class _Embedded:
     __slots__ = ("computer", "driver", "guid", "path")
 
     url: Final = None
+    browses_by_cursor: Final = False
+    without_transactions: Final = ""
     transaction_s: Final = None
 
     def __init__(self, driver: Driver, path: Path) -> None:
@@ -34,6 +38,9 @@ class _Embedded:
         self.path: Final[Path | None] = path
         self.computer: Final = identity.computer_name
         self.guid: Final = guid_text(identity.identifier)
+
+    def named(self, name: Name) -> FormatName:
+        return format_name(name, self.computer)
 
     # Only a program that does so waits for what it takes to make a backup or to verify.
 
@@ -96,7 +103,7 @@ class AioEmbedded(_Embedded):
     def check(self) -> None:
         self.shell.look(_nothing)
 
-    def cancel(self, name: str) -> None:
+    async def cancel(self, name: str) -> None:
         self.shell.close_queue(name)
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":

@@ -20,7 +20,7 @@ def _daemon(place: Place) -> Origin:
 
 
 def _host(place: Place) -> Origin:
-    host = import_module("waypost.client.msmq.host").msmq(
+    host = import_module("waypost.client.host").msmq(
         place.address, timeout=place.timeout_s, user=place.user, password=place.secret
     )
     opened: Origin = import_module("waypost.spark.origins.host").HostOrigin(host)

@@ -16,6 +16,7 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
@@ -33,6 +34,7 @@ from waypost.client.transports.http.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
@@ -57,6 +59,8 @@ class Http:
 
     path: Final = None
     transaction_s: Final = TRANSACTION_SECONDS
+    browses_by_cursor: Final = False
+    without_transactions: Final = ""
 
     def __init__(self, address: Address) -> None:
         self._address: Final = address
@@ -78,6 +82,9 @@ class Http:
     @property
     def computer(self) -> str:
         return self._asking.computer
+
+    def named(self, name: Name) -> FormatName:
+        return format_name(name, self.computer)
 
     @property
     def guid(self) -> str:

@@ -7,6 +7,7 @@ from math import ceil
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from waypost.api.names import Name, format_name
 from waypost.api.operations import CloseQueue, CursorRead, Operation, Read
 from waypost.client.transports.http.address import Address, Lost, NotSent, reason_of
 from waypost.client.transports.http.asking import (
@@ -24,6 +25,7 @@ from waypost.client.transports.http.http11 import Response, ResponseParser
 from waypost.errors import CannotConnect, DecodeError, InvalidParameter, ServiceNotAvailable, WaypostError
 from waypost.hresult import HResult
 from waypost.node.failures import failure
+from waypost.wire.format_names import FormatName
 
 if TYPE_CHECKING:
     from waypost.client.backups.container import BackupInfo
@@ -42,6 +44,8 @@ class AioHttp:
 
     path: Final = None
     transaction_s: Final = TRANSACTION_SECONDS
+    browses_by_cursor: Final = False
+    without_transactions: Final = ""
     _asking: Asking
 
     def __init__(self, address: Address) -> None:
@@ -69,6 +73,9 @@ class AioHttp:
     def computer(self) -> str:
         return self._asking.computer
 
+    def named(self, name: Name) -> FormatName:
+        return format_name(name, self.computer)
+
     @property
     def guid(self) -> str:
         return self._asking.guid
@@ -93,13 +100,13 @@ class AioHttp:
                 del self._waiting[wait]
             return found
         if isinstance(operation, CloseQueue):
-            self.cancel(operation.identifier)
+            await self.cancel(operation.identifier)
         return await self.carry(self._asking.ask(operation))
 
     async def start(self, operation: Operation[None]) -> None:
         await self.call(operation)
 
-    def cancel(self, name: str) -> None:
+    async def cancel(self, name: str) -> None:
         for wait, link in tuple(self._waiting.items()):
             if wait.on == name:
                 wait.is_cancelled = True

@@ -3,21 +3,20 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from waypost.api.excerpt import excerpt
-from waypost.api.names import Name
-from waypost.api.operations import Seek
-from waypost.api.reading import milliseconds, place_of
-from waypost.client.arguments import seconds, sought
-from waypost.client.message import Message
-from waypost.client.msmq.failures import Failures, is_lost_handle, is_passing
-from waypost.client.msmq.reading import Handle, Patience, Phase, Reading
-from waypost.client.msmq.received import message_of
+from msgspec import UNSET
+
+from waypost.api.operations import Peek, Read, Receive
+from waypost.api.reading import lookup_number, milliseconds, place_of
+from waypost.client.transports.msmq.failures import Failures, is_lost_handle, is_passing
+from waypost.client.transports.msmq.reading import Handle, Patience, Phase, Reading
+from waypost.client.transports.msmq.received import message_of
+from waypost.core.message import Message
 from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.errors import (
@@ -28,10 +27,10 @@ from waypost.errors import (
     ServiceNotAvailable,
     SessionLost,
     Timeout,
-    TransactionUsage,
     UnsupportedAccessMode,
     WaypostError,
 )
+from waypost.limits import MAX_HTTP_ANSWER
 from waypost.remote.client.conversations import Conversation
 from waypost.remote.client.reads import Received
 from waypost.remote.client.remote_read import RemoteReadClient, RemoteReadQueue
@@ -39,18 +38,18 @@ from waypost.remote.interfaces.remote_read import ReceiveAction
 from waypost.wire.format_names import DirectFormatName, FormatName
 
 if TYPE_CHECKING:
-    from waypost.client.msmq.reader import Reader
+    from waypost.client.transports.msmq.reader import Reader
 
 R = TypeVar("R")
 
-_RECEIVES: Final = {
+_RECEIVES: Final[Mapping[MessageSeekAction, ReceiveAction]] = {
     MessageSeekAction.SEEK_FIRST: ReceiveAction.MQ_ACTION_RECEIVE,
     MessageSeekAction.SEEK_CURRENT: ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT,
     MessageSeekAction.SEEK_NEXT: ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT,
     MessageSeekAction.SEEK_PREVIOUS: ReceiveAction.MQ_LOOKUP_RECEIVE_PREV,
     MessageSeekAction.SEEK_LAST: ReceiveAction.MQ_LOOKUP_RECEIVE_PREV,
 }
-_PEEKS: Final = {
+_PEEKS: Final[Mapping[MessageSeekAction, ReceiveAction]] = {
     MessageSeekAction.SEEK_FIRST: ReceiveAction.MQ_ACTION_PEEK_CURRENT,
     MessageSeekAction.SEEK_CURRENT: ReceiveAction.MQ_LOOKUP_PEEK_CURRENT,
     MessageSeekAction.SEEK_NEXT: ReceiveAction.MQ_LOOKUP_PEEK_NEXT,
@@ -62,7 +61,7 @@ _PEEKS: Final = {
 _BEHIND_ALL: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-class Source:
+class QueueReader:
     """A queue by its name, with what is open of it. Handles are opened when they are needed."""
 
     __slots__ = (
@@ -80,26 +79,38 @@ class Source:
         # What the host has removed for calls that were cancelled at that moment: the next receive gets it.
         self._left: deque[Received] = deque()
 
-    async def receive(self, timeout: float | None, lookup_id: int | None, seek: Seek | None) -> Message:
-        return await self._find(_RECEIVES, timeout, lookup_id, seek)
+    async def receive(self, operation: Receive) -> list[Message]:
+        """Each is a receive of its own, so that what was taken is the result whatever becomes of the next."""
+        taken = [await self._find(_RECEIVES, operation)]
+        messages = [message_of(taken[0])]
+        size = len(messages[0].body)
+        is_looked_up = operation.lookup_id is not UNSET or operation.seek is not UNSET
+        try:
+            while len(taken) < operation.count and size < MAX_HTTP_ANSWER and not is_looked_up:
+                taken.append(await self._read(ReceiveAction.MQ_ACTION_RECEIVE, 0))
+                messages.append(message_of(taken[-1]))
+                size += len(messages[-1].body)
+        except WaypostError:
+            pass
+        except asyncio.CancelledError:
+            for received in taken:
+                self._hand_on(received)
+            raise
+        return messages
 
-    async def peek(self, timeout: float | None, lookup_id: int | None, seek: Seek | None) -> Message:
-        return await self._find(_PEEKS, timeout, lookup_id, seek)
+    async def peek(self, operation: Peek) -> list[Message]:
+        return [message_of(await self._find(_PEEKS, operation))]
 
     async def purge(self) -> None:
         await self.do(AccessType.RECEIVE, lambda handle: handle.queue.purge(), unknown=(0,))
 
-    async def move(self, message: Message | int, to: Name) -> None:
-        lookup_id = message.lookup_id if isinstance(message, Message) else message
-        if not isinstance(lookup_id, int):
-            raise InvalidParameter(f"a message to move is a Message or its lookup_id, not {excerpt(message)}")
+    async def move(self, lookup_id: int, to: FormatName) -> None:
         _check_lookup_id(lookup_id)
-        target = self._reader.place.source(to)
-        _check_same_host(self.name, target)
-        await self.do(AccessType.RECEIVE, partial(_moving, lookup_id, target), unknown=(0,))
+        _check_same_host(self.name, to)
+        await self.do(AccessType.RECEIVE, partial(_moving, lookup_id, to), unknown=(0,))
 
-    def cursor(self, access: AccessType) -> "SourceCursor":
-        return SourceCursor(self, access)
+    def cursor(self, access: AccessType) -> "CursorReader":
+        return CursorReader(self, access)
 
     async def close(self) -> None:
         """Reads that wait raise OperationCancelled; one that has its message gets it."""
@@ -119,26 +130,21 @@ class Source:
 
     # What cursors need, too.
 
-    async def read(self, action: ReceiveAction, timeout: float | None, lookup_id: int = 0) -> Message:
-        return await self.result_of(self.reading(action, timeout, lookup_id), None)
-
-    def reading(
-        self, action: ReceiveAction, timeout: float | None, lookup_id: int = 0, cursor: int = 0
-    ) -> Reading:  # fmt: skip
-        wait_ms = milliseconds(seconds(timeout))
+    def reading(self, action: ReceiveAction, timeout_s: float, lookup_id: int = 0, cursor: int = 0) -> Reading:
+        wait_ms = milliseconds(timeout_s)
         deadline = None if wait_ms is None else time.monotonic() + wait_ms / 1000
         return Reading(action, deadline, asyncio.get_running_loop().create_future(), lookup_id, cursor)
 
-    async def result_of(self, reading: Reading, handle: Handle | None) -> Message:
+    async def result_of(self, reading: Reading, handle: Handle | None) -> Received:
         """By a cursor of `handle`, or through whatever handle there is."""
         if reading.takes_any and self._left:
-            return message_of(self._left.popleft())
+            return self._left.popleft()
         with self._reader.counting():
             self._reader.used.add(self)
             self._readings[reading] = None
             reading.task = self._reader.start(self._run(reading, handle))
             try:
-                return message_of(await reading.result)
+                return await reading.result
             except asyncio.CancelledError:
                 self._abandon(reading)
                 raise
@@ -170,28 +176,24 @@ class Source:
 
     # Reads.
 
-    async def _find(
-        self,
-        actions: dict[MessageSeekAction, ReceiveAction],
-        timeout: float | None,
-        lookup_id: int | None,
-        seek: Seek | None,
-    ) -> Message:
-        found = place_of(*sought(lookup_id, seek))
+    async def _read(self, action: ReceiveAction, timeout_s: float, lookup_id: int = 0) -> Received:
+        return await self.result_of(self.reading(action, timeout_s, lookup_id), None)
+
+    async def _find(self, actions: Mapping[MessageSeekAction, ReceiveAction], operation: Read) -> Received:
+        number = operation.lookup_id
+        found = place_of(lookup_number(number) if isinstance(number, str) else number, operation.seek)
         if found is None:
-            return await self.read(actions[MessageSeekAction.SEEK_FIRST], timeout)
+            return await self._read(actions[MessageSeekAction.SEEK_FIRST], operation.timeout_s)
         place, where = found
-        # It is not waited for, and has to be right all the same.
-        milliseconds(seconds(timeout))
         if where is MessageSeekAction.SEEK_FIRST:
             try:
-                return await self.read(actions[where], 0)
+                return await self._read(actions[where], 0)
             except Timeout:
                 raise MessageNotFound(f"{self.name} has no such message") from None
         if where is MessageSeekAction.SEEK_LAST:
             place = _BEHIND_ALL
         _check_lookup_id(place)
-        return await self.read(actions[where], 0, place)
+        return await self._read(actions[where], 0, place)
 
     async def _run(self, reading: Reading, handle: Handle | None) -> None:
         """Brings a read to its end, whoever waits for it by then."""
@@ -214,7 +216,7 @@ class Source:
     async def _received(self, reading: Reading) -> Received:
         """As long as no message was handed out, a read can begin again: the host keeps what it has not heard of."""
         access = reading.access
-        patience = Patience(self._reader.place.timeout, reading.deadline)
+        patience = Patience(self._reader.address.timeout, reading.deadline)
         while True:
             handle: Handle | None = None
             try:
@@ -302,43 +304,36 @@ class Source:
         handle.session.tidy()
 
 
-class SourceCursor:
+class CursorReader:
     """A place in a queue. It is lost with the connection."""
 
-    __slots__ = ("_access", "_place", "_source")
+    __slots__ = ("_access", "_place", "_queue")
 
-    def __init__(self, source: Source, access: AccessType) -> None:
-        self._source: Final = source
+    def __init__(self, queue: QueueReader, access: AccessType) -> None:
+        self._queue: Final = queue
         self._access: Final = access
         # The handle and the number, once it is used.
         self._place: tuple[Handle, int] | None = None
 
-    async def read(self, action: ReceiveAction, timeout: float | None) -> Message:
-        milliseconds(seconds(timeout))
+    async def read(self, action: ReceiveAction, timeout_s: float) -> Message:
         if self._place is None:
-            self._place = await self._source.do(self._access, _creating)
+            self._place = await self._queue.do(self._access, _creating)
         handle, number = self._place
         try:
-            return await self._source.result_of(self._source.reading(action, timeout, cursor=number), handle)
+            reading = self._queue.reading(action, timeout_s, cursor=number)
+            return message_of(await self._queue.result_of(reading, handle))
         except (SessionLost, InvalidHandle):
             self._place = None
             raise
         except MessageNotFound:
             # readings MQRR 3.12: a receive that does not wait says so, and a peek does not.
-            raise Timeout(f"{self._source.name} had no message in time") from None
+            raise Timeout(f"{self._queue.name} had no message in time") from None
 
     async def close(self) -> None:
         place, self._place = self._place, None
         if place is not None:
             handle, number = place
             await _quietly(handle, handle.queue.close_cursor(number))
-
-
-def refuse_transaction(transaction: object) -> None:
-    if transaction is not None:
-        raise TransactionUsage(
-            "a transaction needs a queue manager that takes part in it; from a host messages are received in none"
-        )
 
 
 def _creating(handle: Handle) -> Conversation[tuple[Handle, int]]:

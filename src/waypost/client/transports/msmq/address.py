@@ -35,7 +35,7 @@ _HERE: Final = "waypost-host"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostAddress:
     """A host, and how it is talked to. `identifier` is the GUID that the sender has there."""
 
     host: str
@@ -45,7 +45,7 @@ class Place:
     identifier: bytes
 
     @classmethod
-    def of(cls, host: object, port: object, bind: object, timeout: object, identifier: object) -> "Place":
+    def of(cls, host: object, port: object, bind: object, timeout: object, identifier: object) -> "HostAddress":
         """Raises InvalidParameter, or IllegalPathName for what can be no host."""
         if not isinstance(host, str):
             raise InvalidParameter(f"a host is named by text, not by {excerpt(host)}")

@@ -1,6 +1,6 @@
 """One session with a host, and what is to be sent over it. It has no socket and no clock.
 
-The window of the session is respected, and so are its numbers: a line that has used them up carries nothing more, and
+The window of the session is respected, and so are its numbers: one that has used them up carries nothing more, and
 another has to follow it (readings MQQB 3.27).
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Delivery:
     """Packets that go together. `sent` and `acknowledged` are the places of those that were.
 
-    `ended` is called when all are acknowledged, or when the line that carries it has come to its end.
+    `ended` is called when all are acknowledged, or when the session that carries it has come to its end.
     """
 
     __slots__ = ("acknowledged", "count", "ended", "is_abandoned", "is_recoverable", "packets", "sent")
@@ -43,7 +43,7 @@ class Delivery:
         return len(self.acknowledged) == self.count
 
 
-class Line:
+class SendingSession:
     """See the module. The owner writes what `take_output` gives after every call."""
 
     __slots__ = ("_deliveries", "_session", "_timers", "_waiting")
@@ -87,7 +87,7 @@ class Line:
 
     @property
     def host_guid(self) -> bytes:
-        """The GUID of the queue manager there, once the line is open."""
+        """The GUID of the queue manager there, once the session is open."""
         return self._session.remote_qm_guid
 
     def take_output(self) -> bytes:

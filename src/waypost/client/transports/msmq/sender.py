@@ -9,42 +9,42 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from waypost.client.message import Message
-from waypost.client.msmq.line import Delivery, Line
-from waypost.client.msmq.outgoing import Outgoing
-from waypost.client.msmq.place import Place, reason_of
+from waypost.client.transports.msmq.address import HostAddress, reason_of
+from waypost.client.transports.msmq.outgoing import Outgoing
+from waypost.client.transports.msmq.sending_session import Delivery, SendingSession
 from waypost.clock import Now
+from waypost.core.message import Message
 from waypost.errors import HostError, HostUnreachable, NotAcknowledged, ServiceNotAvailable, SessionLost, SessionRefused
 
 
 class Sender:
     """For tasks of one loop."""
 
-    __slots__ = ("_connection", "_is_closed", "_opening", "_place")
+    __slots__ = ("_address", "_connection", "_is_closed", "_opening")
 
-    def __init__(self, place: Place) -> None:
-        self._place: Final = place
+    def __init__(self, address: HostAddress) -> None:
+        self._address: Final = address
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._is_closed = False
 
     async def send(self, outgoing: Outgoing) -> list[Message]:
         """Returns when the host has acknowledged all of them; raises a HostError if it does not."""
-        delivery = Delivery(len(outgoing), is_recoverable=outgoing.is_recoverable)
+        delivery = Delivery(len(outgoing.messages), is_recoverable=outgoing.is_recoverable)
         try:
-            async with asyncio.timeout(self._place.timeout):
+            async with asyncio.timeout(self._address.timeout):
                 await self._deliver(delivery, outgoing)
         except (HostUnreachable, SessionRefused, SessionLost) as error:
             raise self._failure(type(error), str(error), delivery) from None
         except TimeoutError:
             kind = NotAcknowledged if delivery.sent else HostUnreachable
             what = "has not acknowledged" if delivery.sent else "opened no session"
-            raise self._failure(kind, f"{what} within {self._place.timeout:g} s", delivery) from None
+            raise self._failure(kind, f"{what} within {self._address.timeout:g} s", delivery) from None
         finally:
             delivery.is_abandoned = True
-        return outgoing.messages()
+        return outgoing.messages
 
     async def close(self) -> None:
         """A second time it does nothing."""
@@ -66,7 +66,7 @@ class Sender:
     async def _connected(self) -> "tuple[Connection, bool]":
         """An open connection, and whether it is a new one. A HostError has the bare reason for a sentence."""
         if self._is_closed:
-            raise ServiceNotAvailable(f"the connection to {self._place.text} is closed")
+            raise ServiceNotAvailable(f"the connection to {self._address.text} is closed")
         if self._connection is not None and self._connection.is_usable:
             return self._connection, False
         if self._opening is None:
@@ -77,20 +77,20 @@ class Sender:
             return await asyncio.shield(self._opening), True
         except asyncio.CancelledError:
             if self._is_closed:
-                raise ServiceNotAvailable(f"the connection to {self._place.text} is closed") from None
+                raise ServiceNotAvailable(f"the connection to {self._address.text} is closed") from None
             raise
 
     async def _open(self) -> "Connection":
-        place, loop = self._place, asyncio.get_running_loop()
-        local = (place.bind, 0) if place.bind else None
-        connection = Connection(Line(place.identifier, place.host, _now()))
+        address, loop = self._address, asyncio.get_running_loop()
+        local = (address.bind, 0) if address.bind else None
+        connection = Connection(SendingSession(address.identifier, address.host, _now()))
         try:
-            async with asyncio.timeout(place.timeout):
-                await loop.create_connection(lambda: connection, place.host, place.port, local_addr=local)
+            async with asyncio.timeout(address.timeout):
+                await loop.create_connection(lambda: connection, address.host, address.port, local_addr=local)
                 await connection.opened
         except (TimeoutError, OSError, UnicodeError, ValueError) as error:
             is_late = isinstance(error, TimeoutError) and not error.args
-            reason = f"opened no session within {place.timeout:g} s" if is_late else reason_of(error)
+            reason = f"opened no session within {address.timeout:g} s" if is_late else reason_of(error)
             raise HostUnreachable(reason) from None
         finally:
             if not connection.is_usable:
@@ -107,96 +107,97 @@ class Sender:
             opening.exception()
 
     def _failure(self, kind: type[HostError], reason: str, delivery: Delivery) -> HostError:
-        return self._place.failure(kind, reason, delivery.count, delivery.sent, delivery.acknowledged)
+        return self._address.failure(kind, reason, delivery.count, delivery.sent, delivery.acknowledged)
 
 
 class Connection(asyncio.Protocol):
-    """A socket for a line."""
+    """A socket for a session."""
 
-    def __init__(self, line: Line) -> None:
-        self._line: Final = line
+    def __init__(self, session: SendingSession) -> None:
+        self._session: Final = session
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        # Done when the line is open or closed for good, and when the socket is closed.
+        # Done when the session is open or closed for good, and when the socket is closed.
         self.opened: Final[asyncio.Future[None]] = self._loop.create_future()
         self._ended: Final[asyncio.Future[None]] = self._loop.create_future()
 
     @property
     def is_usable(self) -> bool:
-        return self._line.is_open and not self._line.is_used_up
+        return self._session.is_open and not self._session.is_used_up
 
     @property
     def is_used_up(self) -> bool:
-        return self._line.is_used_up
+        return self._session.is_used_up
 
     @property
     def host_guid(self) -> bytes:
-        return self._line.host_guid
+        return self._session.host_guid
 
     @property
     def why(self) -> str:
         """Why it is closed, as what the host has done."""
-        what = "grants no session" if self._line.was_refused else "has ended the session"
-        return f"{what}: {self._line.error}"
+        what = "grants no session" if self._session.was_refused else "has ended the session"
+        return f"{what}: {self._session.error}"
 
     async def carry(self, delivery: Delivery) -> None:
         """Returns when the delivery is done, or the session has ended."""
         ended = self._loop.create_future()
         delivery.ended = partial(_finish, ended)
-        self._do(partial(self._line.deliver, delivery))
-        if not self._line.is_closed and not delivery.is_done:
+        self._do(partial(self._session.deliver, delivery))
+        if not self._session.is_closed and not delivery.is_done:
             await ended
 
     async def close(self) -> None:
-        self._line.lost("it was closed here")
+        self._session.lost("it was closed here")
         self._flush()
         await self._ended
 
     def abort(self) -> None:
-        self._line.lost("it was given up")
+        self._session.lost("it was given up")
         if self._transport is not None:
             self._transport.abort()
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._do(self._line.connected)
+        self._do(self._session.connected)
 
     def data_received(self, data: bytes) -> None:
-        self._do(partial(self._line.data_received, data))
+        self._do(partial(self._session.data_received, data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._line.lost("the connection is lost" if exc is None else f"the connection is lost, {exc}")
+        self._session.lost("the connection is lost" if exc is None else f"the connection is lost, {exc}")
         self._flush()
         _finish(self._ended)
 
     def pause_writing(self) -> None:
-        self._line.pause_writing()
+        self._session.pause_writing()
 
     def resume_writing(self) -> None:
-        self._do(self._line.resume_writing)
+        self._do(self._session.resume_writing)
 
     def _do(self, what: Callable[[Now], None]) -> None:
         what(_now())
         self._flush()
 
     def _flush(self) -> None:
-        line = self._line
+        session = self._session
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        data = line.take_output()
+        data = session.take_output()
         if data and self._transport is not None:
             self._transport.write(data)
-        if line.is_open or line.is_closed:
+        if session.is_open or session.is_closed:
             _finish(self.opened)
-        if line.is_closed:
+        if session.is_closed:
             if self._transport is not None:
                 self._transport.close()
             return
-        deadline = line.next_deadline()
+        deadline = session.next_deadline()
         if deadline is not None:
-            self._alarm = self._loop.call_later(max(deadline - time.monotonic(), 0), self._do, line.tick)
+            self._alarm = self._loop.call_later(max(deadline - time.monotonic(), 0), self._do, session.tick)
 
 
 def _finish(future: "asyncio.Future[None]") -> None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from waypost.errors import ServiceNotAvailable
 
@@ -26,7 +26,7 @@ class HostThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
 
-    def run(self, work: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run(self, work: Callable[P, Coroutine[object, None, R]], *args: P.args, **kwargs: P.kwargs) -> R:
         loop = self._started()
         future = asyncio.run_coroutine_threadsafe(work(*args, **kwargs), loop)
         try:
@@ -36,7 +36,7 @@ class HostThread:
             future.cancel()
             raise
 
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def close(self, last: Callable[[], Coroutine[object, None, None]]) -> None:
         """End the thread when `last` is done. A second time it does nothing."""
         with self._lock:
             is_first, self._is_closed = not self._is_closed, True

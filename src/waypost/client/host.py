@@ -1,22 +1,22 @@
-"""`waypost.msmq`, for threads: an event loop in a thread of its own does what all others ask for."""
+"""`waypost.msmq`, for threads: what a program has of a host. waypost.aio has the same as coroutines."""
 
-import asyncio
 from collections.abc import Iterable
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name
+from waypost.api.new_bodies import Body
 from waypost.api.properties import MessageProperties
-from waypost.client.bodies import Body
 from waypost.client.message import Message
-from waypost.client.msmq.access import MAPPER_PORT, Access, Level
-from waypost.client.msmq.host_queue import HostQueue
-from waypost.client.msmq.outgoing import Writer
-from waypost.client.msmq.place import DEFAULT_PORT, DEFAULT_TIMEOUT, Place
-from waypost.client.msmq.reader import Reader
-from waypost.client.msmq.sender import Sender
-from waypost.client.msmq.thread import HostThread
+from waypost.client.queue import Queue
+from waypost.client.transports.msmq.access import MAPPER_PORT, Access, Level
+from waypost.client.transports.msmq.address import DEFAULT_PORT, DEFAULT_TIMEOUT, HostAddress
+from waypost.client.transports.msmq.transport import Msmq
 from waypost.client.with_properties import ManagerSender
 from waypost.guid import guid_text
+from waypost.wire.format_names import FormatName
+
+if TYPE_CHECKING:
+    from waypost.client.transaction import Transaction
 
 
 def msmq(
@@ -54,8 +54,8 @@ def msmq(
     "connect" or "none"; privacy with a user, and none without. The ports of RemoteRead and qm2qm are those that the
     endpoint mapper of the host tells, at `epm_port`; if nothing answers there, or it is None, 2103 and 2105.
     """
-    place = Place.of(host, port, bind, timeout, identifier)
-    return Host(place, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port)))
+    address = HostAddress.of(host, port, bind, timeout, identifier)
+    return Host(Msmq(address, Access.of(user, password, level, (rpc_port, qm2qm_port, epm_port))))
 
 
 class Host(ManagerSender):
@@ -75,19 +75,19 @@ class Host(ManagerSender):
     `send_many` sends in order, and it is not all of them or none; `timeout` is for all of them together. Both raise a
     HostError: HostUnreachable, SessionRefused, SessionLost or NotAcknowledged. It says which messages are acknowledged,
     and its `is_outcome_unknown` whether others may have arrived nevertheless.
+
+    Reading goes over MS-MQRR, or over MS-MQQP with hosts that are older. A host that cannot be reached, or that does
+    not serve readers, raises a HostError; one that does not let the user in, AuthenticationFailed; a queue that is not
+    there or not for the user, QueueNotFound or AccessDenied. Many can wait at the same time, over few connections.
     """
 
-    __slots__ = ("_place", "_reader", "_sender", "_thread", "_writer")
+    __slots__ = ("_transport",)
 
-    def __init__(self, place: Place, access: Access) -> None:
-        self._place: Final = place
-        self._writer: Final = Writer(place)
-        self._thread: Final = HostThread(place.text)
-        self._sender: Final = Sender(place)
-        self._reader: Final = Reader(place, access)
+    def __init__(self, transport: Msmq) -> None:
+        self._transport: Final = transport
 
     def __repr__(self) -> str:
-        return f"<Host {self._place.text}>"
+        return f"<Host {self._transport.address.text}>"
 
     def __enter__(self) -> Self:
         return self
@@ -98,43 +98,58 @@ class Host(ManagerSender):
     @property
     def name(self) -> str:
         """The name or address of the host."""
-        return self._place.host
+        return self._transport.address.host
 
     @property
     def identifier(self) -> str:
         """The GUID under which the host knows this sender; the `id` of every message begins with it."""
-        return guid_text(self._place.identifier)
+        return guid_text(self._transport.address.identifier)
 
-    def queue(self, name: Name, *, exclusive: bool = False) -> HostQueue:
-        """A queue of the host: 'orders' or 'private$\\\\orders' is a private one, '.\\\\orders' a public one.
+    def queue(self, name: Name, *, exclusive: bool = False) -> Queue:
+        """A queue of the host: 'orders' or 'private$\\orders' is a private one, '.\\orders' a public one.
 
         Any format name is taken, too: of a queue that the host has, or that it passes messages on to. Subqueues,
         journals and 'system$;deadletter' can be read and not sent to.
 
         With `exclusive` it keeps others from receiving, from its first receive until it is closed or the connection
         ends; SharingViolation says that somebody else has the queue open.
+
+        A message is received when the host was told that it has come, and the host removes it then. So nothing is lost
+        with a connection: one that breaks during the wait is made again, for as long as `timeout` of waypost.msmq says,
+        and the wait goes on. If it breaks just when the host is being told, nobody knows whether it was, and the
+        message is returned: it may come a second time, to this reader or another. There are no transactions, and
+        nothing but messages can be asked for: InvalidParameter refuses the rest.
+
+        The place of a cursor and of `browse` is lost with the connection: SessionLost says so, and the next use of a
+        cursor starts from the first message. `move` raises UnsupportedAccessMode if the host is too old to move
+        messages for others. After a `purge` or a `move`, `is_outcome_unknown` of a HostError says whether the host may
+        have done it.
         """
-        found = self._place.source(name)
-        source = self._reader.exclusive_source(found) if exclusive else self._reader.source(found)
-        return HostQueue(self, self._thread, found, source)
+        return self._queue(self._transport.named(name), exclusive=exclusive)
 
     def send_record(
-        self, queue: Name, body: Body, properties: MessageProperties, transaction: object = None
+        self, queue: Name, body: Body, properties: MessageProperties, transaction: "Transaction | None" = None
     ) -> Message:
-        outgoing = self._writer.one(self._place.destination(queue), body, properties, transaction)
-        return self._thread.run(self._sender.send, outgoing)[0]
+        return self._destination(queue).send_record(body, properties, transaction)
 
     def send_records(
-        self, queue: Name, bodies: Iterable[Body], properties: MessageProperties, transaction: object = None
+        self,
+        queue: Name,
+        bodies: Iterable[Body],
+        properties: MessageProperties,
+        transaction: "Transaction | None" = None,
     ) -> list[Message]:
-        outgoing = self._writer.many(self._place.destination(queue), bodies, properties, transaction)
-        return [] if outgoing is None else self._thread.run(self._sender.send, outgoing)
+        return self._destination(queue).send_records(bodies, properties, transaction)
 
     def close(self) -> None:
         """Close the connections. What is not acknowledged yet raises SessionLost, and reads that wait
         OperationCancelled. A second time it does nothing.
         """
-        self._thread.close(self._close)
+        self._transport.close()
 
-    async def _close(self) -> None:
-        await asyncio.gather(self._sender.close(), self._reader.close())
+    def _destination(self, name: Name) -> Queue:
+        return self._queue(self._transport.address.destination(name))
+
+    def _queue(self, name: FormatName, *, exclusive: bool = False) -> Queue:
+        # What is open at the host is shared, and the objects are not, so there is nothing to forget.
+        return Queue(self, self._transport, name, lambda *_: None, exclusive=exclusive)

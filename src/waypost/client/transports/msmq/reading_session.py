@@ -10,11 +10,11 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
-from waypost.client.msmq.access import Access, NoCredentials
-from waypost.client.msmq.place import Place, reason_of
-from waypost.client.msmq.rpc_connection import Association, ReaderConnection, RpcConnection
+from waypost.client.transports.msmq.access import Access, NoCredentials
+from waypost.client.transports.msmq.address import HostAddress, reason_of
+from waypost.client.transports.msmq.rpc_connection import Association, ReaderConnection, RpcConnection
 from waypost.core.queues import AccessType, ShareMode
 from waypost.drive.new_guid import new_guid
 from waypost.errors import AuthenticationFailed, HostUnreachable, WaypostError
@@ -29,7 +29,7 @@ from waypost.rpc.authentication import AuthLevel, AuthType, SecurityContext
 from waypost.rpc.client_binding import ClientSecurity
 from waypost.rpc.client_errors import ConnectionFailed
 from waypost.rpc.endpoint_lookup import EPT_MAP, EPT_S_NOT_REGISTERED, map_request, mapped_port
-from waypost.rpc.endpoint_mapper_interface import EPMAPPER
+from waypost.rpc.endpoint_mapper_interface import EPMAPPER, EptMapReply
 from waypost.rpc.faults import RpcFault
 from waypost.rpc.interface import Interface
 from waypost.wire.format_names import FormatName
@@ -43,19 +43,19 @@ _MAPPER_S: Final = 3.0
 Prepare: TypeAlias = Callable[[Ask], tuple[Ask, float | None]]
 
 
-class Session:
+class ReadingSession:
     """For tasks of one loop."""
 
-    __slots__ = ("_access", "_associations", "_epm_port", "_place", "_ports", "is_lost", "qm2qm", "remote_read")
+    __slots__ = ("_access", "_address", "_associations", "_epm_port", "_ports", "is_lost", "qm2qm", "remote_read")
 
-    def __init__(self, place: Place, access: Access) -> None:
-        self._place: Final = place
+    def __init__(self, address: HostAddress, access: Access) -> None:
+        self._address: Final = address
         self._access: Final = access
         self._associations: dict[Binding, Association] = {}
         # What the endpoint mapper has said; None once it has not answered.
         self._epm_port = access.epm_port
         self._ports: dict[bytes, int] = {}
-        identity = ClientIdentity(place.identifier)
+        identity = ClientIdentity(address.identifier)
         self.remote_read: Final = RemoteReadClient(identity, new_guid)
         self.qm2qm: Final = Qm2QmClient(identity)
         self.is_lost = False
@@ -70,7 +70,7 @@ class Session:
     async def carry(self, conversation: Conversation[R], prepare: Prepare | None = None) -> R:
         """Brings a conversation to its end. Raises what it does."""
         prepare = prepare or self.usual
-        reply: Any = None
+        reply: object = None
         error: WaypostError | None = None
         while True:
             try:
@@ -86,7 +86,7 @@ class Session:
 
     def usual(self, ask: Ask) -> tuple[Ask, float | None]:
         """A call that waits for nothing is answered in the time that the program gives to the host."""
-        return ask, min(ask.timeout_s or self._place.timeout, self._place.timeout)
+        return ask, min(ask.timeout_s or self._address.timeout, self._address.timeout)
 
     def tidy(self) -> None:
         """Close the connections over which nothing is open."""
@@ -101,7 +101,7 @@ class Session:
         associations = self._give_up()
         await asyncio.gather(*(association.wait_closed() for association in associations))
 
-    async def _call(self, ask: Ask, limit_s: float | None) -> Any:
+    async def _call(self, ask: Ask, limit_s: float | None) -> object:
         if self.is_lost:
             raise ConnectionFailed("the connection was closed")
         association = self._associations.get(ask.binding)
@@ -129,9 +129,9 @@ class Session:
 
     async def _connect(self, interface: Interface, port: int, group_id: int) -> RpcConnection:
         """A connection that is bound, or on which every call fails with the reason why it is not; or NotAccepted."""
-        place = self._place
+        address = self._address
         try:
-            async with asyncio.timeout(place.timeout):
+            async with asyncio.timeout(address.timeout):
                 port = port or await self._port_of(interface)
                 connection = await self._opened(interface, port, await self._security(), group_id)
                 try:
@@ -139,10 +139,11 @@ class Session:
                 except asyncio.CancelledError:
                     connection.close()
                     raise
-                connection.rpc.check_accepted(place.host, port)
+                connection.rpc.check_accepted(address.host, port)
                 return connection
         except TimeoutError:
-            raise HostUnreachable(f"{place.host} does not answer at port {port} within {place.timeout:g} s") from None
+            limit = f"{address.timeout:g} s"
+            raise HostUnreachable(f"{address.host} does not answer at port {port} within {limit}") from None
         except AuthenticationFailed as error:
             # Of this side: what the host says of it comes as the result of calls.
             raise error if self._access.password else NoCredentials(str(error)) from None
@@ -154,22 +155,22 @@ class Session:
         access = self._access
         if access.level is AuthLevel.NONE:
             return None
-        return ClientSecurity(await asyncio.to_thread(_initiator, access, self._place.host), access.level)
+        return ClientSecurity(await asyncio.to_thread(_initiator, access, self._address.host), access.level)
 
     async def _opened(
         self, interface: Interface, port: int, security: ClientSecurity | None, group_id: int = 0
     ) -> RpcConnection:
-        place = self._place
+        address = self._address
         rpc = ReaderConnection([interface], security, group_id)
         await (asyncio.to_thread(rpc.start) if security else _started(rpc))
         connection = RpcConnection(rpc)
-        local = (place.bind, 0) if place.bind else None
+        local = (address.bind, 0) if address.bind else None
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: connection, place.host, port, local_addr=local)
+            await loop.create_connection(lambda: connection, address.host, port, local_addr=local)
         except (OSError, UnicodeError, ValueError) as error:
             where = "" if isinstance(error, socket.gaierror) else f", at port {port}"
-            raise HostUnreachable(f"{place.host} {reason_of(error)}{where}") from None
+            raise HostUnreachable(f"{address.host} {reason_of(error)}{where}") from None
         return connection
 
     async def _port_of(self, interface: Interface) -> int:
@@ -192,6 +193,7 @@ class Session:
                     reply = await connection.call(Ask(EPMAPPER, EPT_MAP, map_request(interface)), None)
                 finally:
                     connection.close()
+            assert isinstance(reply, EptMapReply)
             self._ports[interface.uuid] = mapped_port(interface, reply)
         except (WaypostError, TimeoutError) as error:
             if isinstance(error, RpcFault) and error.status == EPT_S_NOT_REGISTERED:

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from waypost.client.msmq.session import Session
+from waypost.client.transports.msmq.reading_session import ReadingSession
 from waypost.core.queues import AccessType
 from waypost.remote.client.conversations import Ask, Conversation
 from waypost.remote.client.reads import ReadRequest, Received, RemoteQueue
@@ -30,7 +30,7 @@ _LAST_PAUSE_S: Final = 1.0
 class Handle:
     """A queue that is open, and the session that has it open."""
 
-    session: Session
+    session: ReadingSession
     queue: RemoteQueue
 
 
@@ -78,7 +78,7 @@ class Reading:
         self.request = ReadRequest(self.action, self._timeout_ms(), self.cursor, self.lookup_id)
         return handle.queue.read(self.request)
 
-    def prepare(self, session: Session, ask: Ask) -> tuple[Ask, float | None]:
+    def prepare(self, session: ReadingSession, ask: Ask) -> tuple[Ask, float | None]:
         """A call of the read: for how long the host may keep it, and whether the message is still wanted."""
         ask, limit_s = session.usual(ask)
         match ask.request:

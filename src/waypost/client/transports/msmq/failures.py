@@ -6,8 +6,8 @@ Nothing is said of a message here: whoever reads gets it, or it is in its queue.
 from typing import Final
 
 from waypost import errors
-from waypost.client.msmq.access import Access, NoCredentials
-from waypost.client.msmq.rpc_connection import NotAccepted
+from waypost.client.transports.msmq.access import Access, NoCredentials
+from waypost.client.transports.msmq.rpc_connection import NotAccepted
 from waypost.errors import AuthenticationFailed, HostError, WaypostError
 from waypost.hresult import HResult
 from waypost.remote.client.conversations import CallFailed

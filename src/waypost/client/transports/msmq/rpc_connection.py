@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from waypost.clock import Now
 from waypost.errors import WaypostError
@@ -64,12 +64,12 @@ class RpcConnection(asyncio.Protocol):
         self.lost: Callable[[], None] = lambda: None
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._answers: dict[int, asyncio.Future[object]] = {}
         # Done when the server has accepted the connection, or it is over; and when the socket is closed.
         self.bound: Final[asyncio.Future[None]] = self._loop.create_future()
         self._ended: Final[asyncio.Future[None]] = self._loop.create_future()
 
-    async def call(self, ask: Ask, limit_s: float | None) -> Any:
+    async def call(self, ask: Ask, limit_s: float | None) -> object:
         """The reply, or the WaypostError with which the call has ended."""
         deadline = None if limit_s is None else time.monotonic() + limit_s
         number = self.rpc.call(ask.interface, ask.opnum, ask.request, deadline)
@@ -93,7 +93,8 @@ class RpcConnection(asyncio.Protocol):
         if self._transport is not None:
             await self._ended
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         _keep_alive(transport.get_extra_info("socket"))
         self._flush()
@@ -154,7 +155,7 @@ class Association:
     def is_used(self) -> bool:
         return self._users > 0
 
-    async def call(self, ask: Ask, limit_s: float | None) -> Any:
+    async def call(self, ask: Ask, limit_s: float | None) -> object:
         self._users += 1
         try:
             connection = self._free() or await self._another()
