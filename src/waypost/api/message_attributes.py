@@ -39,7 +39,10 @@ def message_attributes(properties: MessageProperties, *, computer: str) -> dict[
         return attributes
     for row, value, default in zip(MESSAGE_ROWS, values, _DEFAULTS, strict=True):
         if value is not default and value != default:
-            attributes.update(_READ[row.kind](row, value, computer))
+            if row.kind in _READ:
+                attributes[row.attribute] = _READ[row.kind](row, value)
+            else:
+                attributes.update(_READ_NAMES[row.kind](row, value, computer))
     _check_acknowledge(attributes)
     if "tracing_queue_identifier" in attributes:
         attributes["tracing_requested"] = True
@@ -102,46 +105,97 @@ def _named(row: PropertyRow) -> str:
     return row.name if "_" in row.name else f"a {row.name}"
 
 
-def _text(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _text(row: PropertyRow, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidParameter(f"{_named(row)} is text, not {type(value).__name__}")
     if not is_encodable(value):
         raise InvalidParameter(f"the {row.name} is no text that can be encoded: it has one half of a surrogate pair")
-    return {row.attribute: value}
+    return value
 
 
-def _number(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def number(row: PropertyRow, value: object) -> int:
     low, high = row.constraints["minimum"], row.constraints["maximum"]
     if not isinstance(value, int) or not low <= value <= high:
         raise InvalidParameter(f"{_named(row)} is a number from {low} to {high}, not {excerpt(value)}")
-    return {row.attribute: int(value)}
+    return int(value)
 
 
-def _flag(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    return {row.attribute: bool(value)}
+def flag(_: PropertyRow, value: object) -> bool:
+    return bool(value)
 
 
-def _seconds(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _seconds(row: PropertyRow, value: object) -> int:
     """Whole seconds, because a message carries no parts of them."""
     high = row.constraints["maximum"]
     if not isinstance(value, int | float) or not 0 <= value <= high:
         raise InvalidParameter(
             f"{row.name} is a number of seconds from 0 to {high}, or None for no limit, not {excerpt(value)}"
         )
-    return {row.attribute: ceil(value)}
+    return ceil(value)
 
 
-def _delivery(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    return {row.attribute: DeliveryGuarantee.RECOVERABLE if value else DeliveryGuarantee.EXPRESS}
+def _delivery(_: PropertyRow, value: object) -> DeliveryGuarantee:
+    return DeliveryGuarantee.RECOVERABLE if value else DeliveryGuarantee.EXPRESS
 
 
-def _acknowledgments(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
+def _acknowledgments(row: PropertyRow, value: object) -> int:
     bits = 0
     for word in map(str.strip, str(value).split(",")):
         if word not in ACKNOWLEDGE:
             raise InvalidParameter(f"{row.name} is one of {', '.join(ACKNOWLEDGE)}, not {excerpt(word)}")
         bits |= ACKNOWLEDGE[word]
-    return {row.attribute: bits}
+    return bits
+
+
+_IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
+
+
+def _identifier(row: PropertyRow, value: object) -> MessageIdentifier:
+    """Of the text that `Message.id` is, or hexadecimal digits."""
+    data = b""
+    try:
+        if isinstance(value, str) and "\\" in value:
+            return MessageIdentifier.parse(value)
+        data = bytes.fromhex(value) if isinstance(value, str) else b""
+    except (DecodeError, ValueError):
+        pass
+    if len(data) != 20:
+        raise InvalidParameter(f"{row.name} is {_IDENTIFIER}, not {excerpt(value)}")
+    return MessageIdentifier.decode(data, 0)[0]
+
+
+def _bytes(row: PropertyRow, value: object) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
+    return bytes(value)
+
+
+def _class(row: PropertyRow, value: object) -> int:
+    if not isinstance(value, int) or not is_valid_custom_class(value):
+        raise InvalidParameter(
+            f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
+        )
+    return int(value)
+
+
+def guid(row: PropertyRow, value: object) -> bytes:
+    try:
+        return parse_guid(_plain_text(row, value))
+    except DecodeError:
+        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+
+
+def _public_queue(row: PropertyRow, value: object) -> bytes:
+    found = FormatName.parse(_plain_text(row, value))
+    if not isinstance(found, PublicFormatName):
+        raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
+    return found.guid
+
+
+def _plain_text(row: PropertyRow, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidParameter(f"{row.name} is text, not {type(value).__name__}")
+    return value
 
 
 def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, Any]:
@@ -159,69 +213,22 @@ def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, An
     return {row.attribute: True, "application_deadletter_queue": str(path)}
 
 
-_IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
-
-
-def _identifier(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    """Of the text that `Message.id` is, or hexadecimal digits."""
-    data = b""
-    try:
-        if isinstance(value, str) and "\\" in value:
-            return {row.attribute: MessageIdentifier.parse(value)}
-        data = bytes.fromhex(value) if isinstance(value, str) else b""
-    except (DecodeError, ValueError):
-        pass
-    if len(data) != 20:
-        raise InvalidParameter(f"{row.name} is {_IDENTIFIER}, not {excerpt(value)}")
-    return {row.attribute: MessageIdentifier.decode(data, 0)[0]}
-
-
-def _bytes(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
-    return {row.attribute: bytes(value)}
-
-
-def _class(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    if not isinstance(value, int) or not is_valid_custom_class(value):
-        raise InvalidParameter(
-            f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
-        )
-    return {row.attribute: int(value)}
-
-
-def _guid(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    try:
-        return {row.attribute: parse_guid(_plain_text(row, value))}
-    except DecodeError:
-        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
-
-
-def _public_queue(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
-    found = FormatName.parse(_plain_text(row, value))
-    if not isinstance(found, PublicFormatName):
-        raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
-    return {row.attribute: found.guid}
-
-
-def _plain_text(row: PropertyRow, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidParameter(f"{row.name} is text, not {type(value).__name__}")
-    return value
-
-
-_READ: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, Any]]]] = {
+# A value as the core has it.
+_READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.TEXT: _text,
-    Kind.NUMBER: _number,
-    Kind.FLAG: _flag,
+    Kind.NUMBER: number,
+    Kind.FLAG: flag,
     Kind.SECONDS: _seconds,
     Kind.DELIVERY: _delivery,
     Kind.ACKNOWLEDGMENTS: _acknowledgments,
-    Kind.QUEUES: _queues,
-    Kind.DEAD_LETTER: _dead_letter,
     Kind.IDENTIFIER: _identifier,
     Kind.BYTES: _bytes,
     Kind.PUBLIC_QUEUE: _public_queue,
     Kind.MESSAGE_CLASS: _class,
-    Kind.GUID: _guid,
+    Kind.GUID: guid,
+}
+# Names of queues: a property is two attributes if it has several of them, or one in the place of a flag.
+_READ_NAMES: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, Any]]]] = {
+    Kind.QUEUES: _queues,
+    Kind.DEAD_LETTER: _dead_letter,
 }

@@ -2,6 +2,9 @@
 
 Whatever carries operations reads these rows: the HTTP client builds a request from one, the server's route is bound
 from the same one, and the queue manager's handlers are found by the type of the record.
+
+To add an operation: its record with @operation here, its handler in waypost.node.operation_handlers, and a method in
+both facades of waypost.client; a verb in waypost.cli. tests/api/test_operations.py says what is left.
 """
 
 import re

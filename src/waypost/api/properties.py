@@ -1,9 +1,21 @@
 """The properties of messages and queues, and the objects that show them: one line each.
 
-waypost.api.rows says what a line has. To add a property of a message, add its field here, and its parameter in
-waypost.client.with_properties and aio_with_properties, which a test compares with this table; then its attribute in
-core and its place in a packet. To show it, add its key here and its attribute in waypost.client.message. A property of
-a queue is added in the same way, and shown by waypost.api.queue_attributes.
+waypost.api.rows says what a line has; the options of the command line, OpenAPI, help, columns and checks go by it.
+
+To add a property of a message:
+1. Here: its field in MessageProperties; its key in MessageObject, with a default for older daemons; and its line in
+   ShownProperties, or a method in waypost.client.message if it is shown in another form.
+2. waypost.core.message: its attribute, and its line in the three methods for the header that waypost.wire has in
+   message_properties, if it travels there. Other headers: waypost.core.serialization and plain_packets.
+3. waypost.client.with_properties and aio_with_properties: its parameter.
+Then tests/api/test_properties.py says what is left.
+A column is made and read of the row if it is a number or a number of seconds; any other is added in waypost.arrow.
+
+To add a property of a queue:
+1. Here: its field in QueueProperties, and its key in QueueInfo by a factory, for the same reason.
+2. waypost.core.queues: its attribute. waypost.store.queue_records: a bit of FLAGS, or a part behind the others, which
+   older records do not have. A directory knows it if waypost.directory.objects has an attribute of the same name.
+3. The parameters, as above.
 """
 
 from datetime import datetime

@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from waypost.api.excerpt import excerpt
-from waypost.api.message_attributes import is_encodable
+from waypost.api.message_attributes import flag, guid, is_encodable, number
 from waypost.api.properties import QUEUE_ROWS, QueueProperties
 from waypost.api.rows import Kind, PropertyRow
 from waypost.core.queues import UNLIMITED, QueueAttributes
-from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
-from waypost.guid import NULL_GUID, guid_text, parse_guid
+from waypost.errors import InvalidParameter, UnsupportedFormatName
+from waypost.guid import NULL_GUID, guid_text
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import QueueKind
 from waypost.wire.property_checks import utf16_units
@@ -58,10 +58,6 @@ def _text(row: PropertyRow, value: object) -> str:
     return value
 
 
-def _flag(_: PropertyRow, value: object) -> bool:
-    return bool(value)
-
-
 def _quota(row: PropertyRow, value: object) -> int:
     if value is None:
         return UNLIMITED
@@ -76,18 +72,8 @@ def _privacy(row: PropertyRow, value: object) -> QueuePrivacy:
     return _PRIVACY[value]
 
 
-def _number(row: PropertyRow, value: object) -> int:
-    low, high = row.constraints["minimum"], row.constraints["maximum"]
-    if not isinstance(value, int) or not low <= value <= high:
-        raise InvalidParameter(f"{row.name} is a number from {low} to {high}, not {excerpt(value)}")
-    return value
-
-
 def _guid(row: PropertyRow, value: object) -> bytes:
-    try:
-        return parse_guid(value) if isinstance(value, str) and value else NULL_GUID
-    except DecodeError:
-        raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
+    return guid(row, value) if value else NULL_GUID
 
 
 def _multicast(_: PropertyRow, value: object) -> str:
@@ -100,10 +86,10 @@ def _multicast(_: PropertyRow, value: object) -> str:
 # A value as the core has it.
 _READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
     Kind.TEXT: _text,
-    Kind.FLAG: _flag,
+    Kind.FLAG: flag,
     Kind.KILOBYTES: _quota,
     Kind.WORD: _privacy,
-    Kind.NUMBER: _number,
+    Kind.NUMBER: number,
     Kind.GUID: _guid,
     Kind.MULTICAST: _multicast,
 }

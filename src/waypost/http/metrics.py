@@ -1,6 +1,9 @@
 """/metrics: numbers for Prometheus, read from the queue manager at the moment of asking, so that a message costs none.
 
 docs/metrics.md lists the names, which stay. Of many queues only the oldest are shown one by one.
+
+To add a metric: a _gauge or _counter in the method for its part of the queue manager, and its row in docs/metrics.md. A
+number of transfer's statistics is one as soon as it has a field there.
 """
 
 import os
