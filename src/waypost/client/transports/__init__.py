@@ -72,6 +72,8 @@ class Carrier(HasQueues, Protocol):
     def cancel(self, name: str, /) -> None:
         """End the reads that wait on the queue of this name, and close what is open there for all."""
 
+    def close(self) -> None: ...
+
 
 class Transport(Carrier, Known, Protocol):
     """For threads that use a queue manager."""
@@ -81,8 +83,6 @@ class Transport(Carrier, Known, Protocol):
     def verify(self, progress: "Progress | None") -> "StoreReport": ...
 
     def request(self, method: str, path: str, content: object) -> Any: ...
-
-    def close(self) -> None: ...
 
 
 class AioCarrier(HasQueues, Protocol):
@@ -94,6 +94,8 @@ class AioCarrier(HasQueues, Protocol):
 
     async def cancel(self, name: str, /) -> None: ...
 
+    async def close(self) -> None: ...
+
 
 class AioTransport(AioCarrier, Known, Protocol):
     """The same for an event loop."""
@@ -103,5 +105,3 @@ class AioTransport(AioCarrier, Known, Protocol):
     async def verify(self, progress: "Progress | None") -> "StoreReport": ...
 
     async def request(self, method: str, path: str, content: object) -> Any: ...
-
-    async def close(self) -> None: ...
