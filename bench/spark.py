@@ -41,12 +41,12 @@ import waypost
 from bench import record
 from bench.memory import Peaks
 from tests.crash.daemons import Daemon, loopback
+from waypost.api.bulk import StagedMessages
 from waypost.api.properties import MessageProperties
 from waypost.arrow import schema
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import StagedMessages
 from waypost.spark.pipelines.archive import archive, messages_of
 from waypost.spark.pipelines.audit import audit
 from waypost.spark.session import session

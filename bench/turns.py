@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import waypost
 from bench import record, servers
+from waypost.api.bulk import Claim
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import NewClaim
 from waypost.limits import MAX_CLAIMED, MAX_TRANSACTION_OPERATIONS
 
 ADDRESS: Final = "127.0.0.6"
@@ -187,7 +187,7 @@ def claim(url: str) -> Work:
         for _ in range(MAX_CLAIMED // 10_000):
             _send(manager, queue, 10_000)
         with BulkClient(url, timeout=SECONDS_AT_MOST) as bulk:
-            found = bulk.claim("claimed", NewClaim(claim="bench", max_messages=MAX_CLAIMED))
+            found = bulk.claim(Claim(name="claimed", claim="bench", max_messages=MAX_CLAIMED))
             assert found.count == MAX_CLAIMED
             bulk.settle("claimed", "bench", found.number)
         queue.delete()

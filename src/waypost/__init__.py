@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from waypost import aio, errors
     from waypost.api.damaged import DamagedInfo
     from waypost.api.explanation import Explanation
-    from waypost.api.queues import QueueInfo
+    from waypost.api.new_bodies import xml_body
+    from waypost.api.properties import QueueInfo
     from waypost.api.sequences import SequenceInfo, SequenceReset
     from waypost.client.backups.container import BackupInfo
     from waypost.client.backups.restoring import RestoreInfo, restore
-    from waypost.client.bodies import xml_body
     from waypost.client.connecting import connect
     from waypost.client.host import msmq
     from waypost.client.manager import Manager
@@ -76,7 +76,7 @@ _HOMES: Final = {
     "Manager": "waypost.client.manager",
     "Message": "waypost.client.message",
     "Queue": "waypost.client.queue",
-    "QueueInfo": "waypost.api.queues",
+    "QueueInfo": "waypost.api.properties",
     "RestoreInfo": "waypost.client.backups.restoring",
     "SalvageReport": "waypost.client.storage.salvage_report",
     "SalvagedQueue": "waypost.client.storage.salvage_report",
@@ -91,7 +91,7 @@ _HOMES: Final = {
     "restore": "waypost.client.backups.restoring",
     "salvage": "waypost.client.storage.salvaging",
     "verify": "waypost.client.storage.verifying",
-    "xml_body": "waypost.client.bodies",
+    "xml_body": "waypost.api.new_bodies",
 }
 
 if not TYPE_CHECKING:

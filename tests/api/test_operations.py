@@ -15,6 +15,25 @@ import waypost
 from tests.client.managers import driver_of, opened
 from tests.http.server import MESSAGEPACK, Api, served
 from waypost import aio
+from waypost.api.bulk import (
+    BULK_OPERATIONS,
+    BatchOfQuery,
+    Claim,
+    CommitStages,
+    DropStages,
+    FindSeq,
+    ListBatches,
+    ListBulkQueues,
+    ListClaims,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    ReturnClaim,
+    ShowBulkQueue,
+    Stage,
+    StagedMessages,
+)
 from waypost.api.operations import (
     OPERATIONS,
     AbortTransaction,
@@ -63,7 +82,8 @@ from waypost.http.media import ApiRequest
 from waypost.http.service import Service
 from waypost.node.operation_handlers import Handlers
 
-PAGE = Path(__file__).parents[2] / "docs/http.md"
+EVERY = (*OPERATIONS, *BULK_OPERATIONS)
+DOCS = Path(__file__).parents[2] / "docs"
 GUID = "1c1b8f4e-5f0a-4d4b-9a76-0d2b6d6f7a11"
 FAR = r"DIRECT=TCP:192.0.2.1\PRIVATE$\far & away?"
 
@@ -196,18 +216,35 @@ SAMPLES: list[Operation[object]] = [
     Explain(message=f"{{{GUID}}}\\7"),
     ListDamaged(after="00", with_bytes=True),
     ForgetDamaged(),
+    ListBulkQueues(),
+    ListBulkQueues(kind="outgoing", pattern="ord?rs & *"),
+    ShowBulkQueue(name=FAR, outgoing=True),
+    PlanRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, parts=2, locked="skip", epoch=GUID),
+    ReadRange(name="orders", up_to=9),
+    ReadRange(name=FAR, after=3, up_to=9, max_messages=5, max_bytes=1000, locked="skip", epoch=GUID, outgoing=True),
+    FindSeq(name=FAR, time=1.5, outgoing=True),
+    RemoveRange(name=FAR, after=3, up_to=9, max_messages=5, epoch=GUID, outgoing=True),
+    Claim(name=FAR, claim="c & d", after=3, max_messages=0, max_bytes=5, lease_s=0.5, max_aborts=0, epoch=GUID),
+    ReadClaim(name=FAR, claim="c", number=1, start=0, stop=5, max_bytes=7, epoch=GUID),
+    ReturnClaim(name=FAR, claim="c"),
+    ListClaims(name=FAR),
+    Stage(query="q & r", batch=7, destination="", run=GUID, groups=[StagedMessages(queue=FAR)], lease_s=0.5),
+    Stage(query="q", batch=0, groups=[StagedMessages(queue="a", like=MessageProperties(label="l"), bodies=[b"\xff"])]),
+    DropStages(stages=[GUID], batch=BatchOfQuery(query="q", batch=7)),
+    CommitStages(query="q", batch=0, destination="orders", stages=[GUID]),
+    ListBatches(query="q & r"),
 ]
 
 
 def test_every_operation_has_a_handler(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as manager:
-        assert Handlers(driver_of(manager).node).types == set(OPERATIONS)
+        assert Handlers(driver_of(manager).node).types == set(EVERY)
 
 
 @served()
 async def test_every_operation_has_a_route_that_the_schema_describes(api: Api) -> None:
     schema = (await api.get("/schema")).json()
-    for kind in OPERATIONS:
+    for kind in EVERY:
         row = kind.row
         described = schema["paths"][row.path][row.method.lower()]
         places = {(each["in"], each["name"]) for each in described.get("parameters", ())}
@@ -229,14 +266,15 @@ def test_every_operation_is_a_method_of_both_sides_with_the_same_parameters(kind
     assert wanted | MORE.get(kind, set()) == set(parameters) - {"self"}
 
 
-@pytest.mark.parametrize("kind", OPERATIONS)
-def test_every_operation_has_a_row_in_the_page_about_http(kind: type[Operation[object]]) -> None:
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_operation_has_a_row_in_the_pages_about_http(kind: type[Operation[object]]) -> None:
     row = kind.row
-    assert f"| `{row.method} {row.path}` | {row.help} |\n" in PAGE.read_text("utf-8")
+    page = DOCS / ("bulk.md" if kind in BULK_OPERATIONS else "http.md")
+    assert f"| `{row.method} {row.path}` | {row.help} |\n" in page.read_text("utf-8")
 
 
 def test_every_operation_has_a_sample_here() -> None:
-    assert {type(each) for each in SAMPLES} == set(OPERATIONS)
+    assert {type(each) for each in SAMPLES} == set(EVERY)
 
 
 @served()
@@ -261,6 +299,7 @@ async def test_what_a_client_asks_for_is_what_the_queue_manager_gets(api: Api) -
 def test_a_request_repeats_only_what_may_be_repeated() -> None:
     for each in SAMPLES:
         is_repeatable = each.row.reads_only or isinstance(each, SetQueue | Peek | CursorPeek | CommitTransaction)
+        is_repeatable = is_repeatable or type(each) in BULK_OPERATIONS
         assert exchange_of(each).is_repeatable is each.row.is_repeatable is is_repeatable
 
 

@@ -14,6 +14,7 @@ import waypost
 from tests.client import managers
 from waypost import aio
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageObject, MessageProperties
+from waypost.api.records import plain, record_of
 from waypost.cli import app
 from waypost.client.aio_host import Host as AioHost
 from waypost.client.host import Host
@@ -134,6 +135,53 @@ def test_a_queue_object_has_a_key_for_each_property() -> None:
     names = {row.name for row in QUEUE_ROWS}
     assert names <= set(waypost.QueueInfo.__struct_fields__)
     assert {row.attribute for row in QUEUE_ROWS} <= {each.name for each in fields(QueueAttributes)}
+
+
+# What the first daemons sent. A key that came later has a default, so that a newer client reads an older daemon.
+FIRST_QUEUE: dict[str, Any] = {
+    "path": "HOST\\private$\\orders",
+    "format_name": "DIRECT=OS:HOST\\private$\\orders",
+    "private_format_name": None,
+    "kind": "private",
+    "label": "orders",
+    "transactional": True,
+    "message_count": 1,
+    "bytes": 300,
+    "journal": False,
+    "journal_count": 0,
+    "journal_bytes": 0,
+    "quota_kb": None,
+    "journal_quota_kb": 8,
+    "authenticate": False,
+    "privacy": "optional",
+    "base_priority": 0,
+    "type_id": "00000000-0000-0000-0000-000000000000",
+    "multicast": "",
+    "subqueues": [],
+    "created": "2025-01-02T03:04:05Z",
+    "modified": "2025-01-02T03:04:05Z",
+}
+# The attributes that Message has first had, and the message object without defaults with them.
+FIRST_MESSAGE: dict[str, Any] = {
+    **dict.fromkeys(("id", "label", "class", "class_name", "delivery", "class_meaning", "acknowledge"), ""),
+    **dict.fromkeys(("sent_time", "arrived_time", "source_machine", "lookup_id"), ""),
+    **dict.fromkeys(("body_type", "priority", "app_tag", "abort_count", "move_count", "size"), 0),
+    **dict.fromkeys(("transactional", "first_in_transaction", "last_in_transaction", "journal", "dead_letter"), False),
+    **dict.fromkeys(("body_text", "sender_sid", "correlation_id", "admin_queue", "response_queue"), None),
+    **dict.fromkeys(("destination_queue", "trace", "connector_type", "headers"), None),
+    **dict.fromkeys(("time_to_reach_queue", "time_to_be_received"), None),
+    **dict.fromkeys(("time_to_reach_queue_ends", "time_to_be_received_ends"), None),
+}
+
+
+@pytest.mark.parametrize(("first", "record"), [(FIRST_QUEUE, waypost.QueueInfo), (FIRST_MESSAGE, MessageObject)])
+def test_an_object_of_an_older_daemon_is_read_with_defaults_for_what_it_does_not_know(first: Any, record: Any) -> None:
+    found = plain(record_of(first, record))
+    assert {name: found[name] for name in first} == first
+
+
+def test_a_key_that_came_later_is_in_the_json_of_every_queue() -> None:
+    assert record_of(FIRST_QUEUE, waypost.QueueInfo).to_dict() == {**FIRST_QUEUE, "damaged_count": 0}
 
 
 class Recorder(waypost.Queue):

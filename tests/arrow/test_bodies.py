@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from waypost.api.bodies import decode_text, read_untyped_body
+from waypost.api.new_bodies import encode_body, xml_body
 from waypost.arrow.bodies import decode_bodies
 from waypost.arrow.bodies.net_binary import root_type
-from waypost.client.bodies import encode_body, xml_body
 from waypost.errors import DecodeError
 from waypost.limits import MAX_NRBF_LIBRARIES, MAX_NRBF_NAME
 from waypost.wire.describe.bodies import body_text

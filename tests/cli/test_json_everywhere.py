@@ -12,8 +12,8 @@ from msgspec import Struct
 from tests.cli.daemons import daemon, shell
 from waypost.api.damaged import DamagedPage, Forgotten
 from waypost.api.explanation import Explanation
-from waypost.api.properties import MessageObject
-from waypost.api.queues import MovedObject, QueueInfo
+from waypost.api.properties import MessageObject, QueueInfo
+from waypost.api.queues import MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddress, SequenceInfo, SequenceReset
 from waypost.cli.verbs import VERBS
 from waypost.http.status import Checks, FullStatus

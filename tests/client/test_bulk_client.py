@@ -4,17 +4,19 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
-from types import NoneType
 
 import pytest
+from msgspec.structs import replace
 
 import waypost
 from tests.client.daemons import Daemon
-from waypost.client.bulk.client import BulkClient, queue_path
-from waypost.client.bulk.frame import Frame
-from waypost.client.bulk.schema import BulkQueue, PlanRange, ReadRange, Removed, RemoveRange
+from waypost.api.bulk import BulkQueue, PlanRange, ReadRange, Removed, RemoveRange, ShowBulkQueue
+from waypost.api.frames import Frame
+from waypost.api.operations import Operation, Right, operation
+from waypost.client.bulk.client import BulkClient
 from waypost.core.stored_message import stored_message
 from waypost.errors import (
     AccessDenied,
@@ -47,6 +49,21 @@ def client(daemon: Daemon) -> Iterator[BulkClient]:
         yield client
 
 
+@operation("POST /api/bulk/queues/{name}/plan", asks=Right.READ)
+class NoFrame(Operation[Frame], frozen=True, kw_only=True):
+    """Ask for a frame where there is none."""
+
+    name: str
+    parts: int = 1
+
+
+@operation("GET /api/bulk/queues/{name}", asks=Right.READ)
+class Mistyped(Operation[Removed], frozen=True, kw_only=True):
+    """Ask for a queue, and expect something else."""
+
+    name: str
+
+
 def bodies(frame: Frame) -> list[bytes]:
     offsets = frame.offsets.cast("i")
     return [stored_message(bytes(frame.packets[offsets[at] : offsets[at + 1]])).body for at in range(frame.count)]
@@ -58,24 +75,24 @@ def test_a_long_queue_comes_in_frames(manager: waypost.Manager, client: BulkClie
     queue.send_many(sent)
     state = client.queue("long")
     assert (state.count, state.format_name) == (9000, queue.format_name)
-    frames = list(client.read_all("long", state.first - 1, state.stable))
+    frames = list(client.read_all(ReadRange(name="long", after=state.first - 1, up_to=state.stable)))
     assert len(frames) == 3
     assert all(len(frame.packets) <= 4 << 20 for frame in frames)
     assert [body for frame in frames for body in bodies(frame)] == sent
     assert [frame.is_last for frame in frames] == [False, False, True]
     assert frames[-1].end == state.stable
-    plan = client.plan("long", PlanRange(parts=4))
+    plan = client.plan(PlanRange(name="long", parts=4))
     parts = [
-        sum(frame.count for frame in client.read_all("long", after, up_to, epoch=plan.epoch))
-        for after, up_to in zip(plan.bounds, plan.bounds[1:], strict=False)
+        sum(frame.count for frame in client.read_all(ReadRange(name="long", after=after, up_to=end, epoch=plan.epoch)))
+        for after, end in pairwise(plan.bounds)
     ]
     assert parts == plan.counts == [2250] * 4
 
 
 def test_an_empty_range_has_no_frames(manager: waypost.Manager, client: BulkClient) -> None:
     manager.create_queue("empty")
-    assert list(client.read_all("empty", 0, 99)) == []
-    frame = client.read("empty", ReadRange(up_to=99))
+    assert list(client.read_all(ReadRange(name="empty", up_to=99))) == []
+    frame = client.read(ReadRange(name="empty", up_to=99))
     assert (frame.count, frame.end, frame.is_last, len(frame.packets)) == (0, 99, True, 0)
 
 
@@ -89,7 +106,7 @@ def test_messages_are_found_by_time_and_removed(manager: waypost.Manager, client
     assert client.seq_at("timely", (now + timedelta(hours=1)).timestamp()) == state.last
     with pytest.raises(InvalidParameter, match="time zone"):
         client.seq_at("timely", datetime(2026, 1, 1))  # noqa: DTZ001
-    assert client.remove("timely", RemoveRange(up_to=state.last - 1)) == Removed(2, 0)
+    assert client.remove(RemoveRange(name="timely", up_to=state.last - 1)) == Removed(2, 0)
     assert queue.receive(0).body == b"c"
 
 
@@ -102,22 +119,23 @@ def test_queues_are_listed(manager: waypost.Manager, client: BulkClient) -> None
 def test_the_errors_are_those_of_the_daemon(manager: waypost.Manager, client: BulkClient) -> None:
     queue = manager.create_queue("short-lived")
     queue.send_many([b"a", b"b"])
-    first = client.read("short-lived", ReadRange(after=0, up_to=1 << 50, max_messages=1))
+    wanted = ReadRange(name="short-lived", up_to=1 << 50, max_messages=1)
+    first = client.read(wanted)
     queue.delete()
     with pytest.raises(QueueNotFound, match="short-lived is no queue of this computer"):
         client.queue("short-lived")
     manager.create_queue("short-lived")
     with pytest.raises(QueueDeleted, match="deleted and created again"):
-        list(client.read_all("short-lived", first.end, 1 << 50, epoch=guid_text(first.epoch)))
+        list(client.read_all(replace(wanted, after=first.end, epoch=guid_text(first.epoch))))
     assert bodies(first) == [b"a"]
     with pytest.raises(InvalidParameter, match="missing required field"):
-        client.call("POST", queue_path("short-lived", "read"), PlanRange(), NoneType)
+        manager.request("POST", "/api/bulk/queues/short-lived/read", {})
 
 
 def test_what_is_no_frame_is_said_to_be_none(manager: waypost.Manager, client: BulkClient) -> None:
     manager.create_queue("plain")
     with pytest.raises(DecodeError, match="too old"):
-        client.frame(queue_path("plain", "plan"), PlanRange())
+        client.call(NoFrame(name="plain"))
 
 
 def test_threads_share_a_client(manager: waypost.Manager, client: BulkClient) -> None:
@@ -126,9 +144,8 @@ def test_threads_share_a_client(manager: waypost.Manager, client: BulkClient) ->
     state = client.queue("shared")
 
     def count(_: int) -> int:
-        return sum(
-            frame.count for frame in client.read_all("shared", state.first - 1, state.last, max_messages=50)
-        )  # fmt: skip
+        wanted = ReadRange(name="shared", after=state.first - 1, up_to=state.last, max_messages=50)
+        return sum(frame.count for frame in client.read_all(wanted))
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(count, range(8))) == [400] * 8
@@ -143,7 +160,7 @@ def test_a_restart_of_the_daemon_is_not_noticed(tmp_path: Path) -> None:
     with daemon:
         after = client.queue("orders")
         assert (after.epoch, after.last) == (before.epoch, before.last)
-        assert client.read("orders", ReadRange(up_to=after.stable)).count == 1
+        assert client.read(ReadRange(name="orders", up_to=after.stable)).count == 1
         client.close()
 
 
@@ -180,6 +197,6 @@ def test_what_answers_may_be_something_else() -> None:
 
 def test_an_answer_has_the_type_that_was_asked_for(manager: waypost.Manager, client: BulkClient) -> None:
     manager.create_queue("typed")
-    assert isinstance(client.call("GET", queue_path("typed"), None, BulkQueue), BulkQueue)
+    assert isinstance(client.call(ShowBulkQueue(name="typed")), BulkQueue)
     with pytest.raises(DecodeError, match="not what a Waypost daemon answers"):
-        client.call("GET", queue_path("typed"), None, Removed)
+        client.call(Mistyped(name="typed"))

@@ -10,8 +10,8 @@ import pytest
 
 import waypost
 from tests.crash.daemons import Daemon, loopback
+from waypost.api.bulk import PlanRange, ReadRange
 from waypost.client.bulk.folder import FolderReader
-from waypost.client.bulk.schema import PlanRange, ReadRange
 from waypost.errors import NotAStore, QueueDeleted, QueueNotFound
 from waypost.wire.user_message import UserMessage
 
@@ -27,7 +27,7 @@ def running(place: Path) -> Iterator[waypost.Manager]:
 
 def bodies(folder: FolderReader, name: str) -> list[bytes]:
     found = []
-    for frame in folder.read_all(name, 0, folder.queue(name).stable):
+    for frame in folder.read_all(ReadRange(name=name, up_to=folder.queue(name).stable)):
         offsets = frame.offsets.cast("i")
         for start, stop in pairwise(offsets):
             found.append(UserMessage.decode(bytes(frame.packets[start:stop])).properties.message_body)
@@ -68,9 +68,9 @@ def test_ranges_are_planned_as_in_a_daemon(tmp_path: Path) -> None:
     with waypost.open(tmp_path / "data", name="alpha") as manager:
         manager.create_queue("orders").send_many([b"x"] * 100)
     with FolderReader(tmp_path / "data") as folder:
-        plan = folder.plan("orders", PlanRange(max_messages=50, parts=2))
+        plan = folder.plan(PlanRange(name="orders", max_messages=50, parts=2))
         assert plan.counts == [25, 25]
-        frame = folder.read("orders", ReadRange(after=plan.bounds[1], up_to=plan.bounds[2], epoch=plan.epoch))
+        frame = folder.read(ReadRange(name="orders", after=plan.bounds[1], up_to=plan.bounds[2], epoch=plan.epoch))
         assert frame.count == 25
         assert folder.seq_at("orders", datetime.now(UTC) + timedelta(hours=1)) == folder.queue("orders").last
         assert folder.seq_at("orders", datetime.now(UTC) - timedelta(hours=1)) == 0
@@ -85,7 +85,7 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
         with pytest.raises(QueueNotFound, match="bills is no queue of this computer"):
             folder.queue("bills")
         with pytest.raises(QueueDeleted, match="deleted and created again"):
-            folder.read("orders", ReadRange(up_to=1, epoch="00000000-0000-0000-0000-000000000001"))
+            folder.read(ReadRange(name="orders", up_to=1, epoch="00000000-0000-0000-0000-000000000001"))
 
 
 def test_a_damaged_message_is_left_out_with_a_warning(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.daemon.recording import loops, run, soon, until
 from tests.daemon.running import hello, loopback, running
-from waypost.api.queues import QueueInfo
+from waypost.api.properties import QueueInfo
 from waypost.api.records import plain, record_of
 from waypost.daemon.loading import ConfigError
 from waypost.daemon.sockets import CannotListen

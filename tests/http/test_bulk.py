@@ -8,7 +8,7 @@ import pytest
 
 from tests.http.server import Api, served
 from waypost import aio
-from waypost.client.bulk.frame import MEDIA_TYPE, Frame
+from waypost.api.frames import MEDIA_TYPE, Frame
 from waypost.core.stored_message import stored_message
 from waypost.errors import DecodeError
 from waypost.http.settings import HttpSettings

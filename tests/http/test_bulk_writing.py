@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.http.server import Api, served
+from waypost.api.bulk import Claim, PlanRange, ReadClaim, Stage, StagedMessages
+from waypost.api.frames import MEDIA_TYPE, Frame
 from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.frame import MEDIA_TYPE, Frame
-from waypost.client.bulk.schema import REMEMBERED_BATCHES, NewClaim, PlanRange, ReadClaim, Stage, StagedMessages
 from waypost.core.stored_message import stored_message
 from waypost.errors import TransactionSequence
 from waypost.http.settings import HttpSettings
-from waypost.limits import MAX_BATCHES
 
 CLAIMS = "/api/bulk/queues/orders/claims"
 
@@ -116,10 +115,6 @@ async def test_what_is_staged_is_seen_after_its_commit_and_once(api: Api) -> Non
     assert [(message.body, message.label) for message in messages] == [(b"1", "l"), (b"2", "l")]
 
 
-def test_as_many_batches_are_remembered_as_clients_are_told() -> None:
-    assert MAX_BATCHES == REMEMBERED_BATCHES
-
-
 @served()
 async def test_messages_of_their_own_are_staged_in_their_order(api: Api) -> None:
     ledger = await api.manager.create_queue("ledger", transactional=True)
@@ -187,20 +182,20 @@ async def test_a_client_claims_stages_and_commits_by_the_thousand(api: Api) -> N
             assert client.commit("q", 7, stages).count == 20_000
             assert client.commit("q", 7, stages).is_repeated
             assert client.batches("q") == [7]
-            claimed = client.claim("ledger", NewClaim(claim="c", max_messages=15_000))
+            claimed = client.claim(Claim(name="ledger", claim="c", max_messages=15_000))
             assert (claimed.number, claimed.count) == (1, 15_000)
-            wanted = ReadClaim(claim="c", number=1, start=0, stop=15_000, epoch=claimed.epoch)
-            frames = list(client.read_claim_all("ledger", wanted))
+            wanted = ReadClaim(name="ledger", claim="c", number=1, start=0, stop=15_000, epoch=claimed.epoch)
+            frames = list(client.read_claim_all(wanted))
             assert len(frames) > 1
             assert sum(frame.count for frame in frames) == 15_000
             client.settle("ledger", "c", 1, epoch=claimed.epoch)
             assert client.claims("ledger") == []
-            claimed = client.claim("ledger", NewClaim(claim="c", after=1))
+            claimed = client.claim(Claim(name="ledger", claim="c", after=1))
             assert (claimed.number, claimed.count) == (2, 5000)
             assert [each.count for each in client.claims("ledger")] == [5000]
             assert client.return_claim("ledger", "c") == 5000
             with pytest.raises(TransactionSequence, match="part 2 of the claim c ended"):
-                client.claim("ledger", NewClaim(claim="c", after=2))
+                client.claim(Claim(name="ledger", claim="c", after=2))
 
     await asyncio.to_thread(work)
     assert (await ledger.info()).message_count == 5000
@@ -278,18 +273,18 @@ async def test_a_client_is_told_what_is_committed_and_what_hides_messages(api: A
             group = StagedMessages(queue="ledger", like=MessageProperties(), bodies=[b"1", b"2"])
             orphan = client.stage("q", 0, [group], destination="ledger", run=RUN)
             client.commit("other", 0, [client.stage("other", 0, [group])])
-            queue, plan = client.queue("ledger"), client.plan("ledger", PlanRange())
+            queue, plan = client.queue("ledger"), client.plan(PlanRange(name="ledger"))
             assert (queue.count, queue.behind, plan.behind, plan.counts) == (4, 2, 2, [])
             words = f"messages that are staged for batch 0 of the query q to {queue.path.lower()} and not committed"
             assert queue.held_by == plan.held_by == words
             stage = client.stage("q", 0, [group], destination="ledger", run=RUN)
             assert client.commit("q", 0, [stage], destination="ledger", run=RUN).count == 2
-            assert client.plan("ledger", PlanRange()).counts == [4]
+            assert client.plan(PlanRange(name="ledger")).counts == [4]
             with pytest.raises(TransactionSequence, match="txnId"):
                 client.commit("q", 0, [orphan], destination="ledger", run=RUN)
             assert client.stage("q", 0, [group], destination="ledger", run=OTHER) == ""
             wish = Stage(query="q", batch=0, groups=[group], destination="ledger", run=OTHER)
-            assert client.staged(wish).is_committed
+            assert client.call(wish).is_committed
             assert client.commit("q", 0, [""], destination="ledger", run=OTHER).is_repeated
 
     await asyncio.to_thread(work)

@@ -68,9 +68,8 @@ def test_a_transaction_goes_on_after_a_first_operation_that_is_refused(
 def test_a_transaction_in_which_all_was_refused_commits_nothing(
     manager: waypost.Manager, orders: waypost.Queue
 ) -> None:  # fmt: skip
-    with manager.transaction() as transaction:
-        with pytest.raises(InvalidParameter):
-            orders.send("x", priority=99, transaction=transaction)
+    with manager.transaction() as transaction, pytest.raises(InvalidParameter):
+        orders.send("x", priority=99, transaction=transaction)
     with pytest.raises(TransactionSequence, match="is committed"):
         transaction.commit()
 

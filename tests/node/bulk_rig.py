@@ -1,21 +1,42 @@
 """A node with a transactional queue `ledger` beside `orders`, and the words for claims and stages."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from tests.node.rig import Rig, direct, letter
+from waypost.api.bulk import (
+    BatchOfQuery,
+    Claim,
+    Claimed,
+    ClaimObject,
+    CommitStages,
+    Committed,
+    DropStages,
+    ListBatches,
+    ListClaims,
+    ReadClaim,
+    ReturnClaim,
+    Staged,
+)
+from waypost.api.frames import Frame
+from waypost.api.operations import Operation
 from waypost.core.positions import PositionState
 from waypost.core.queues import Queue
 from waypost.core.stored_message import stored_message
-from waypost.guid import NULL_GUID
-from waypost.node.bulk import Rows, Target
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.bulk_writing import BulkWriting
-from waypost.node.claims import Claimed, Held, NewClaim
 from waypost.node.commits import BY_COLUMN
-from waypost.node.stages import Batch, Committed, Group, Staged
+from waypost.node.operation_handlers import Handlers
+from waypost.node.stages import Batch, Group
 from waypost.wire.format_names import FormatName
 
 LEASE = 100.0
+
+
+R = TypeVar("R")
 
 
 class BulkRig(Rig):
@@ -23,75 +44,85 @@ class BulkRig(Rig):
 
     def _start(self) -> None:
         super()._start()
-        self.writing = BulkWriting(self.node)
+        self.handlers = Handlers(self.node)
 
     def ledger(self) -> Queue:
         return self.create("ledger", transactional=True)
 
-    # Claims.
-
-    def claim_request(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: object) -> int:
+    def request(self, operation: Operation[object]) -> int:
         call = self.call()
-        wished = NewClaim(claim, after, **{"lease_s": LEASE, **wish})  # type: ignore[arg-type]
-        self.writing.claim(call, Target(direct(name)), wished)
+        self.handlers.start(call, operation)
         return call.request
 
-    def claim(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: object) -> tuple[int, int]:
+    def ask_for(self, operation: Operation[R]) -> R:
+        found = self.done(self.request(operation))
+        assert isinstance(found, operation.row.reply)
+        return cast("R", found)
+
+    # Claims.
+
+    def claim_request(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: Any) -> int:
+        wished = {"lease_s": LEASE, **wish}
+        return self.request(Claim(name=str(direct(name)), claim=claim, after=after, **wished))
+
+    def claim(self, after: int = 0, name: str = "orders", claim: str = "c", **wish: Any) -> tuple[int, int]:
         """The number of the part, and how many messages it has."""
-        _, claimed = cast("tuple[bytes, Claimed]", self.done(self.claim_request(after, name, claim, **wish)))
+        claimed = cast("Claimed", self.done(self.claim_request(after, name, claim, **wish)))
         return claimed.number, claimed.count
 
     def read_claim(
         self, number: int, places: range = range(100), name: str = "orders", claim: str = "c", max_bytes: int = 1 << 20
-    ) -> Rows:
-        call = self.call()
-        self.writing.read_claim(call, Target(direct(name)), (claim, number), places, max_bytes)
-        return cast("Rows", self.done(call.request))
+    ) -> Frame:
+        wanted = ReadClaim(
+            name=str(direct(name)),
+            claim=claim,
+            number=number,
+            start=places.start,
+            stop=places.stop,
+            max_bytes=max_bytes,
+        )
+        return self.ask_for(wanted)
 
     def claimed(self, number: int, places: range = range(100), name: str = "orders", claim: str = "c") -> list[str]:
-        return [stored_message(packet).label for packet in self.read_claim(number, places, name, claim).packets]
+        packets = self.read_claim(number, places, name, claim).each_packet()
+        return [stored_message(packet).label for packet in packets]
 
     def return_claim(self, name: str = "orders", claim: str = "c") -> int:
-        call = self.call()
-        self.writing.return_claim(call, Target(direct(name)), claim)
-        return cast("int", self.done(call.request))
+        return self.ask_for(ReturnClaim(name=str(direct(name)), claim=claim)).count
 
-    def held(self, name: str = "orders") -> list[Held]:
-        call = self.call()
-        self.writing.claims(call, Target(direct(name)))
-        return cast("list[Held]", self.done(call.request))
+    def held(self, name: str = "orders") -> list[ClaimObject]:
+        return self.ask_for(ListClaims(name=str(direct(name)))).claims
 
-    # Stages.
+    # Stages, known by the bytes of their GUIDs.
 
     def stage_request(self, *groups: Group, lease_s: float = LEASE, **batch: Any) -> int:
         call = self.call()
-        self.writing.stage(call, batch_of(**batch), groups, lease_s)
+        BulkWriting(self.node).stage_groups(call, batch_of(**batch), groups, lease_s)
         return call.request
 
     def stage(self, *labels: str, name: str = "ledger", **batch: Any) -> bytes:
         """The GUID of a stage with these messages; nothing if the batch is committed."""
-        return self.staged(group(*labels, name=name), **batch).stage
+        return self.stage_of(group(*labels, name=name), **batch)
+
+    def stage_of(self, *groups: Group, **batch: Any) -> bytes:
+        stage = self.staged(*groups, **batch).stage
+        return parse_guid(stage) if stage else b""
 
     def staged(self, *groups: Group, **batch: Any) -> Staged:
         return cast("Staged", self.done(self.stage_request(*groups, **batch)))
 
-    def drop(self, *stages: bytes) -> None:
-        call = self.call()
-        self.writing.drop(call, stages)
-        self.done(call.request)
+    def drop(self, *stages: bytes, batch: Batch | None = None) -> None:
+        of = UNSET if batch is None else query_batch(batch)
+        self.done(self.request(DropStages(stages=list(map(guid_text, stages)), batch=of)))
 
     def commit_request(self, *stages: bytes, **batch: Any) -> int:
-        call = self.call()
-        self.writing.commit(call, batch_of(**batch), stages)
-        return call.request
+        return self.request(commit_of(stages, batch_of(**batch)))
 
     def commit_stages(self, *stages: bytes, **batch: Any) -> Committed:
         return cast("Committed", self.done(self.commit_request(*stages, **batch)))
 
     def batches(self, query: str = "q") -> list[int]:
-        call = self.call()
-        self.writing.batches(call, query)
-        return cast("list[int]", self.done(call.request))
+        return self.ask_for(ListBatches(query=query)).batches
 
     # What is there.
 
@@ -118,6 +149,20 @@ def batch_of(
 ) -> Batch:  # fmt: skip
     """`to` is the short name of a queue, a format name, BY_COLUMN, or None."""
     return Batch(query, batch, direct(to) if isinstance(to, str) and to != BY_COLUMN else to, run)
+
+
+def query_batch(batch: Batch) -> BatchOfQuery:
+    to, run = batch.destination, batch.run
+    return BatchOfQuery(
+        query=batch.query,
+        batch=batch.number,
+        destination=UNSET if to is None else str(to),
+        run="" if run == NULL_GUID else guid_text(run),
+    )
+
+
+def commit_of(stages: Sequence[bytes], batch: Batch) -> CommitStages:
+    return CommitStages(**asdict(query_batch(batch)), stages=list(map(guid_text, stages)))
 
 
 def group(*labels: str, name: str = "ledger") -> Group:

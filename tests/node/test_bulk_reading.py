@@ -3,24 +3,36 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, TX, Rig, direct, letter
+from tests.node import bulk_rig
+from tests.node.rig import EXPRESS, IN_TX, OTHER_TX, RECEIVE, TX, direct, letter
 from tests.store.engines import LmdbEngine
+from waypost.api.bulk import (
+    BulkQueue,
+    FindSeq,
+    PlannedRange,
+    PlanRange,
+    ReadRange,
+    Removed,
+    RemoveRange,
+    ShowBulkQueue,
+)
+from waypost.api.frames import Frame
 from waypost.core.message import Message
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import ShareMode
 from waypost.core.stored_message import stored_message
 from waypost.errors import QueueDeleted, QueueNotFound, SharingViolation, StoreFull
 from waypost.guid import NULL_GUID
-from waypost.node.bulk import BulkReading, Plan, QueueState, Range, Removal, Rows, Target, epoch_of
+from waypost.node.epochs import epoch_of
 from waypost.store import keys
 from waypost.store.port import Batch, Table
 from waypost.store.records import ASKS_FOR_NOTHING, MessageRecord
-from waypost.wire.format_names import Suffix
 from waypost.wire.message_class import MessageClass
 
 JOURNAL = "DIRECT=OS:host\\private$\\orders;JOURNAL"
@@ -30,58 +42,39 @@ ALL = SEQUENCE_MASK
 ATTRIBUTES = 19
 
 
-class BulkRig(Rig):
+class BulkRig(bulk_rig.BulkRig):
     """A rig that reads in bulk."""
 
-    def _start(self) -> None:
-        super()._start()
-        self.bulk = BulkReading(self.node)
+    def state(self, name: str = "orders") -> BulkQueue:
+        return self.ask_for(ShowBulkQueue(name=full(name)))
 
-    def request(self, operation: Callable[..., None], *args: object) -> int:
-        call = self.call()
-        operation(call, *args)
-        return call.request
+    def plan(self, name: str = "orders", **wanted: Any) -> PlannedRange:
+        return self.ask_for(PlanRange(name=full(name), **wanted))
 
-    def state(self, name: str = "orders") -> QueueState:
-        found = self.done(self.request(self.bulk.describe, [target(name)]))
-        assert isinstance(found, list)
-        (state,) = found
-        assert isinstance(state, QueueState)
-        return state
+    def read(self, name: str = "orders", *, up_to: int = ALL, **wanted: Any) -> Frame:
+        return self.ask_for(ReadRange(name=full(name), up_to=up_to, **wanted))
 
-    def plan(self, wanted: Range | None = None, parts: int = 1, name: str = "orders") -> Plan:
-        found = self.done(self.request(self.bulk.plan, target(name), wanted or Range(), parts))
-        assert isinstance(found, Plan)
-        return found
+    def remove(self, up_to: int, max_messages: int = 1000, **wanted: Any) -> Removed:
+        return self.ask_for(RemoveRange(name=full("orders"), up_to=up_to, max_messages=max_messages, **wanted))
 
-    def read(self, wanted: Range | None = None, name: str = "orders") -> Rows:
-        found = self.done(self.request(self.bulk.read, target(name), wanted or Range(up_to=ALL)))
-        assert isinstance(found, Rows)
-        return found
-
-    def remove(self, up_to: int, max_messages: int = 1000, name: str = "orders") -> Removal:
-        found = self.done(self.request(self.bulk.remove, target(name), up_to, max_messages))
-        assert isinstance(found, Removal)
-        return found
-
-    def seq_at(self, time: float) -> object:
-        return self.done(self.request(self.bulk.seq_at, target("orders"), time))
+    def seq_at(self, time: float) -> int:
+        return self.ask_for(FindSeq(name=full("orders"), time=time)).seq
 
     def sent(self, message: Message | str, name: str = "orders", tx: bytes | None = None) -> int:
         """The number of a message that is sent."""
         return self.message(self.send(message, name, tx)).lookup_identifier & SEQUENCE_MASK
 
 
-def target(name: str, epoch: bytes = b"") -> Target:
-    return Target(direct(name), epoch)
+def full(name: str) -> str:
+    return str(direct(name))
 
 
-def labels(rows: Rows) -> list[str]:
-    return [stored_message(packet).label for packet in rows.packets]
+def labels(rows: Frame) -> list[str]:
+    return [stored_message(packet).label for packet in rows.each_packet()]
 
 
-def numbers(rows: Rows) -> list[int]:
-    return [lookup_id & SEQUENCE_MASK for lookup_id in rows.lookup_ids]
+def numbers(rows: Frame) -> list[int]:
+    return [lookup_id & SEQUENCE_MASK for lookup_id in rows.numbers()]
 
 
 @pytest.fixture
@@ -102,7 +95,7 @@ def test_rows_are_in_the_order_of_arrival_whatever_their_priority(rig: BulkRig) 
 def test_a_packet_and_its_attributes_are_those_of_the_store(rig: BulkRig) -> None:
     rig.done(rig.send(letter("a", body=b"bolts")))
     rows = rig.read()
-    record = MessageRecord.decode(rows.attributes + rows.packets[0])
+    record = MessageRecord.decode(bytes(rows.attributes) + rows.each_packet()[0])
     assert (record.arrival_time, record.flags, record.details) == (1_000_000, ASKS_FOR_NOTHING, None)
     assert stored_message(record.packet).body == b"bolts"
 
@@ -129,14 +122,14 @@ def test_what_a_transaction_has_sent_holds_the_stable_number_back(rig: BulkRig) 
     state = rig.state("ledger")
     assert (state.first, state.last, state.held) == (first, later, 1)
     assert state.stable == state.committed == held - 1
-    for skips_locked in (False, True):
-        assert rig.plan(Range(skips_locked=skips_locked), name="ledger").bounds == [0, first]
+    for locked in ("wait", "skip"):
+        assert rig.plan(locked=locked, name="ledger").bounds == [0, first]
         # Who does not care about it does not see it all the same.
-        assert labels(rig.read(Range(up_to=ALL, skips_locked=skips_locked), "ledger")) == ["first", "later"]
+        assert labels(rig.read(locked=locked, name="ledger")) == ["first", "later"]
     rig.done(rig.commit(TX))
     assert rig.state("ledger").stable == later
-    assert rig.plan(Range(first), name="ledger").bounds == [first, later]
-    assert labels(rig.read(Range(first, later), "ledger")) == ["held", "later"]
+    assert rig.plan(after=first, name="ledger").bounds == [first, later]
+    assert labels(rig.read(after=first, up_to=later, name="ledger")) == ["held", "later"]
 
 
 def test_what_a_reader_has_locked_is_waited_for_or_skipped(rig: BulkRig) -> None:
@@ -147,13 +140,13 @@ def test_what_a_reader_has_locked_is_waited_for_or_skipped(rig: BulkRig) -> None
     assert (state.stable, state.committed, state.held) == (first - 1, second, 1)
     assert rig.plan().bounds == [0]
     assert rig.plan().counts == []
-    assert rig.plan(Range(skips_locked=True)).bounds == [0, second]
-    assert labels(rig.read(Range(up_to=second, skips_locked=True))) == ["second"]
-    assert labels(rig.read(Range(up_to=second))) == ["first", "second"]
+    assert rig.plan(locked="skip").bounds == [0, second]
+    assert labels(rig.read(up_to=second, locked="skip")) == ["second"]
+    assert labels(rig.read(up_to=second)) == ["first", "second"]
     rig.done(rig.abort())
-    rows = rig.read(Range(up_to=rig.state().stable))
+    rows = rig.read(up_to=rig.state().stable)
     assert labels(rows) == ["first", "second"]
-    assert MessageRecord.decode(rows.attributes[:ATTRIBUTES] + rows.packets[0]).abort_count == 1
+    assert MessageRecord.decode(bytes(rows.attributes[:ATTRIBUTES]) + rows.each_packet()[0]).abort_count == 1
 
 
 def test_a_message_that_goes_with_its_lock_counts_as_locked(rig: BulkRig) -> None:
@@ -190,8 +183,8 @@ def test_an_empty_queue_is_stable_up_to_the_last_number_of_all(rig: BulkRig) -> 
     last = rig.sent("elsewhere")
     state = rig.state("ledger")
     assert (state.first, state.last, state.oldest, state.stable, state.committed) == (0, 0, 0, last, last)
-    rows = rig.read(Range(up_to=last), "ledger")
-    assert (rows.packets, rows.end, rows.is_last) == ([], last, True)
+    rows = rig.read(up_to=last, name="ledger")
+    assert (rows.each_packet(), rows.end, rows.is_last) == ([], last, True)
 
 
 def test_a_plan_has_parts_of_about_the_same_count(rig: BulkRig) -> None:
@@ -200,36 +193,36 @@ def test_a_plan_has_parts_of_about_the_same_count(rig: BulkRig) -> None:
     assert plan.counts == [3, 3, 4]
     assert plan.bounds == [0, sent[2], sent[5], sent[9]]
     assert rig.plan(parts=100).counts == [1] * 10
-    assert rig.plan(Range(sent[4], max_messages=2)).bounds == [sent[4], sent[6]]
-    assert rig.plan(Range(up_to=sent[4]), parts=2).bounds == [0, sent[1], sent[4]]
+    assert rig.plan(after=sent[4], max_messages=2).bounds == [sent[4], sent[6]]
+    assert rig.plan(up_to=sent[4], parts=2).bounds == [0, sent[1], sent[4]]
     half = rig.queue().total_bytes // 2
-    assert sum(rig.plan(Range(max_bytes=half)).counts) == 5
-    assert rig.plan(Range(max_bytes=1)).counts == [1]
-    assert rig.plan(Range(sent[9])).bounds == [sent[9]]
+    assert sum(rig.plan(max_bytes=half).counts) == 5
+    assert rig.plan(max_bytes=1).counts == [1]
+    assert rig.plan(after=sent[9]).bounds == [sent[9]]
 
 
 def test_a_frame_ends_at_its_limits_and_says_where(rig: BulkRig) -> None:
     sent = [rig.sent(letter(str(number), body=bytes(1000 * number))) for number in range(6)]
-    rows = rig.read(Range(up_to=ALL, max_messages=4))
+    rows = rig.read(up_to=ALL, max_messages=4)
     assert (labels(rows), rows.end, rows.is_last) == (["0", "1", "2", "3"], sent[3], False)
-    rows = rig.read(Range(rows.end, ALL, max_bytes=1))
+    rows = rig.read(after=rows.end, up_to=ALL, max_bytes=1)
     assert (labels(rows), rows.end, rows.is_last) == (["4"], sent[4], False)
-    rows = rig.read(Range(rows.end, ALL))
+    rows = rig.read(after=rows.end, up_to=ALL)
     assert (labels(rows), rows.end, rows.is_last) == (["5"], ALL, True)
-    sizes = [len(packet) for packet in rig.read().packets]
-    rows = rig.read(Range(up_to=ALL, max_bytes=sum(sizes[:4])))
+    sizes = [len(packet) for packet in rig.read().each_packet()]
+    rows = rig.read(up_to=ALL, max_bytes=sum(sizes[:4]))
     assert labels(rows) == ["0", "1", "2", "3"]
     assert len(rows.attributes) == 4 * ATTRIBUTES
-    assert labels(rig.read(Range(up_to=ALL, max_bytes=sum(sizes[:4]) - 1))) == ["0", "1", "2"]
-    assert labels(rig.read(Range(up_to=sent[2], max_messages=3))) == ["0", "1", "2"]
-    assert rig.read(Range(up_to=sent[2], max_messages=3)).is_last
+    assert labels(rig.read(up_to=ALL, max_bytes=sum(sizes[:4]) - 1)) == ["0", "1", "2"]
+    assert labels(rig.read(up_to=sent[2], max_messages=3)) == ["0", "1", "2"]
+    assert rig.read(up_to=sent[2], max_messages=3).is_last
 
 
 def test_express_messages_are_read_from_memory_between_the_others(rig: BulkRig) -> None:
     for number in range(8):
         rig.done(rig.send(letter(str(number), delivery_guarantee=EXPRESS) if number % 3 else str(number)))
     assert labels(rig.read()) == [str(number) for number in range(8)]
-    assert labels(rig.read(Range(up_to=ALL, max_messages=3))) == ["0", "1", "2"]
+    assert labels(rig.read(up_to=ALL, max_messages=3)) == ["0", "1", "2"]
 
 
 def test_what_is_not_durable_is_not_shown_before_it_is(rig: BulkRig) -> None:
@@ -237,15 +230,15 @@ def test_what_is_not_durable_is_not_shown_before_it_is(rig: BulkRig) -> None:
     rig.hold_disk()
     rig.send("new")
     requests = [
-        rig.request(rig.bulk.read, target("orders"), Range(up_to=ALL)),
-        rig.request(rig.bulk.describe, [target("orders")]),
-        rig.request(rig.bulk.plan, target("orders"), Range(), 1),
-        rig.request(rig.bulk.seq_at, target("orders"), 2e9),
+        rig.request(ReadRange(name="orders", up_to=ALL)),
+        rig.request(ShowBulkQueue(name="orders")),
+        rig.request(PlanRange(name="orders")),
+        rig.request(FindSeq(name="orders", time=2e9)),
     ]
     assert not any(map(rig.is_answered, requests))
     rig.release_disk()
     rows = rig.done(requests[0])
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, Frame)
     assert labels(rows) == ["old", "new"]
 
 
@@ -255,7 +248,7 @@ def test_nobody_hears_that_a_message_is_gone_that_a_crash_could_bring_back(rig: 
     rig.open()
     rig.hold_disk()
     rig.receive()
-    request = rig.request(rig.bulk.read, target("orders"), Range(up_to=ALL))
+    request = rig.request(ReadRange(name="orders", up_to=ALL))
     assert not rig.is_answered(request)
     rig.crash()
     assert labels(rig.read()) == ["first", "second"]
@@ -279,8 +272,7 @@ def test_numbers_and_epochs_outlive_the_process(rig: BulkRig, restart: Callable[
 def test_a_queue_that_was_created_again_is_another(rig: BulkRig) -> None:
     rig.sent("old")
     epoch = rig.state().epoch
-    old = target("orders", epoch)
-    rig.done(rig.request(rig.bulk.read, old, Range(up_to=ALL)))
+    rig.read(epoch=epoch)
     call = rig.call()
     rig.application.delete_queue(call, rig.queue())
     rig.done(call.request)
@@ -288,13 +280,13 @@ def test_a_queue_that_was_created_again_is_another(rig: BulkRig) -> None:
         rig.read()
     rig.create("orders")
     assert rig.state().epoch != epoch
-    for operation, *args in (
-        (rig.bulk.read, Range(up_to=ALL)),
-        (rig.bulk.plan, Range(), 1),
-        (rig.bulk.remove, ALL, 1),
+    for operation in (
+        ReadRange(name="orders", up_to=ALL, epoch=epoch),
+        PlanRange(name="orders", epoch=epoch),
+        RemoveRange(name="orders", up_to=ALL, max_messages=1, epoch=epoch),
     ):
         with pytest.raises(QueueDeleted, match="deleted and created again"):
-            rig.request(operation, old, *args)
+            rig.request(operation)
 
 
 def test_a_queue_without_an_identifier_has_an_epoch_of_its_own(rig: BulkRig) -> None:
@@ -311,12 +303,12 @@ def test_removed_messages_go_as_received_ones_do(rig: BulkRig) -> None:
         letter("first", acknowledgements_requested=0x0F, administration_queue_format_name=direct(ADMIN))
     )  # fmt: skip
     second, third = rig.sent("second"), rig.sent("third")
-    assert rig.remove(second) == Removal(2, 0)
+    assert rig.remove(second) == Removed(2, 0)
     assert numbers(rig.read()) == [third]
     assert labels(rig.read(name=JOURNAL)) == ["first", "second"]
     classes = [message.message_class for message in rig.contents(rig.queue("admin"))]
     assert classes == [MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, MessageClass.MQMSG_CLASS_ACK_RECEIVE]
-    assert rig.remove(second) == Removal(0, 0)
+    assert rig.remove(second) == Removed(0, 0)
     rig.stop()
     assert first < rig.state().first == third
 
@@ -325,31 +317,31 @@ def test_what_is_left_is_what_the_limit_or_a_lock_has_left(rig: BulkRig) -> None
     sent = [rig.sent(str(number)) for number in range(6)]
     rig.done(rig.begin())
     rig.done(rig.receive(options=IN_TX))
-    assert rig.remove(sent[4], 2) == Removal(2, 3)
-    assert rig.remove(sent[4]) == Removal(2, 1)
-    assert rig.remove(sent[4]) == Removal(0, 1)
+    assert rig.remove(sent[4], 2) == Removed(2, 3)
+    assert rig.remove(sent[4]) == Removed(2, 1)
+    assert rig.remove(sent[4]) == Removed(0, 1)
     rig.done(rig.abort())
-    assert rig.remove(sent[4]) == Removal(1, 0)
+    assert rig.remove(sent[4]) == Removed(1, 0)
     assert rig.labels() == ["5"]
 
 
 def test_only_the_range_is_removed(rig: BulkRig) -> None:
     sent = [rig.sent(letter(str(number), priority=number % 3)) for number in range(6)]
-    request = rig.request(rig.bulk.remove, target("orders"), sent[4], 10, sent[1])
-    assert rig.done(request) == Removal(3, 0)
+    request = rig.request(RemoveRange(name="orders", up_to=sent[4], max_messages=10, after=sent[1]))
+    assert rig.done(request) == Removed(3, 0)
     assert numbers(rig.read()) == [sent[0], sent[1], sent[5]]
 
 
 def test_a_removal_is_told_when_it_is_durable(rig: BulkRig) -> None:
     number = rig.sent("first")
     rig.hold_disk()
-    request = rig.request(rig.bulk.remove, target("orders"), number, 10)
-    again = rig.request(rig.bulk.remove, target("orders"), number, 10)
+    request = rig.request(RemoveRange(name="orders", up_to=number, max_messages=10))
+    again = rig.request(RemoveRange(name="orders", up_to=number, max_messages=10))
     assert not rig.is_answered(request)
     # That there is nothing rests on the first.
     assert not rig.is_answered(again)
     rig.release_disk()
-    assert (rig.done(request), rig.done(again)) == (Removal(1, 0), Removal(0, 0))
+    assert (rig.done(request), rig.done(again)) == (Removed(1, 0), Removed(0, 0))
 
 
 def test_nothing_is_removed_while_the_disk_is_full(rig: BulkRig) -> None:
@@ -386,15 +378,14 @@ def test_system_and_outgoing_queues_can_be_read(rig: BulkRig) -> None:
     rig.send("on its way", FAR)
     assert labels(rig.read(name=FAR)) == ["on its way"]
     assert rig.state(FAR).last
-    rows = rig.done(rig.request(rig.bulk.read, Target(direct(FAR), is_outgoing=True), Range(up_to=ALL)))
-    assert isinstance(rows, Rows)
+    assert labels(rig.read(name=FAR, outgoing=True)) == ["on its way"]
     with pytest.raises(QueueNotFound, match="no outgoing queue"):
-        rig.request(rig.bulk.read, Target(direct("orders"), is_outgoing=True), Range(up_to=ALL))
+        rig.request(ReadRange(name="orders", up_to=ALL, outgoing=True))
     rig.send(letter("late", time_to_be_received=1, negative_journaling_requested=True))
     rig.advance(5)
     name = "DIRECT=OS:host\\SYSTEM$;DEADLETTER"
     assert labels(rig.read(name=name)) == ["late"]
-    assert rig.state(name).queue is rig.system(Suffix.DEADLETTER)
+    assert rig.state(name).kind == "system"
 
 
 def test_queues_of_the_queue_manager_itself_are_not_read(rig: BulkRig) -> None:
@@ -445,10 +436,10 @@ def test_pages_together_are_the_queue(
     after, is_last = 0, False
     end = rig.state().stable
     while not is_last:
-        rows = rig.read(Range(after, end, max_messages, max_bytes))
-        assert 1 <= len(rows.packets) <= max_messages or rows.is_last
-        assert sum(map(len, rows.packets)) <= max_bytes or len(rows.packets) == 1
-        assert rows.packets == [m.packet for m in expected[len(found) : len(found) + len(rows.packets)]]
+        rows = rig.read(after=after, up_to=end, max_messages=max_messages, max_bytes=max_bytes)
+        assert 1 <= rows.count <= max_messages or rows.is_last
+        assert len(rows.packets) <= max_bytes or rows.count == 1
+        assert rows.each_packet() == [m.packet for m in expected[len(found) : len(found) + rows.count]]
         found += labels(rows)
         after, is_last = rows.end, rows.is_last
     assert found == [message.label for message in expected]
@@ -468,8 +459,8 @@ def test_thousands_of_messages_come_in_one_frame(on_lmdb: BulkRig) -> None:
     rig.done(rig.send(letter("", body=b"between", priority=7)))
     rig.done(rig.send_many([b"%d" % number for number in range(3000, 5000)]))
     rig.remove(10)
-    rows = rig.read(Range(up_to=ALL, max_messages=10_000, max_bytes=1 << 24))
-    bodies = [stored_message(packet).body for packet in rows.packets]
+    rows = rig.read(up_to=ALL, max_messages=10_000, max_bytes=1 << 24)
+    bodies = [stored_message(packet).body for packet in rows.each_packet()]
     assert bodies == [*(b"%d" % at for at in range(10, 3000)), b"between", *(b"%d" % at for at in range(3000, 5000))]
     assert rows.is_last
     assert len(rows.attributes) == ATTRIBUTES * len(bodies)

@@ -19,9 +19,9 @@ from waypost.errors import (
     Timeout,
     TransactionSequence,
 )
+from waypost.guid import guid_text
 from waypost.node.application import ReadOptions
-from waypost.node.bulk import Target, epoch_of
-from waypost.node.claims import NewClaim
+from waypost.node.epochs import epoch_of
 from waypost.node.explain import explain_message
 from waypost.store.bulk_records import ClaimRecord
 from waypost.store.port import Batch, Table
@@ -113,9 +113,9 @@ def test_places_of_a_part_are_read_as_far_as_the_bytes_go(rig: BulkRig) -> None:
     rig.claim()
     assert rig.claimed(1, range(1, 3)) == ["b", "c"]
     rows = rig.read_claim(1, range(1, 5), max_bytes=1)
-    assert (len(rows.packets), rows.end, rows.is_last) == (1, 2, False)
+    assert (rows.count, rows.end, rows.is_last) == (1, 2, False)
     rows = rig.read_claim(1, range(4, 9))
-    assert (len(rows.packets), rows.end, rows.is_last) == (1, 5, True)
+    assert (rows.count, rows.end, rows.is_last) == (1, 5, True)
     assert rows.epoch == epoch_of(rig.queue())
     assert rig.claimed(1, range(7, 9)) == []
 
@@ -334,10 +334,10 @@ def test_a_queue_of_another_computer_or_of_nobody_cannot_be_claimed(rig: BulkRig
 
 def test_another_queue_under_the_name_is_noticed_by_its_epoch(rig: BulkRig) -> None:
     rig.send_all("a")
-    for epoch in (epoch_of(rig.queue()), b""):
-        rig.writing.claim(rig.call(), Target(direct("orders"), epoch), NewClaim("c"))
+    for epoch in (guid_text(epoch_of(rig.queue())), ""):
+        rig.claim_request(epoch=epoch)
     with pytest.raises(QueueDeleted):
-        rig.writing.claim(rig.call(), Target(direct("orders"), b"\x55" * 16), NewClaim("c"))
+        rig.claim_request(epoch=guid_text(b"\x55" * 16))
 
 
 def test_a_reader_that_has_the_queue_for_itself_is_respected(rig: BulkRig) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.node.bulk_rig import LEASE, BulkRig, group
-from tests.node.rig import direct
+from waypost.api.bulk import DropStages, ReturnClaim
 from waypost.errors import TransactionSequence
-from waypost.node.bulk import Target
+from waypost.guid import guid_text
 
 End = Literal["answered", "written", "lost"]
 ENDS: st.SearchStrategy[End] = st.sampled_from(("answered", "answered", "written", "lost"))
@@ -106,7 +106,7 @@ class ClaimsAndStages(RuleBasedStateMachine):
     @rule(data=st.data(), end=ENDS)
     def drop(self, data: st.DataObject, end: End) -> None:
         identifier = data.draw(st.sampled_from(sorted(self.stages)))
-        if self.happen(lambda: self.rig.writing.drop(self.rig.call(), [identifier]), end):
+        if self.happen(lambda: self.rig.request(DropStages(stages=[guid_text(identifier)])), end):
             del self.stages[identifier]
 
     @rule(name=CLAIMS, is_next=st.booleans(), count=st.integers(0, 3), end=ENDS)
@@ -131,8 +131,7 @@ class ClaimsAndStages(RuleBasedStateMachine):
 
     @rule(name=CLAIMS, end=ENDS)
     def give_back(self, name: str, end: End) -> None:
-        target = Target(direct("ledger"))
-        if self.happen(lambda: self.rig.writing.return_claim(self.rig.call(), target, name), end):
+        if self.happen(lambda: self.rig.request(ReturnClaim(name="ledger", claim=name)), end):
             self.ended(name)
 
     @rule()

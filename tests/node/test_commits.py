@@ -1,19 +1,18 @@
 """What makes a commit a repetition, a write for another destination, or a second write; and what of stages is left."""
 
-from typing import cast
+from typing import Any
 
 import pytest
 
 from tests.node.bulk_rig import BulkRig, batch_of, group
 from tests.node.rig import direct
+from waypost.api.bulk import BulkQueue, Committed, PlannedRange, PlanRange, ShowBulkQueue, Staged
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.errors import LimitReached, TransactionSequence
 from waypost.guid import NULL_GUID
 from waypost.limits import MAX_BATCHES, QUIET_QUERY_SECONDS
 from waypost.node import commits
-from waypost.node.bulk import BulkReading, Plan, QueueState, Range, Target
 from waypost.node.commits import BY_COLUMN, Key, destination_of
-from waypost.node.stages import Committed, Staged
 from waypost.store import keys
 from waypost.store.bulk_records import BatchesRecord, CommitsRecord, RunRecord, StageRecord
 from waypost.store.port import Table
@@ -58,10 +57,10 @@ def test_a_batch_is_written_once_to_each_destination(rig: BulkRig) -> None:
 )
 def test_all_names_of_a_queue_are_one_destination(rig: BulkRig, name: str) -> None:
     rig.commit_stages(rig.stage("a", to="ledger", run=ONE), to="ledger", run=ONE)
-    assert rig.staged(group("a"), to=FormatName.parse(name), run=TWO) == Staged(b"", 0)
+    assert rig.staged(group("a"), to=FormatName.parse(name), run=TWO) == Staged("", 0, is_committed=True)
     number = rig.queue("ledger").private_queue_number
     private = PrivateFormatName(rig.node.manager.collection.identity.identifier, number)
-    assert rig.staged(group("a"), to=private, run=TWO) == Staged(b"", 0)
+    assert rig.staged(group("a"), to=private, run=TWO) == Staged("", 0, is_committed=True)
 
 
 def test_a_destination_elsewhere_is_known_by_its_path_or_its_name(rig: BulkRig) -> None:
@@ -105,10 +104,10 @@ def test_a_stage_of_another_destination_or_run_is_not_committed(rig: BulkRig) ->
 
 def test_what_another_run_has_committed_keeps_nothing(rig: BulkRig) -> None:
     rig.commit_stages(rig.stage("a", to="ledger", run=ONE), to="ledger", run=ONE)
-    assert rig.staged(group("a"), to="ledger", run=TWO) == Staged(b"", 0)
+    assert rig.staged(group("a"), to="ledger", run=TWO) == Staged("", 0, is_committed=True)
     assert rig.commit_stages(to="ledger", run=TWO) == Committed(0, is_repeated=True)
     rig.stop()
-    assert rig.staged(group("a"), to="ledger", run=TWO) == Staged(b"", 0)
+    assert rig.staged(group("a"), to="ledger", run=TWO) == Staged("", 0, is_committed=True)
     assert everything(rig)["ledger"] == ["a"]
 
 
@@ -164,44 +163,33 @@ def test_all_that_a_run_has_staged_for_a_batch_can_be_dropped(rig: BulkRig) -> N
         rig.stage("elsewhere", to="books", name="books", run=ONE),
         rig.stage("later", batch=1, to="ledger", run=ONE),
     }
-    call = rig.call()
-    rig.writing.drop(call, [known], batch_of(to="ledger", run=ONE))
-    rig.done(call.request)
+    rig.drop(known, batch=batch_of(to="ledger", run=ONE))
     assert set(rig.node.stages._stages) == others
     rig.stop()
     assert set(rig.node.stages._stages) == others
 
 
 def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
-    reading = BulkReading(rig.node)
-    target = Target(direct("ledger"))
+    def plan(**wanted: Any) -> PlannedRange:
+        return rig.ask_for(PlanRange(name="ledger", **wanted))
 
-    def plan(wanted: Range) -> Plan:
-        call = rig.call()
-        reading.plan(call, target, wanted, 1)
-        found = rig.done(call.request)
-        assert isinstance(found, Plan)
-        return found
-
-    def state() -> QueueState:
-        call = rig.call()
-        reading.describe(call, [target])
-        return cast("list[QueueState]", rig.done(call.request))[0]
+    def state() -> BulkQueue:
+        return rig.ask_for(ShowBulkQueue(name="ledger"))
 
     rig.commit_stages(rig.stage("a", batch=1), batch=1)
     orphan = rig.stage("orphan", to="ledger", run=ONE)
-    assert (plan(Range()).held_by, plan(Range()).behind) == ("", 0)
+    assert (plan().held_by, plan().behind) == ("", 0)
     assert (state().held_by, state().behind) == ("", 0)
     rig.commit_stages(rig.stage("b", "c", batch=2), batch=2)
     words = r"messages that are staged for batch 0 of the query q to host\private$\ledger and not committed"
-    for wanted in (Range(), Range(skips_locked=True)):
-        planned = plan(wanted)
+    for locked in ("wait", "skip"):
+        planned = plan(locked=locked)
         assert (planned.counts, planned.held_by, planned.behind) == ([1], words, 2)
     # Who says where to end is not told.
-    assert plan(Range(up_to=SEQUENCE_MASK)).held_by == ""
+    assert plan(up_to=SEQUENCE_MASK).held_by == ""
     assert (state().held_by, state().behind) == (words, 2)
     rig.drop(orphan)
-    assert (plan(Range()).counts, plan(Range()).held_by) == ([3], "")
+    assert (plan().counts, plan().held_by) == ([3], "")
     rig.claim(name="ledger", claim="nightly", max_messages=1)
     assert (state().held_by, state().behind) == ("the claim nightly", 3)
     rig.done(rig.begin(TWO))
@@ -227,7 +215,7 @@ def test_batches_of_the_old_form_are_done_for_every_destination(rig: BulkRig) ->
     old_folder(rig, (keys.batches_key("q"), BatchesRecord(5, [3, 4]).encode()))
     assert rig.batches() == [3, 4]
     for batch in ({"to": "ledger", "run": ONE}, {"to": BY_COLUMN, "run": ONE}, {"to": "ledger"}, {}):
-        assert rig.staged(group("a"), batch=4, **batch) == Staged(b"", 0)
+        assert rig.staged(group("a"), batch=4, **batch) == Staged("", 0, is_committed=True)
         assert rig.commit_stages(batch=4, **batch).is_repeated
     assert everything(rig)["ledger"] == []
     rig.commit_stages(rig.stage("b", batch=5, to="ledger", run=ONE), batch=5, to="ledger", run=ONE)

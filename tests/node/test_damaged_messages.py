@@ -1,12 +1,14 @@
 """A message whose record is damaged or missing is set aside by the first who wants it; the rest goes on (ADR 30)."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from tests.node.bulk_rig import BulkRig
 from tests.node.rig import IN_TX, TX, Rig, direct, letter, path
+from waypost.api.bulk import FindSeq, ReadRange, Removed, RemoveRange, ShowBulkQueue
+from waypost.api.frames import Frame
 from waypost.core.damaged_message import DamagedMessage
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import Queue
@@ -16,7 +18,6 @@ from waypost.core.stored_message import stored_message
 from waypost.errors import MessageAlreadyReceived, MessageNotFound, RecordDamaged, StoreDamaged, Timeout
 from waypost.node import damaged
 from waypost.node.application import ReadOptions
-from waypost.node.bulk import BulkReading, Range, Removal, Rows, Target
 from waypost.node.effects import Notice
 from waypost.node.explain import explain_message, explain_queue
 from waypost.store import keys
@@ -324,14 +325,12 @@ def test_a_damaged_copy_in_a_journal_is_set_aside(rig: BulkRig) -> None:
 # In bulk.
 
 
-def read(rig: Rig, **limits: int) -> Rows:
-    call = rig.call()
-    BulkReading(rig.node).read(call, Target(direct("orders")), Range(**limits))  # type: ignore[arg-type]
-    return cast("Rows", rig.done(call.request))
+def read(rig: BulkRig, **limits: Any) -> Frame:
+    return rig.ask_for(ReadRange(name="orders", up_to=SEQUENCE_MASK, **limits))
 
 
-def labels_of(rows: Rows) -> list[str]:
-    return [stored_message(packet).label for packet in rows.packets]
+def labels_of(rows: Frame) -> list[str]:
+    return [stored_message(packet).label for packet in rows.each_packet()]
 
 
 @pytest.mark.parametrize("victims", ["a", "b", "c", "ab", "bc", "ac", "abc"])
@@ -343,7 +342,7 @@ def test_a_range_is_read_without_what_is_damaged(rig: BulkRig, victims: str, rui
     left = [label for label in "abc" if label not in victims]
     assert labels_of(rows) == left
     assert rows.is_last
-    assert len(rows.lookup_ids) == len(left)
+    assert len(rows.numbers()) == len(left)
     assert len(set_aside(rig)) == len(victims)
 
 
@@ -358,23 +357,16 @@ def test_a_range_that_is_read_in_parts_goes_on_behind_what_is_damaged(rig: BulkR
 
 def test_what_is_removed_in_bulk_is_counted_without_damage(rig: BulkRig) -> None:
     spoil(rig, "b")
-    call = rig.call()
-    BulkReading(rig.node).remove(call, Target(direct("orders")), 1 << 50, 100)
-    assert rig.done(call.request) == Removal(2, 0)
+    assert rig.ask_for(RemoveRange(name="orders", up_to=1 << 50)) == Removed(2, 0)
     check(rig)
 
 
 def test_the_state_and_the_times_of_a_queue_are_told_without_what_is_damaged(rig: BulkRig) -> None:
     for label in "ab":
         spoil(rig, label)
-    bulk = BulkReading(rig.node)
-    call = rig.call()
-    bulk.seq_at(call, Target(direct("orders")), rig.now.wall + 1)
-    assert rig.done(call.request) == [*rig.queue().positions][-1] & SEQUENCE_MASK
-    call = rig.call()
-    bulk.describe(call, [Target(direct("orders"))])
-    (state,) = cast("list[object]", rig.done(call.request))
-    assert state.oldest == int(rig.now.wall)  # type: ignore[attr-defined]
+    found = rig.ask_for(FindSeq(name="orders", time=rig.now.wall + 1))
+    assert found.seq == [*rig.queue().positions][-1] & SEQUENCE_MASK
+    assert rig.ask_for(ShowBulkQueue(name="orders")).oldest == int(rig.now.wall)
     check(rig, "c")
 
 

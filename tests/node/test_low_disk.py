@@ -56,7 +56,7 @@ REFUSED: dict[str, Callable[[Rig], object]] = {
     "move in a transaction": lambda rig: rig.move(next(iter(rig.queue("books").positions)), PAID, TX, "books"),
     "resend": lambda rig: rig.application.resend(rig.call(), rig.open(), last(rig), None, OTHER_TX),
     "create": lambda rig: rig.create("new"),
-    "stage": lambda rig: BulkWriting(rig.node).stage(
+    "stage": lambda rig: BulkWriting(rig.node).stage_groups(
         rig.call(), Batch("query", 1, direct("ledger")), [Group(direct("ledger"), letter("like"), [b"x"])], 60
     ),
 }

@@ -4,9 +4,10 @@ from itertools import count
 
 import pytest
 
-from tests.node.bulk_rig import LEASE, BulkRig, group
+from tests.node.bulk_rig import LEASE, BulkRig, commit_of, group
 from tests.node.hosts import Host, Net
 from tests.node.rig import RECEIVE, direct, letter
+from waypost.api.bulk import Committed
 from waypost.core.message_values import Acknowledgements
 from waypost.core.stored_message import sequence_of
 from waypost.errors import (
@@ -21,7 +22,7 @@ from waypost.errors import (
 from waypost.node.application import Call, ReadOptions
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.explain import explain_message
-from waypost.node.stages import Batch, Committed, Group
+from waypost.node.stages import Batch, Group
 from waypost.store.port import Table
 from waypost.wire.format_names import FormatName
 from waypost.wire.user_message import UserMessage
@@ -54,7 +55,7 @@ def test_nobody_sees_what_is_staged_until_its_commit(rig: BulkRig) -> None:
 def test_messages_stand_in_the_order_of_their_groups_and_stages(rig: BulkRig) -> None:
     rig.create("books", transactional=True)
     groups = [alike([b"1", b"2"]), group("other", name="books"), group("own"), alike([b"3"])]
-    first = rig.staged(*groups).stage
+    first = rig.stage_of(*groups)
     second = rig.stage("later")
     rig.commit_stages(second, first)
     assert [message.body for message in rig.contents(rig.queue("ledger"))] == [b"1", b"2", b"", b"3", b""]
@@ -63,7 +64,7 @@ def test_messages_stand_in_the_order_of_their_groups_and_stages(rig: BulkRig) ->
 
 
 def test_each_stage_is_a_transaction_with_its_first_and_last_message(rig: BulkRig) -> None:
-    first = rig.staged(alike([b"1", b"2", b"3"])).stage
+    first = rig.stage_of(alike([b"1", b"2", b"3"]))
     second = rig.stage("x")
     rig.commit_stages(first, second)
     messages = rig.contents(rig.queue("ledger"))
@@ -180,7 +181,7 @@ def test_what_asks_for_an_acknowledgment_gets_it_at_the_commit(rig: BulkRig) -> 
         acknowledgements_requested=Acknowledgements.ACK_POS_ARRIVAL,
         administration_queue_format_name=direct("admin"),
     )
-    stage = rig.staged(Group(direct("ledger"), asks, [b"1", b"2"])).stage
+    stage = rig.stage_of(Group(direct("ledger"), asks, [b"1", b"2"]))
     rig.stop()
     assert rig.labels(rig.queue("admin")) == []
     rig.commit_stages(stage)
@@ -276,7 +277,7 @@ def test_a_commit_into_a_queue_that_was_deleted_is_refused_whole(
     rig: BulkRig, *, is_created_again: bool, is_started_again: bool
 ) -> None:
     rig.create("books", transactional=True)
-    first = rig.staged(group("a"), group("b", name="books")).stage
+    first = rig.stage_of(group("a"), group("b", name="books"))
     delete(rig, "ledger")
     if is_created_again:
         rig.ledger()
@@ -293,7 +294,7 @@ def test_a_commit_into_a_queue_that_was_deleted_is_refused_whole(
     # The batch is written again, and what is left of the first time goes with its commit.
     if not is_created_again:
         rig.ledger()
-    assert rig.commit_stages(rig.staged(group("a"), group("b", name="books")).stage).count == 2
+    assert rig.commit_stages(rig.stage_of(group("a"), group("b", name="books"))).count == 2
     assert rig.labels(rig.queue("books")) == ["b"]
     assert rig.labels(rig.queue("ledger")) == ["a"]
 
@@ -309,7 +310,7 @@ def test_a_stage_is_dropped_after_its_queue(rig: BulkRig) -> None:
 
 
 def test_what_expires_while_it_is_staged_is_gone_at_the_commit(rig: BulkRig) -> None:
-    stage = rig.staged(Group(direct("ledger"), letter("", time_to_be_received=10), [b"1"])).stage
+    stage = rig.stage_of(Group(direct("ledger"), letter("", time_to_be_received=10), [b"1"]))
     rig.advance(20)
     rig.commit_stages(stage)
     assert rig.labels(rig.queue("ledger")) == []
@@ -375,14 +376,14 @@ def stage_at(host: Host, *labels: str, batch: int = 0) -> bytes:
     before = set(host.node.stages._stages)
     messages = [letter(label) for label in labels]
     groups = [Group(FormatName.parse(FAR), messages=messages)]
-    BulkWriting(host.node).stage(Call(next(CALLS), host.net.now), Batch("q", batch), groups, 1000.0)
+    BulkWriting(host.node).stage_groups(Call(next(CALLS), host.net.now), Batch("q", batch), groups, 1000.0)
     host.net.settle()
     (stage,) = set(host.node.stages._stages) - before
     return stage
 
 
 def commit_at(host: Host, *stages: bytes, batch: int = 0) -> None:
-    BulkWriting(host.node).commit(Call(next(CALLS), host.net.now), Batch("q", batch), stages)
+    BulkWriting(host.node).commit(Call(next(CALLS), host.net.now), commit_of(stages, Batch("q", batch)))
     host.net.settle()
 
 

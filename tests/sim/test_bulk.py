@@ -4,12 +4,27 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+from msgspec import convert
 
+from waypost.api.bulk import (
+    BulkQueue,
+    Claim,
+    Claimed,
+    Committed,
+    Locked,
+    PlannedRange,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    Removed,
+    RemoveRange,
+    ShowBulkQueue,
+    Staged,
+)
+from waypost.api.frames import Frame
+from waypost.guid import guid_text
 from waypost.hresult import HResult
-from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
-from waypost.node.claims import Claimed, NewClaim
-from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.arguments import At, Batch, Staging
+from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.checks import check_bulk_table
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.swarm import draw
@@ -29,17 +44,21 @@ from waypost.store.port import Batch as StoreBatch
 from waypost.store.port import Table
 from waypost.store.records import encode_head
 
-EPOCH = b"e" * 16
-STAGE, OTHER = b"s" * 16, b"t" * 16
+EPOCH = guid_text(b"e" * 16)
+STAGE, OTHER = guid_text(b"s" * 16), guid_text(b"t" * 16)
 BATCH = Batch("query", 1, "q1", b"r" * 16)
 SEED = next(seed for seed in range(100) if draw(seed) is not None)
 
 
-def frame(*uids: int, end: int = 9, moves: int = 0) -> Rows:
+def frame(*uids: int, end: int = 9, moves: int = 0) -> Frame:
     """Messages whose SequentialIDs are their uids."""
     head = encode_head(0, 0, 1, 0, moves, 0, details=b"")
     packets = [Draft(uid, recoverable=True).mark for uid in uids]
-    return Rows(EPOCH, end, True, uids, head * len(uids), packets)
+    return Frame.of((uids, head * len(uids), packets), end=end, epoch=b"e" * 16, is_last=True)
+
+
+def part(number: int, count: int = 0) -> Claimed:
+    return Claimed(number=number, count=count, bytes=0, epoch=EPOCH)
 
 
 def staging(*uids: int) -> Staging:
@@ -58,16 +77,17 @@ class Client:
     def was_refused(self, name: str, *arguments: object) -> None:
         self.history.answered(Ask(name, arguments), Result(0, HResult.MQ_ERROR_SHARING_VIOLATION))
 
-    def read(self, after: int, up_to: int | None, rows: Rows, *, skips_locked: bool = False) -> None:
-        self.did("read_range", At("q1"), Range(after, up_to, skips_locked=skips_locked), value=rows)
+    def read(self, after: int, up_to: int, rows: Frame, *, locked: Locked = "wait") -> None:
+        self.did("read_range", ReadRange(name="q1", after=after, up_to=up_to, locked=locked), value=rows)
 
     def planned(self, up_to: int) -> None:
-        self.did("plan", At("q1"), Range(), 1, value=Plan(EPOCH, [0, up_to], [1]))
+        plan = PlannedRange(epoch=EPOCH, bounds=[0, up_to], counts=[1])
+        self.did("plan_range", PlanRange(name="q1"), value=plan)
 
-    def staged(self, stage: bytes, *uids: int) -> None:
+    def staged(self, stage: str, *uids: int) -> None:
         self.did("stage", BATCH, staging(*uids), 1.0, value=Staged(stage, len(uids)))
 
-    def committed(self, *stages: bytes, is_repeated: bool = False) -> None:
+    def committed(self, *stages: str, is_repeated: bool = False) -> None:
         self.did("commit_stages", BATCH, stages, value=Committed(1, is_repeated=is_repeated))
 
     def crashed(self, name: str, *arguments: object) -> None:
@@ -75,12 +95,16 @@ class Client:
 
     def processed(self, claim: str, *uids: int) -> None:
         """A part with these messages, from its claim to its end."""
-        self.claimed(claim, 0, Claimed(1, len(uids)))
-        self.did("read_claim", At("q1"), (claim, 1), range(9), 1000, value=frame(*uids))
-        self.claimed(claim, 1, Claimed(1))
+        self.claimed(claim, 0, part(1, len(uids)))
+        self.read_part(claim, *uids)
+        self.claimed(claim, 1, part(1))
 
     def claimed(self, claim: str, after: int, value: Claimed) -> None:
-        self.did("claim", At("q1"), NewClaim(claim, after), value=(EPOCH, value))
+        self.did("claim", Claim(name="q1", claim=claim, after=after), value=value)
+
+    def read_part(self, claim: str, *uids: int) -> None:
+        wanted = ReadClaim(name="q1", claim=claim, number=1, start=0, stop=9)
+        self.did("read_claim", wanted, value=frame(*uids))
 
 
 def test_some_simulations_use_the_bulk_interface_and_the_others_do_not() -> None:
@@ -92,7 +116,7 @@ def test_a_simulation_with_bulk_clients_tells_what_they_do() -> None:
     outcomes = [run_seed(seed, Marks()) for seed in islice((s for s in range(100) if draw(s) is not None), 5)]
     assert [each.violation for each in outcomes] == [None] * 5
     told = [line for each in outcomes for line in each.trace.lines()]
-    for asked in ("plan(", "read_range(", "remove(", "claim(", "read_claim(", "stage(", "commit_stages("):
+    for asked in ("plan_range(", "read_range(", "remove_range(", "claim(", "read_claim(", "stage(", "commit_stages("):
         assert any(f" {asked}" in line for line in told), asked
 
 
@@ -111,10 +135,11 @@ def test_nothing_appears_in_a_range_that_was_complete() -> None:
 
 def test_a_part_of_a_claim_does_not_bring_what_a_complete_range_had_not() -> None:
     client = Client()
-    client.read(0, None, frame(3))
-    client.claimed("one", 0, Claimed(1, 1))
+    client.planned(9)
+    client.read(0, 9, frame(3))
+    client.claimed("one", 0, part(1, 1))
     with pytest.raises(Violation, match="complete up to 9"):
-        client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(4))
+        client.read_part("one", 4)
 
 
 def test_what_was_moved_may_come_to_a_complete_range() -> None:
@@ -128,14 +153,16 @@ def test_a_range_beyond_the_stable_number_or_without_locked_messages_is_not_comp
     client = Client()
     client.planned(3)
     client.read(0, 9, frame(3))
-    client.read(0, None, frame(3), skips_locked=True)
-    client.read(0, 9, frame(3, 4))
+    client.read(0, 3, frame(3, end=3), locked="skip")
+    client.read(0, 9, frame(2, 3, 4))
 
 
 def test_a_described_queue_tells_how_far_it_is_stable() -> None:
     client = Client()
-    state = QueueState(None, EPOCH, 3, 3, 9, 9, 1, 0, 0.0)  # type: ignore[arg-type]
-    client.did("describe", At("q1"), value=[state])
+    names = {"format_name": "q1", "path": "q1", "kind": "private", "transactional": False, "epoch": EPOCH}
+    numbers = {"first": 3, "last": 3, "stable": 9, "committed": 9, "oldest": 1, "held": 0, "held_s": 0.0}
+    state = convert({**names, **numbers, "count": 1, "bytes": 1}, BulkQueue)
+    client.did("show_bulk_queue", ShowBulkQueue(name="q1"), value=state)
     client.read(0, 9, frame(3))
     with pytest.raises(Violation, match="complete"):
         client.read(3, 9, frame(4))
@@ -150,17 +177,17 @@ def test_what_is_processed_never_comes_again() -> None:
 
 def test_what_came_back_from_a_claim_may_be_processed_by_another() -> None:
     client = Client()
-    client.claimed("one", 0, Claimed(1, 1))
-    client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(1))
+    client.claimed("one", 0, part(1, 1))
+    client.read_part("one", 1)
     client.processed("two", 1)
 
 
 def test_a_part_that_is_asked_for_again_is_the_same() -> None:
     client = Client()
     client.processed("one", 1)
-    client.claimed("one", 1, Claimed(2, 3))
+    client.claimed("one", 1, part(2, 3))
     with pytest.raises(Violation, match="not the same as before"):
-        client.claimed("one", 1, Claimed(2, 2))
+        client.claimed("one", 1, part(2, 2))
 
 
 def test_what_is_committed_comes_out_at_last() -> None:
@@ -177,10 +204,10 @@ def test_what_is_removed_may_be_missing_but_no_more() -> None:
     client = Client()
     client.staged(STAGE, 1, 2)
     client.committed(STAGE)
-    client.did("remove", At("q1"), 9, 5, value=Removal(1, 0))
+    client.did("remove_range", RemoveRange(name="q1", up_to=9, max_messages=5), value=Removed(1, 0))
     with pytest.raises(Violation, match="never received"):
         client.history.drained()
-    client.crashed("remove", At("q1"), 9, 1)
+    client.crashed("remove_range", RemoveRange(name="q1", up_to=9, max_messages=1))
     client.history.drained()
 
 
@@ -240,11 +267,11 @@ def test_a_claim_that_was_refused_may_have_ended_its_part() -> None:
     client = Client()
     client.staged(STAGE, 1)
     client.committed(STAGE)
-    client.claimed("one", 0, Claimed(1, 1))
-    client.did("read_claim", At("q1"), ("one", 1), range(9), 1000, value=frame(1))
+    client.claimed("one", 0, part(1, 1))
+    client.read_part("one", 1)
     with pytest.raises(Violation, match="never received"):
         client.history.drained()
-    client.was_refused("claim", At("q1"), NewClaim("one", 1))
+    client.was_refused("claim", Claim(name="q1", claim="one", after=1))
     client.history.drained()
 
 
@@ -256,24 +283,27 @@ ROWS = [Row(uid, Draft(uid, recoverable=True).mark, (0, 0), 12) for uid in (1, 2
 
 
 def test_a_frame_has_the_first_messages_that_are_due() -> None:
-    assert check_rows("it", frame(1, 2), ROWS, None) == 2
+    assert check_rows("it", frame(1, 2), ROWS, 1000) == 2
     assert check_rows("it", frame(1), ROWS, 12) == 1
-    assert check_rows("it", frame(), [], None) == 0
+    assert check_rows("it", frame(), [], 1000) == 0
 
 
 @pytest.mark.parametrize(
     ("found", "max_bytes", "told"),
     [
-        (frame(), None, "nothing came"),
-        (frame(1, 2, 3), None, "3 messages came, and 2 were due"),
-        (frame(2), None, "0x2 came, and 0x1 was due"),
-        (frame(1, moves=1), None, "says otherwise"),
+        (frame(), 1000, "nothing came"),
+        (frame(1, 2, 3), 1000, "3 messages came, and 2 were due"),
+        (frame(2), 1000, "0x2 came, and 0x1 was due"),
+        (frame(1, moves=1), 1000, "says otherwise"),
         (frame(1, 2), 20, "more came than the 20 bytes"),
-        (Rows(EPOCH, 9, True, (1,), frame(2).attributes, frame(2).packets), None, "another message"),
-        (Rows(EPOCH, 9, True, (1, 2), b"", []), None, "unlike lengths"),
+        (
+            Frame.of(([1], bytes(frame(2).attributes), frame(2).each_packet()), end=9, epoch=b"e" * 16, is_last=True),
+            1000,
+            "another message",
+        ),
     ],
 )
-def test_a_wrong_frame_is_told(found: Rows, max_bytes: int | None, told: str) -> None:
+def test_a_wrong_frame_is_told(found: Frame, max_bytes: int, told: str) -> None:
     with pytest.raises(Violation, match=told):
         check_rows("it", found, ROWS, max_bytes)
 
@@ -282,7 +312,7 @@ def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
     known = Known(BulkLimits())
     known.check_epoch(7, EPOCH)
     known.check_epoch(7, EPOCH)
-    for box, epoch in ((8, EPOCH), (7, b"f" * 16)):
+    for box, epoch in ((8, EPOCH), (7, guid_text(b"f" * 16))):
         with pytest.raises(Violation, match="epoch"):
             known.check_epoch(box, epoch)
 
@@ -290,10 +320,10 @@ def test_a_queue_has_one_epoch_and_no_other_queue_has_it() -> None:
 def test_what_another_run_has_committed_is_committed() -> None:
     client = Client()
     with pytest.raises(Violation, match="nobody has committed it"):
-        client.staged(b"", 1)
+        client.staged("", 1)
     client.staged(STAGE, 1)
     client.crashed("commit_stages", BATCH, (STAGE,))
-    client.staged(b"", 2)
+    client.staged("", 2)
     with pytest.raises(Violation, match=r"never received: the recoverable messages \[1\]"):
         client.history.drained()
 

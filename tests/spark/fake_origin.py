@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from waypost.api.bulk import BulkQueue, PlannedRange
 from waypost.arrow.packets import Packets
-from waypost.client.bulk.schema import BulkQueue, PlannedRange
 from waypost.errors import MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark.origin import Limits, Part
 

@@ -4,8 +4,9 @@ from datetime import date
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -13,10 +14,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tests.spark.pipeline_samples import INVOICES, ORDERS, message, write_messages
 from waypost.errors import InvalidParameter
 from waypost.spark.pipelines import archive as pipeline
+from waypost.spark.pipelines import delta, iceberg
 from waypost.spark.pipelines.archive import archive, archive_batch, table_of
 from waypost.spark.pipelines.archived import read_archive, verify
 from waypost.spark.pipelines.iceberg import IcebergArchive
-from waypost.spark.pipelines.manifest import BATCHES, MESSAGE, Batch, noted
+from waypost.spark.pipelines.manifest import ARCHIVED, BATCHES, MESSAGE, Batch, noted
 
 
 class Crash(Exception):
@@ -105,10 +107,37 @@ def test_a_batch_is_archived_once_wherever_a_run_ends(
         assert sorted(_table_seqs(path, kind)) == [1, 2, 3, 4]
 
 
-def _table_seqs(path: str, kind: str) -> list[int]:
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_an_archive_from_before_a_column_is_read_and_goes_on_with_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path, query = str(tmp_path), str(uuid4())
+    table = table_of(path, kind)
+    with monkeypatch.context() as patch:
+        older = pa.schema([field for field in ARCHIVED if field.name != "label"])
+        patch.setattr(pipeline, "MESSAGE", pa.schema([field for field in MESSAGE if field.name != "label"]))
+        patch.setattr(iceberg, "ARCHIVED", older)
+        patch.setattr(delta, "SCHEMA", Schema.from_arrow(older))
+        archive_batch(batch_of(spark, 1, 2), path, table, Batch(query, 0))
+    labels = {1: None, 2: None, 3: "label 3", 4: "label 4"}
+    for number, seqs in enumerate([(3,), (4,)], 1):
+        archive_batch(batch_of(spark, *seqs), path, table, Batch(query, number))
+    found = read_archive(spark, path).select("seq", "label").collect()
+    assert {row.seq: row.label for row in found} == labels
+    assert verify(spark, path).collect() == []
+    if kind != "parquet":
+        rows = _table(path, kind).select(["seq", "label"]).to_pylist()
+        assert {row["seq"]: row["label"] for row in rows} == labels
+
+
+def _table(path: str, kind: str) -> pa.Table:
     """As other programs see the table."""
     is_delta = kind == "delta"
-    found = DeltaTable(path).to_pyarrow_table() if is_delta else IcebergArchive(path).open().scan().to_arrow()
+    return DeltaTable(path).to_pyarrow_table() if is_delta else IcebergArchive(path).open().scan().to_arrow()
+
+
+def _table_seqs(path: str, kind: str) -> list[int]:
+    found = _table(path, kind)
     assert set(found.column("queue").to_pylist()) == {ORDERS}
     assert set(found.column("label").to_pylist()) == {f"label {seq}" for seq in (1, 2, 3, 4)}
     seqs: list[int] = found.column("seq").to_pylist()

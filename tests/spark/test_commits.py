@@ -22,9 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 import waypost
 from tests.crash.daemons import Daemon, loopback, patience
 from tests.spark.upgrade.make import IMPORT, NAME, QUERIES
+from waypost.api.bulk import PlanRange, StagedMessages
 from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import PlanRange, StagedMessages
 from waypost.errors import MessageNotFound
 from waypost.spark import sink
 from waypost.spark.batch import BatchReader
@@ -179,7 +179,7 @@ def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
         queue = client.queue("killed")
         assert (queue.held, queue.behind) == (10, 1)
         assert f"staged for batch 0 of the query import-k to {queue.path.lower()}" in queue.held_by
-        assert client.plan("killed", PlanRange()).counts == []
+        assert client.plan(PlanRange(name="killed")).counts == []
     options = read_options({"server": daemon.url, "queue": "killed"})
     reader = BatchReader(options, shape_of(default_schema(options.columns), options.columns))
     assert reader.partitions() == []
@@ -189,7 +189,7 @@ def test_what_a_killed_run_has_staged_hides_nothing_after_the_next_one(
     assert numbers(daemon, "killed") == Counter([*range(100), 1000])
     with BulkClient(daemon.url) as client:
         assert client.queue("killed").held == 0
-        assert client.plan("killed", PlanRange()).counts == [101]
+        assert client.plan(PlanRange(name="killed")).counts == [101]
 
 
 # Names of what is written.

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 import waypost
 from tests.spark.pipeline_samples import BEGAN, message
+from waypost.api.bulk import Removed, RemoveRange
 from waypost.arrow import schema
 from waypost.arrow.decoder import decode
 from waypost.arrow.packets import OnMalformed, Packets
 from waypost.cli import app
-from waypost.client.bulk.schema import Removed, RemoveRange
 from waypost.errors import InvalidParameter, MessageNotFound, SharingViolation
 from waypost.spark.pipelines import deadletters as pipeline
 from waypost.spark.pipelines import desk as desks
@@ -191,8 +191,8 @@ def test_letters_that_follow_each_other_are_removed_together() -> None:
     asked = []
 
     class Bulk:
-        def remove(self, queue: str, wanted: RemoveRange) -> Removed:
-            call = queue, wanted.after, wanted.up_to
+        def remove(self, wanted: RemoveRange) -> Removed:
+            call = wanted.name, wanted.after, wanted.up_to
             asked.append(call)
             return Removed(1, 2) if asked.count(call) < wanted.up_to - wanted.after else Removed(1, 0)
 

@@ -13,7 +13,7 @@ from waypost.api.bodies import VT_BSTR
 from waypost.api.excerpt import excerpt
 from waypost.api.names import Name, Names, format_names, path_name
 from waypost.api.properties import ACKNOWLEDGE, MESSAGE_ROWS, SINGLE_ACKNOWLEDGE, MessageProperties
-from waypost.api.rows import Kind, Row
+from waypost.api.rows import Kind, PropertyRow
 from waypost.core.message_values import DeliveryGuarantee
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.guid import parse_guid
@@ -97,12 +97,12 @@ def _name_text(name: Name) -> str:
     return text
 
 
-def _named(row: Row) -> str:
+def _named(row: PropertyRow) -> str:
     """The property in a sentence: a priority, app_tag."""
     return row.name if "_" in row.name else f"a {row.name}"
 
 
-def _text(row: Row, value: object, _: str) -> dict[str, Any]:
+def _text(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     if not isinstance(value, str):
         raise InvalidParameter(f"{_named(row)} is text, not {type(value).__name__}")
     if not is_encodable(value):
@@ -110,18 +110,18 @@ def _text(row: Row, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: value}
 
 
-def _number(row: Row, value: object, _: str) -> dict[str, Any]:
+def _number(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     low, high = row.constraints["minimum"], row.constraints["maximum"]
     if not isinstance(value, int) or not low <= value <= high:
         raise InvalidParameter(f"{_named(row)} is a number from {low} to {high}, not {excerpt(value)}")
     return {row.attribute: int(value)}
 
 
-def _flag(row: Row, value: object, _: str) -> dict[str, Any]:
+def _flag(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: bool(value)}
 
 
-def _seconds(row: Row, value: object, _: str) -> dict[str, Any]:
+def _seconds(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     """Whole seconds, because a message carries no parts of them."""
     high = row.constraints["maximum"]
     if not isinstance(value, int | float) or not 0 <= value <= high:
@@ -131,11 +131,11 @@ def _seconds(row: Row, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: ceil(value)}
 
 
-def _delivery(row: Row, value: object, _: str) -> dict[str, Any]:
+def _delivery(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: DeliveryGuarantee.RECOVERABLE if value else DeliveryGuarantee.EXPRESS}
 
 
-def _acknowledgments(row: Row, value: object, _: str) -> dict[str, Any]:
+def _acknowledgments(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     bits = 0
     for word in map(str.strip, str(value).split(",")):
         if word not in ACKNOWLEDGE:
@@ -144,7 +144,7 @@ def _acknowledgments(row: Row, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: bits}
 
 
-def _queues(row: Row, value: Names, computer: str) -> dict[str, Any]:
+def _queues(row: PropertyRow, value: Names, computer: str) -> dict[str, Any]:
     """MS-MQMQ 2.2.20.1: the MultiQueueFormatHeader has all of several queues, and the UserHeader the first of them."""
     names = format_names(value, computer)
     if len(names) == 1:
@@ -152,7 +152,7 @@ def _queues(row: Row, value: Names, computer: str) -> dict[str, Any]:
     return {row.attribute: names[0], row.attribute.replace("_queue_", "_multi_queue_"): names}
 
 
-def _dead_letter(row: Row, value: object, computer: str) -> dict[str, Any]:
+def _dead_letter(row: PropertyRow, value: object, computer: str) -> dict[str, Any]:
     if isinstance(value, bool):
         return {row.attribute: value}
     path = path_name(value, computer)  # type: ignore[arg-type]  # which it checks
@@ -162,7 +162,7 @@ def _dead_letter(row: Row, value: object, computer: str) -> dict[str, Any]:
 _IDENTIFIER: Final = "the id of a message, 40 hexadecimal digits or 20 bytes"
 
 
-def _identifier(row: Row, value: object, _: str) -> dict[str, Any]:
+def _identifier(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     """Of the text that `Message.id` is, or hexadecimal digits."""
     data = b""
     try:
@@ -176,13 +176,13 @@ def _identifier(row: Row, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: MessageIdentifier.decode(data, 0)[0]}
 
 
-def _bytes(row: Row, value: object, _: str) -> dict[str, Any]:
+def _bytes(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise InvalidParameter(f"{row.name} is bytes, not {type(value).__name__}")
     return {row.attribute: bytes(value)}
 
 
-def _class(row: Row, value: object, _: str) -> dict[str, Any]:
+def _class(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     if not isinstance(value, int) or not is_valid_custom_class(value):
         raise InvalidParameter(
             f"{row.name} has no bits outside {CUSTOM_CLASS_MASK:#06x}, so it is not {excerpt(value)}"
@@ -190,27 +190,27 @@ def _class(row: Row, value: object, _: str) -> dict[str, Any]:
     return {row.attribute: int(value)}
 
 
-def _guid(row: Row, value: object, _: str) -> dict[str, Any]:
+def _guid(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     try:
         return {row.attribute: parse_guid(_plain_text(row, value))}
     except DecodeError:
         raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
 
 
-def _public_queue(row: Row, value: object, _: str) -> dict[str, Any]:
+def _public_queue(row: PropertyRow, value: object, _: str) -> dict[str, Any]:
     found = FormatName.parse(_plain_text(row, value))
     if not isinstance(found, PublicFormatName):
         raise InvalidParameter(f"{row.name} is the public queue for reports, PUBLIC=guid, not {excerpt(value)}")
     return {row.attribute: found.guid}
 
 
-def _plain_text(row: Row, value: object) -> str:
+def _plain_text(row: PropertyRow, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidParameter(f"{row.name} is text, not {type(value).__name__}")
     return value
 
 
-_READ: Final[dict[Kind, Callable[[Row, Any, str], dict[str, Any]]]] = {
+_READ: Final[dict[Kind, Callable[[PropertyRow, Any, str], dict[str, Any]]]] = {
     Kind.TEXT: _text,
     Kind.NUMBER: _number,
     Kind.FLAG: _flag,

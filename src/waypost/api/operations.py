@@ -34,8 +34,8 @@ from waypost.api.forms import (
 from waypost.api.forms import Guid as AnyGuid
 from waypost.api.messages import Received, Sent
 from waypost.api.opened import Handle, TransactionObject
-from waypost.api.properties import MessageProperties, NewMessage, QueueProperties
-from waypost.api.queues import Kind, MovedObject, QueueInfo, QueueList
+from waypost.api.properties import MessageProperties, NewMessage, QueueInfo, QueueList, QueueProperties
+from waypost.api.queues import Kind, MovedObject
 from waypost.api.sequences import Admitted, AdmittedAddresses, Direction, SequencePage, SequenceReset
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire.identifiers import MessageIdentifier

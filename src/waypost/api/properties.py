@@ -6,11 +6,14 @@ core and its place in a packet. To show it, add its key here and its attribute i
 a queue is added in the same way, and shown by waypost.api.queue_attributes.
 """
 
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from waypost.api.rows import Kind, Property, Row, rows, says
+from waypost.api.queues import ConnectionInfo
+from waypost.api.records import Record
+from waypost.api.rows import Kind, Property, PropertyRow, rows, says
 from waypost.limits import MAX_ANSWER_QUEUES, MAX_LABEL_LENGTH, MAX_QUEUE_LABEL
 from waypost.wire.base_header import DEFAULT_PRIORITY
 from waypost.wire.message_class import CUSTOM_CLASS_MASK
@@ -35,7 +38,6 @@ SINGLE_ACKNOWLEDGE: Final = ("pos-arrival", "pos-receive", "neg-arrival", "neg-r
 
 # The messages that a queue accepts: clear, encrypted or both.
 Privacy: TypeAlias = Literal["none", "optional", "body"]
-PRIVACY: Final = get_args(Privacy)
 
 _GUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _GUID_PATTERN: Final = rf"^(\{{{_GUID}\}}|{_GUID})$"
@@ -287,6 +289,20 @@ class MessageObject(Struct, kw_only=True, rename={"message_class": "class"}):
     ] = UNSET
 
 
+class ShownProperties:
+    """The attributes of waypost.Message that show a property as it was sent, for the type checker."""
+
+    __slots__ = ()
+
+    label: str
+    body_type: int
+    message_class: int
+    app_tag: int
+    extension: bytes
+    journal: bool
+    dead_letter: bool
+
+
 class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Properties of a queue that a program can give and change (MS-MQDMPR 3.1.1.2). Unset ones stay as they are."""
 
@@ -341,5 +357,56 @@ class QueueProperties(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     ] = UNSET
 
 
-MESSAGE_ROWS: Final[tuple[Row, ...]] = rows(MessageProperties)
-QUEUE_ROWS: Final[tuple[Row, ...]] = rows(QueueProperties)
+class QueueInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A queue at one moment.
+
+    `kind` is private, public, system, journal, subqueue or outgoing. Quotas are in kilobytes, None without one.
+
+    What follows `modified` is None but for an outgoing queue, and not in the JSON of others: its `state`, such as
+    inactive or connected; `next_hops`, the addresses it is sent to; how many transactional messages were sent and are
+    `unacknowledged`, and how many arrived and are `unread`; why the last attempt to connect failed, "" if it did not,
+    as `last_error`; and the last `connections`, the youngest at the end. `damaged_count` is how many messages were
+    damaged on disk and set aside. `notes` says what was given and changes nothing, in the answer to a request that
+    creates or changes a queue.
+    """
+
+    path: str
+    format_name: str
+    private_format_name: str | None
+    kind: str
+    label: str
+    transactional: bool
+    message_count: int
+    bytes: int
+    journal: bool
+    journal_count: int
+    journal_bytes: int
+    quota_kb: int | None
+    journal_quota_kb: int | None
+    authenticate: bool
+    privacy: str
+    base_priority: int
+    type_id: str
+    multicast: str
+    subqueues: tuple[str, ...]
+    created: datetime
+    modified: datetime
+    state: str | None = None
+    next_hops: tuple[str, ...] | None = None
+    unacknowledged: int | None = None
+    unread: int | None = None
+    last_error: str | None = None
+    connections: tuple[ConnectionInfo, ...] | None = None
+    # By a factory, and so always in the JSON. A daemon that does not know it yet does not send it.
+    damaged_count: int = field(default_factory=int)
+    notes: tuple[str, ...] = ()
+
+
+class QueueList(Record, frozen=True):
+    """Queues in the order of their names."""
+
+    queues: tuple[QueueInfo, ...]
+
+
+MESSAGE_ROWS: Final[tuple[PropertyRow, ...]] = rows(MessageProperties)
+QUEUE_ROWS: Final[tuple[PropertyRow, ...]] = rows(QueueProperties)

@@ -1,6 +1,7 @@
 """The properties of a queue, checked and as the core has them."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -8,15 +9,20 @@ from msgspec import UNSET
 from waypost.api.excerpt import excerpt
 from waypost.api.message_attributes import is_encodable
 from waypost.api.properties import QUEUE_ROWS, QueueProperties
-from waypost.api.queues import PRIVACY
-from waypost.api.rows import Kind, Row
-from waypost.core.queues import UNLIMITED
+from waypost.api.rows import Kind, PropertyRow
+from waypost.core.queues import UNLIMITED, QueueAttributes
 from waypost.errors import DecodeError, InvalidParameter, UnsupportedFormatName
-from waypost.guid import NULL_GUID, parse_guid
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.wire.format_names import FormatName, PublicFormatName
 from waypost.wire.path_names import QueueKind
-from waypost.wire.property_checks import is_queue_label
+from waypost.wire.property_checks import utf16_units
 from waypost.wire.property_values import QueuePrivacy
+
+_PRIVACY: Final = {
+    "none": QueuePrivacy.MQ_PRIV_LEVEL_NONE,
+    "optional": QueuePrivacy.MQ_PRIV_LEVEL_OPTIONAL,
+    "body": QueuePrivacy.MQ_PRIV_LEVEL_BODY,
+}
 
 
 def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
@@ -29,6 +35,14 @@ def queue_attributes(properties: QueueProperties) -> dict[str, Any]:
     return found
 
 
+def shown(attributes: QueueAttributes) -> dict[str, Any]:
+    """The reverse: every property as the object of a queue has it."""
+    found = dict(zip(_NAMES, _attributes(attributes), strict=True))
+    for name, show in _SHOWN:
+        found[name] = show(found[name])
+    return found
+
+
 def ignored(name: FormatName, properties: QueueProperties) -> str:
     """A sentence that names given properties without any effect; "" if all have one."""
     is_public = isinstance(name, PublicFormatName) or getattr(name, "kind", None) is QueueKind.PUBLIC
@@ -37,18 +51,18 @@ def ignored(name: FormatName, properties: QueueProperties) -> str:
     return "base_priority changes nothing: it is always 0 for a private queue (MS-MQMQ 2.3.1.6)"
 
 
-def _label(row: Row, value: object) -> str:
-    if not isinstance(value, str) or not is_encodable(value) or not is_queue_label(value):
-        high = row.constraints["max_length"]
-        raise InvalidParameter(f"the label of a queue is text of at most {high} characters")
+def _text(row: PropertyRow, value: object) -> str:
+    high = row.constraints["max_length"]
+    if not isinstance(value, str) or not is_encodable(value) or utf16_units(value) > high:
+        raise InvalidParameter(f"the {row.name} of a queue is text of at most {high} characters")
     return value
 
 
-def _flag(_: Row, value: object) -> bool:
+def _flag(_: PropertyRow, value: object) -> bool:
     return bool(value)
 
 
-def _quota(row: Row, value: object) -> int:
+def _quota(row: PropertyRow, value: object) -> int:
     if value is None:
         return UNLIMITED
     if not isinstance(value, int) or not 0 <= value < UNLIMITED:
@@ -56,27 +70,27 @@ def _quota(row: Row, value: object) -> int:
     return value
 
 
-def _privacy(row: Row, value: object) -> QueuePrivacy:
-    if not isinstance(value, str) or value not in PRIVACY:
+def _privacy(row: PropertyRow, value: object) -> QueuePrivacy:
+    if not isinstance(value, str) or value not in _PRIVACY:
         raise InvalidParameter(f"{row.name} is none, optional or body, not {excerpt(value)}")
-    return PRIVACY[value]
+    return _PRIVACY[value]
 
 
-def _number(row: Row, value: object) -> int:
+def _number(row: PropertyRow, value: object) -> int:
     low, high = row.constraints["minimum"], row.constraints["maximum"]
     if not isinstance(value, int) or not low <= value <= high:
         raise InvalidParameter(f"{row.name} is a number from {low} to {high}, not {excerpt(value)}")
     return value
 
 
-def _guid(row: Row, value: object) -> bytes:
+def _guid(row: PropertyRow, value: object) -> bytes:
     try:
         return parse_guid(value) if isinstance(value, str) and value else NULL_GUID
     except DecodeError:
         raise InvalidParameter(f"{row.name} is a GUID of 8-4-4-4-12 hexadecimal digits, not {excerpt(value)}") from None
 
 
-def _multicast(_: Row, value: object) -> str:
+def _multicast(_: PropertyRow, value: object) -> str:
     """ "" for none, which is all that there is."""
     if value:
         raise UnsupportedFormatName(f"no queue takes messages from {excerpt(value)}: multicast is not offered yet")
@@ -84,8 +98,8 @@ def _multicast(_: Row, value: object) -> str:
 
 
 # A value as the core has it.
-_READ: Final[dict[Kind, Callable[[Row, Any], Any]]] = {
-    Kind.TEXT: _label,
+_READ: Final[dict[Kind, Callable[[PropertyRow, Any], Any]]] = {
+    Kind.TEXT: _text,
     Kind.FLAG: _flag,
     Kind.KILOBYTES: _quota,
     Kind.WORD: _privacy,
@@ -93,3 +107,13 @@ _READ: Final[dict[Kind, Callable[[Row, Any], Any]]] = {
     Kind.GUID: _guid,
     Kind.MULTICAST: _multicast,
 }
+
+_NAMES: Final = tuple(row.name for row in QUEUE_ROWS)
+_attributes: Final = attrgetter(*(row.attribute for row in QUEUE_ROWS))
+# The kinds that an object of a queue has in another form than the core.
+_SHOW: Final[dict[Kind, Callable[[Any], Any]]] = {
+    Kind.KILOBYTES: lambda quota: None if quota == UNLIMITED else quota,
+    Kind.WORD: {level: word for word, level in _PRIVACY.items()}.__getitem__,
+    Kind.GUID: guid_text,
+}
+_SHOWN: Final = tuple((row.name, _SHOW[row.kind]) for row in QUEUE_ROWS if row.kind in _SHOW)

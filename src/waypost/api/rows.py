@@ -14,8 +14,9 @@ from typing import Any, Final, get_args, get_type_hints
 
 from msgspec import Meta, Struct, structs
 
+from waypost.wire.codec import attribute_name
+
 _UNDERSCORE: Final = re.compile(r"_([a-z])")
-_CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class Kind(Enum):
@@ -69,7 +70,7 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PropertyRow:
     """A property with everything that there is to know of it."""
 
     name: str
@@ -86,7 +87,7 @@ class Row:
     @property
     def attribute(self) -> str:
         """The attribute of the core's message or queue."""
-        return self.facts.attribute or _CAPITAL.sub("_", self.facts.spec).lower()
+        return self.facts.attribute or attribute_name(self.facts.spec)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -97,6 +98,11 @@ class Row:
     def columns(self) -> tuple[str, ...]:
         """The columns that a message can be written with, the one to show first; none if it has no column."""
         return (self.facts.column, *self.facts.old_columns) if self.facts.column else ()
+
+    @property
+    def stored_column(self) -> str:
+        """The oldest of `columns`, which is that of archives."""
+        return self.columns[-1]
 
 
 def says(sentence: str, **constraints: Any) -> Meta:
@@ -109,7 +115,7 @@ def says(sentence: str, **constraints: Any) -> Meta:
     return Meta(description=sentence, extra_json_schema=schema)
 
 
-def rows(record: type[Struct]) -> tuple[Row, ...]:
+def rows(record: type[Struct]) -> tuple[PropertyRow, ...]:
     """The properties of a record, in their order."""
     hints = get_type_hints(record, include_extras=True)
     found = []
@@ -118,6 +124,6 @@ def rows(record: type[Struct]) -> tuple[Row, ...]:
         meta = next(note for note in notes if isinstance(note, Meta))
         entry = next(note for note in notes if isinstance(note, Property))
         schema = meta.extra_json_schema or {}
-        constraints = {_CAPITAL.sub("_", name).lower(): value for name, value in schema.items()}
-        found.append(Row(field.name, field.default, meta.description or "", constraints, entry))
+        constraints = {attribute_name(name): value for name, value in schema.items()}
+        found.append(PropertyRow(field.name, field.default, meta.description or "", constraints, entry))
     return tuple(found)

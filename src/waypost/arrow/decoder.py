@@ -12,6 +12,7 @@ into for the columns that a queue manager tells beside them, and for `packet`.
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from waypost.api.properties import MESSAGE_ROWS
+from waypost.api.rows import Kind
 from waypost.arrow import names, schema
 from waypost.arrow.bodies import decode_bodies
 from waypost.arrow.gather import OBJECT_ID, Mask, fixed, pieces
@@ -28,7 +31,7 @@ from waypost.arrow.place import PLACE_COLUMNS
 from waypost.arrow.texts import to_strings
 from waypost.errors import DecodeError, InvalidParameter
 from waypost.wire import base_header, transaction_header, user_header
-from waypost.wire.codec import INFINITE
+from waypost.wire.codec import INFINITE, attribute_name
 
 
 def decode(packets: Packets, columns: Sequence[str], *, on_malformed: OnMalformed) -> pa.RecordBatch:
@@ -144,6 +147,18 @@ def _seconds(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
     return values.astype(np.int64) * 1_000_000
 
 
+def _carried(kind: Kind) -> dict[str, Callable[[Headers], npt.NDArray[Any]]]:
+    """The columns of properties that are a field of a header as it is."""
+    places = {row.stored_column: row.facts.wire.split(".") for row in MESSAGE_ROWS if row.kind is kind and row.columns}
+    return {name: _field_of(*place) for name, place in places.items() if len(place) == 2}
+
+
+def _field_of(header: str, field: str) -> Callable[[Headers], npt.NDArray[Any]]:
+    part = attrgetter("properties" if header == "MessagePropertiesHeader" else "head")
+    name = attribute_name(field)
+    return lambda of: part(of)[name]
+
+
 # Values that every message has.
 _VALUES: Final[dict[str, Callable[[Headers], npt.NDArray[Any]]]] = {
     "message_class": lambda of: of.properties["message_class"],
@@ -153,22 +168,18 @@ _VALUES: Final[dict[str, Callable[[Headers], npt.NDArray[Any]]]] = {
     "acknowledge": lambda of: of.properties["flags"],
     # MQMSG_DEADLETTER is 1 and MQMSG_JOURNAL is 2, in the order of JN and JP.
     "journal": lambda of: (of.head["flags"] & (user_header.JN | user_header.JP)) >> 8,
-    "body_type": lambda of: of.properties["body_type"],
     "body_size": lambda of: of.body.size,
-    "app_specific": lambda of: of.properties["application_tag"],
     "sent_time": lambda of: _seconds(of.head["sent_time"]),
     "transactional": lambda of: of.is_transactional,
     "xact_first": lambda of: of.transaction["flags"] & transaction_header.FM != 0,
     "xact_last": lambda of: of.transaction["flags"] & transaction_header.LM != 0,
     "trace": lambda of: of.head["base_flags"] & base_header.TR != 0,
     "hop_count": lambda of: of.head["flags"] & user_header.RC,
+    **_carried(Kind.NUMBER),
 }
 
-# Seconds, or for ever.
-_SPANS: Final[dict[str, Callable[[Headers], npt.NDArray[Any]]]] = {
-    "time_to_reach_queue": lambda of: of.head["time_to_reach_queue"],
-    "time_to_be_received": lambda of: of.head["time_to_be_received"],
-}
+# Seconds, or no limit.
+_SPANS: Final = _carried(Kind.SECONDS)
 
 _OTHERS: Final[dict[str, Callable[[Headers, Mask | None], pa.Array]]] = {
     "message_id": _message_id,

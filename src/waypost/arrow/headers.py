@@ -6,7 +6,10 @@ rare headers (SOAP, SRMP, several destinations, a cryptographic provider) and ha
 refuse the same packets.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -18,57 +21,43 @@ from waypost.arrow.packets import Packets
 from waypost.arrow.walk import Walk
 from waypost.errors import DecodeError
 from waypost.limits import MAX_LABEL_LENGTH, MAX_PACKET_SIZE, MAX_SENDER_CERT_SIZE
-from waypost.wire import base_header, debug_header, security_header, session_header, transaction_header, user_header
+from waypost.wire import (
+    base_header,
+    debug_header,
+    message_properties,
+    security_header,
+    session_header,
+    transaction_header,
+    user_header,
+)
+from waypost.wire.codec import attribute_name
 from waypost.wire.soap import COMPOUND_LAYOUT
 from waypost.wire.user_message import UserMessage
 
+_NUMBERS: Final = {"B": "u1", "H": "<u2", "I": "<u4", "Q": "<u8"}
+_ITEM: Final = re.compile(r"(\d*)([a-zA-Z])")
+
+
+def _fields(layout: Struct, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The fixed run of a header as the codec has it."""
+    items = _ITEM.findall(layout.format)
+    return [(name, f"V{size}" if size else _NUMBERS[kind]) for name, (size, kind) in zip(names, items, strict=False)]
+
+
 # BaseHeader (2.2.19.1) and the fixed part of UserHeader (2.2.19.2), which start every packet.
+_BASE: Final = [name.replace("flags", "base_flags") for name in base_header.BaseHeader.__slots__]
 HEAD: Final = np.dtype(
-    [
-        ("version_number", "u1"),
-        ("reserved", "u1"),
-        ("base_flags", "<u2"),
-        ("signature", "<u4"),
-        ("packet_size", "<u4"),
-        ("time_to_reach_queue", "<u4"),
-        ("source_queue_manager", "V16"),
-        ("queue_manager_address", "V16"),
-        ("time_to_be_received", "<u4"),
-        ("sent_time", "<u4"),
-        ("message_id", "<u4"),
-        ("flags", "<u4"),
-    ]
+    _fields(base_header.LAYOUT, _BASE) + _fields(user_header.LAYOUT, user_header.UserHeader.__slots__)
 )
 # 2.2.20.5, without ConnectorQMGuid.
 TRANSACTION: Final = np.dtype([("flags", "<u4"), ("tx_sequence_id", "<u8"), ("numbers", "<u4", (2,))])
 # 2.2.20.6, without SecurityData.
-SECURITY: Final = np.dtype(
-    [
-        ("flags", "<u2"),
-        ("sender_id_size", "<u2"),
-        ("encryption_key_size", "<u2"),
-        ("signature_size", "<u2"),
-        ("sender_cert_size", "<u4"),
-        ("provider_info_size", "<u4"),
-    ]
-)
+_SECURITY_SIZES: Final = [
+    *("sender_id_size", "encryption_key_size", "signature_size", "sender_cert_size", "provider_info_size"),
+]
+SECURITY: Final = np.dtype(_fields(security_header.LAYOUT, ("flags", *_SECURITY_SIZES)))
 # 2.2.19.3, without label, extension and body.
-PROPERTIES: Final = np.dtype(
-    [
-        ("flags", "u1"),
-        ("label_length", "u1"),
-        ("message_class", "<u2"),
-        ("correlation_id", "V20"),
-        ("body_type", "<u4"),
-        ("application_tag", "<u4"),
-        ("message_size", "<u4"),
-        ("allocation_body_size", "<u4"),
-        ("privacy_level", "<u4"),
-        ("hash_algorithm", "<u4"),
-        ("encryption_algorithm", "<u4"),
-        ("extension_size", "<u4"),
-    ]
-)
+PROPERTIES: Final = np.dtype(_fields(message_properties.LAYOUT, map(attribute_name, message_properties.FIELDS)))
 # 2.2.20.8, without QueueIdentifier.
 DEBUG: Final = np.dtype([("flags", "<u2"), ("reserved", "<u2")])
 # MS-MQRR 2.2.5.2 ExtensionHeader.
@@ -85,13 +74,6 @@ _RESPONSE_SIZES: Final = np.array([0, 0, 4, 4, 4, 16, 20, 0])
 
 _RECOVERABLE: Final = user_header.RECOVERABLE << user_header.DM_SHIFT
 _RARE: Final = user_header.AH | user_header.HH | user_header.MQ
-_SECURITY_SIZES: Final = (
-    "sender_id_size",
-    "encryption_key_size",
-    "signature_size",
-    "sender_cert_size",
-    "provider_info_size",
-)
 _ALWAYS: Final = np.array(True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from waypost.client.bulk.frame import Frame
+from waypost.api.frames import Frame
 from waypost.errors import DecodeError, InvalidParameter
 
 # Arrow counts the bytes of an array in 31 bits, and texts grow to three times their bytes at most in UTF-8.

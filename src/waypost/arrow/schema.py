@@ -1,10 +1,15 @@
-"""The columns of a message: names, types and their order. docs/spark.md says what each of them means."""
+"""The columns of a message: names, types and their order. docs/spark.md says what each of them means.
+
+Archives have the columns of the day on which they were written: what is added comes behind the others, by its name, and
+is null in what was archived before.
+"""
 
 from typing import Final
 
 import pyarrow as pa
 
 from waypost.api.properties import MESSAGE_ROWS
+from waypost.api.rows import Kind
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
@@ -21,7 +26,7 @@ PLACE: Final = (
 )
 
 # What the packet says. 32-bit numbers without a sign are int64. Queues are format names, GUIDs printable text.
-MESSAGE: Final = (
+_FIRST: Final = (
     pa.field("message_id", pa.binary()),
     pa.field("correlation_id", pa.binary()),
     pa.field("message_class", pa.int32()),
@@ -52,6 +57,10 @@ MESSAGE: Final = (
     pa.field("sender_id", pa.binary()),
     pa.field("extension", pa.binary()),
 )
+_TYPES: Final = {Kind.NUMBER: pa.int64(), Kind.SECONDS: pa.int64()}
+_NAMES: Final = {field.name for field in _FIRST}
+_LATER: Final = [row for row in MESSAGE_ROWS if row.columns and row.stored_column not in _NAMES]
+MESSAGE: Final = (*_FIRST, *(pa.field(row.stored_column, _TYPES[row.kind]) for row in _LATER))
 
 PACKET: Final = pa.field("packet", pa.binary())
 # Why the packet is none; then all columns of MESSAGE are null.
@@ -65,7 +74,7 @@ BODY_TEXT: Final = (
 DEFAULT: Final = pa.schema([*PLACE, *MESSAGE])
 
 # Columns that have another name in what is stored in archives, by the name that the property has everywhere else.
-OLD_NAMES: Final = {row.columns[0]: row.columns[1] for row in MESSAGE_ROWS if row.facts.old_columns}
+OLD_NAMES: Final = {row.columns[0]: row.stored_column for row in MESSAGE_ROWS if row.facts.old_columns}
 RENAMED: Final = tuple(pa.field(name, DEFAULT.field(old).type) for name, old in OLD_NAMES.items())
 
 ALL: Final = pa.schema([*PLACE, *MESSAGE, PACKET, PACKET_ERROR, *BODY_TEXT, *RENAMED])

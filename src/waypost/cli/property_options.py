@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from waypost.api.properties import Privacy
-from waypost.api.rows import Kind, Row
+from waypost.api.rows import Kind, PropertyRow
 
 # What a command gets: the properties that were given, by their names.
 Given: TypeAlias = dict[str, Any]
@@ -34,7 +34,7 @@ _TYPES: Final[dict[Kind, Any]] = {
 }
 
 
-def with_options(rows: Iterable[Row]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(rows: Iterable[PropertyRow]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for each row. It gets those that were used in its parameter `properties`."""
     wanted = tuple(rows)
 
@@ -59,7 +59,7 @@ def with_options(rows: Iterable[Row]) -> Callable[[Callable[..., None]], Callabl
     return decorate
 
 
-def _parameter(row: Row) -> inspect.Parameter:
+def _parameter(row: PropertyRow) -> inspect.Parameter:
     value: Any = _TYPES[row.kind]
     limits = {"min": row.constraints.get("minimum"), "max": row.constraints.get("maximum")}
     option = typer.Option(

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name
+from waypost.api.new_bodies import Body
 from waypost.api.properties import MessageProperties
 from waypost.client.aio_queue import Queue
 from waypost.client.aio_with_properties import ManagerSender
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.transports.msmq.access import MAPPER_PORT, Access, Level
 from waypost.client.transports.msmq.address import DEFAULT_PORT, DEFAULT_TIMEOUT, HostAddress

@@ -11,9 +11,9 @@ from msgspec import UNSET, UnsetType
 
 from waypost.api.message_attributes import dead_letter_text, identifier_text, names_text
 from waypost.api.names import Name, Names
+from waypost.api.new_bodies import Body
 from waypost.api.properties import MESSAGE_ROWS, QUEUE_ROWS, MessageProperties, Privacy, QueueProperties
 from waypost.client.arguments import with_table
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.wire.base_header import DEFAULT_PRIORITY
 

@@ -14,7 +14,7 @@ from waypost.api.bodies import BYTES
 from waypost.api.excerpt import excerpt
 from waypost.api.operations import Seek
 from waypost.api.properties import MessageProperties
-from waypost.api.rows import Row
+from waypost.api.rows import PropertyRow
 from waypost.client.message import Message
 from waypost.core.positions import END
 from waypost.errors import InvalidParameter
@@ -84,7 +84,7 @@ def warn_of_ignored(notes: tuple[str, ...]) -> None:
         warnings.warn(note, stacklevel=4)
 
 
-def with_table(rows: Sequence[Row]) -> Callable[[F], F]:
+def with_table(rows: Sequence[PropertyRow]) -> Callable[[F], F]:
     """Append a table of properties to the documentation of a method that takes them by name."""
     width = max(len(row.name) for row in rows) + 2
     wrapper = TextWrapper(116, subsequent_indent=" " * width, break_on_hyphens=False)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Self
 
 from waypost.api.names import Name
+from waypost.api.new_bodies import Body
 from waypost.api.properties import MessageProperties
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.queue import Queue
 from waypost.client.transports.msmq.access import MAPPER_PORT, Access, Level

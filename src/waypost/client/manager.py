@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 from waypost.api.damaged import DamagedInfo
 from waypost.api.explanation import Explanation
 from waypost.api.names import Name, format_name
+from waypost.api.new_bodies import Body
 from waypost.api.operations import (
     AdmitAddress,
     CreateQueue,
@@ -30,7 +31,6 @@ from waypost.client.arguments import (
     transaction_limit,
     warn_of_ignored,
 )
-from waypost.client.bodies import Body
 from waypost.client.message import Message
 from waypost.client.queue import Queue
 from waypost.client.transaction import Transaction

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from waypost.api.bodies import decode_text
 from waypost.api.framework_headers import message_headers
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.messages import Copies
-from waypost.api.properties import CopyObject, MessageObject
+from waypost.api.properties import MESSAGE_ROWS, CopyObject, MessageObject, ShownProperties
 from waypost.api.times import iso_8601
 from waypost.core.message import NO_IDENTIFIER
 from waypost.core.message import Message as CoreMessage
@@ -33,10 +34,11 @@ _USER_FLAGS: Final = slice(base_header.SIZE + 44, base_header.SIZE + 48)
 _CLASSES: Final = {int(each): each.name for each in MessageClass}
 
 
-class Message:
+class Message(ShownProperties):
     """A message that was sent, peeked at or received.
 
     Its attributes are looked up when they are asked for, so a message that is only passed on costs next to nothing.
+    Those of ShownProperties come from the table.
     Every name of a queue is a format name, which `manager.queue` and `manager.send` take.
     """
 
@@ -71,10 +73,6 @@ class Message:
         return ()
 
     @property
-    def label(self) -> str:
-        return self._core.label
-
-    @property
     def body(self) -> bytes:
         return self._core.body
 
@@ -99,16 +97,6 @@ class Message:
     def headers(self) -> dict[str, str] | None:
         """The headers that NServiceBus or Rebus has put into the extension, or MassTransit into the body; else None."""
         return message_headers(self._core.extension, self._core.body)
-
-    @property
-    def body_type(self) -> int:
-        """What the sender says that the body is: a VARTYPE such as 8 for text and 0x1011 for bytes, 0 for unknown."""
-        return self._core.body_type
-
-    @property
-    def message_class(self) -> int:
-        """0 for a message of an application; acknowledgments, reports and dead letters have others."""
-        return self._core.message_class
 
     @property
     def class_name(self) -> str:
@@ -185,14 +173,6 @@ class Message:
         return None if identifier == NO_IDENTIFIER else str(identifier)
 
     @property
-    def app_tag(self) -> int:
-        return self._core.application_tag
-
-    @property
-    def extension(self) -> bytes:
-        return self._core.extension
-
-    @property
     def acknowledge(self) -> str:
         """Which acknowledgments were asked for, in the words of `send`."""
         return acknowledge_text(self._core.acknowledgements_requested)
@@ -227,16 +207,6 @@ class Message:
     def destination_queue(self) -> str | None:
         """Where it was sent to; format names joined with commas in what comes back from a send to several queues."""
         return _text(self._core.destination_queue_format_name)
-
-    @property
-    def journal(self) -> bool:
-        """Whether its sender keeps a copy of it in system$;journal."""
-        return self._core.positive_journaling_requested
-
-    @property
-    def dead_letter(self) -> bool:
-        """Whether its sender keeps it as a dead letter if it cannot be delivered."""
-        return self._core.negative_journaling_requested
 
     @property
     def trace(self) -> str | None:
@@ -308,6 +278,11 @@ class Message:
         """
         found: dict[str, object] = to_builtins(message_object(self))
         return found
+
+
+for _row in MESSAGE_ROWS:
+    if _row.name in ShownProperties.__annotations__:
+        setattr(Message, _row.name, property(attrgetter(f"_core.{_row.attribute}"), doc=f"As it was sent: {_row.help}"))
 
 
 class SentToSeveral(Message):

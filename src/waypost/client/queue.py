@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
 from waypost.api.names import Name, check_can_be_sent_to, journal_name, short_name, subqueue_name
+from waypost.api.new_bodies import Body, encode_bodies, encode_body
 from waypost.api.operations import (
     Browse,
     CloseCursor,
@@ -35,8 +36,7 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.properties import MessageProperties, QueueProperties
-from waypost.api.queues import QueueInfo
+from waypost.api.properties import MessageProperties, QueueInfo, QueueProperties
 from waypost.client.arguments import (
     how_many,
     lookup_id_of,
@@ -45,7 +45,6 @@ from waypost.client.arguments import (
     warn_of_ignored,
     with_body_type,
 )
-from waypost.client.bodies import Body, encode_bodies, encode_body
 from waypost.client.message import Message, sent_message, sent_together
 from waypost.client.transaction import Transaction, call_in, joined
 from waypost.client.transports import Carrier

@@ -25,6 +25,7 @@ from waypost.core.message_values import (
 )
 from waypost.core.packet_names import administration_queue_type, destination_queue_type, response_queue_type
 from waypost.guid import NULL_GUID
+from waypost.wire import message_properties
 from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
 from waypost.wire.base_header import DEFAULT_PRIORITY
 from waypost.wire.codec import INFINITE
@@ -32,11 +33,14 @@ from waypost.wire.format_names import DirectFormatName, FormatName, PrivateForma
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.keys import ProviderType
 from waypost.wire.message_class import MessageClass
+from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.remote_packet import Origin
 
 SECTION: Final = "MS-MQDMPR 3.1.1.12"
 
 NO_IDENTIFIER: Final = MessageIdentifier(NULL_GUID, 0)
+_NO_CORRELATION: Final = NO_IDENTIFIER.encode()
+_pack_properties: Final = message_properties.LAYOUT.pack
 
 # Four days. readings MQDMPR 1: MS-MQQB 4.1.7 shows it on the wire.
 DEFAULT_TIME_TO_REACH_QUEUE: Final = 345_600
@@ -132,6 +136,54 @@ class Message:
     origin: Origin | None = None
 
     packet: bytes = field(default=b"", compare=False, repr=False)
+
+    def properties_header(self) -> MessagePropertiesHeader:
+        """MS-MQDMPR 3.1.7.1.30, and the other way round read_properties; packed_properties has its fixed run."""
+        return MessagePropertiesHeader(
+            flags=self.acknowledgements_requested,
+            message_class=self.message_class,
+            correlation_id=self.correlation_identifier.encode(),
+            body_type=self.body_type,
+            application_tag=self.application_tag,
+            privacy_level=self.privacy_level,
+            hash_algorithm=self.hash_algorithm,
+            encryption_algorithm=self.encryption_algorithm,
+            label=self.label or None,
+            extension_data=self.extension,
+            message_body=self.body,
+        )
+
+    def read_properties(self, header: MessagePropertiesHeader) -> None:
+        self.acknowledgements_requested = header.flags
+        self.message_class = header.message_class
+        if header.correlation_id != _NO_CORRELATION:
+            self.correlation_identifier, _ = MessageIdentifier.decode(header.correlation_id, 0)
+        self.body_type = header.body_type
+        self.application_tag = header.application_tag
+        self.privacy_level = header.privacy_level
+        self.hash_algorithm = header.hash_algorithm
+        self.encryption_algorithm = header.encryption_algorithm
+        self.label = header.label or ""
+        self.extension = header.extension_data
+        self.body = header.message_body
+
+    def packed_properties(self, label_length: int, body_size: int) -> bytes:
+        """What the header starts with. struct.error if a value does not fit."""
+        correlation = self.correlation_identifier
+        return _pack_properties(
+            self.acknowledgements_requested,
+            label_length,
+            self.message_class,
+            _NO_CORRELATION if correlation is NO_IDENTIFIER else correlation.encode(),
+            self.body_type,
+            self.application_tag,
+            body_size,
+            body_size,
+            self.privacy_level,
+            self.hash_algorithm,
+            self.encryption_algorithm,
+            len(self.extension),
+        )
 
     @property
     def source_machine_identifier(self) -> bytes:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from waypost.core.message import BASE_PROVIDER, NO_IDENTIFIER, Message
+from waypost.core.message import BASE_PROVIDER, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, QueueType
 from waypost.core.packet_names import packed_name
 from waypost.errors import WaypostError
@@ -32,7 +32,6 @@ _FIXED_SIZE: Final = _BASE_AND_USER.size + message_properties.FIXED_SIZE
 _ACKS: Final = message_properties.PA | message_properties.PR | message_properties.NA | message_properties.NR
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
 _MAX_LABEL_SIZE: Final = 2 * MAX_LABEL_LENGTH
-_NO_CORRELATION: Final = NO_IDENTIFIER.encode()
 
 # Bound once: to look a member of an enumeration up costs more than to compare with it.
 _UNSIGNED: Final = AuthenticationLevel.NONE
@@ -109,7 +108,6 @@ def _pack(message: Message) -> tuple[bytes, ...]:
     priority = message.priority
     identifier = message.identifier
     acknowledgements = message.acknowledgements_requested
-    correlation = message.correlation_identifier
     label = message.label
     units = utf_16_le_encode(label + "\0", "surrogatepass")[0] if label else b""
     extension = message.extension
@@ -157,20 +155,7 @@ def _pack(message: Message) -> tuple[bytes, ...]:
         ),
         names,
         transaction,
-        message_properties.LAYOUT.pack(
-            acknowledgements,
-            len(units) // 2,
-            message.message_class,
-            _NO_CORRELATION if correlation is NO_IDENTIFIER else correlation.encode(),
-            message.body_type,
-            message.application_tag,
-            len(body),
-            len(body),
-            message.privacy_level,
-            message.hash_algorithm,
-            message.encryption_algorithm,
-            len(extension),
-        ),
+        message.packed_properties(len(units) // 2, len(body)),
         units,
         extension,
         body,

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from waypost.core.message import BASE_PROVIDER, ENHANCED_PROVIDER, NO_IDENTIFIER, SECTION, Message
+from waypost.core.message import BASE_PROVIDER, ENHANCED_PROVIDER, SECTION, Message
 from waypost.core.message_values import AuthenticationLevel, DeliveryGuarantee, SenderIdentifierType
 from waypost.core.packet_names import packed_name
 from waypost.core.plain_packets import plain_packet
@@ -32,7 +32,6 @@ from waypost.wire.debug_header import DebugHeader
 from waypost.wire.format_names import FormatName, PrivateFormatName
 from waypost.wire.identifiers import MessageIdentifier, TxSequenceId
 from waypost.wire.keys import ProviderType
-from waypost.wire.message_properties import MessagePropertiesHeader
 from waypost.wire.multi_queue import MqfAddressHeader, MqfSignatureHeader, MultiQueueFormatHeader
 from waypost.wire.originated import check_originated
 from waypost.wire.packet_names import (
@@ -49,7 +48,6 @@ from waypost.wire.user_header import UserHeader
 from waypost.wire.user_message import UserMessage
 
 _SYSTEM_PROVIDERS: Final = frozenset({BASE_PROVIDER, ENHANCED_PROVIDER})
-_NO_CORRELATION: Final = NO_IDENTIFIER.encode()
 _AUTHENTICATED: Final = security_header.AU | security_header.AS
 _MAX_TRANSACTION_IDENTIFIER: Final = transaction_header.ID >> transaction_header.ID_SHIFT
 
@@ -75,7 +73,7 @@ def construct_user_message_packet(message: Message) -> UserMessage:
         transaction=_transaction_header(message),
         security=_security_header(message),
         # readings MQDMPR 3.V: always there.
-        properties=_properties_header(message),
+        properties=message.properties_header(),
         debug=_debug_header(message),
         soap=_soap_header(message),
         multi_queue=_multi_queue_header(message),
@@ -139,7 +137,7 @@ def message_from_packet(packet: UserMessage) -> Message:
     """3.1.7.1.31 for a packet that has been decoded already. What an absent header would tell keeps its default."""
     message = Message()
     _read_user_header(message, packet.user)
-    _read_properties(message, packet.properties)
+    message.read_properties(packet.properties)
     message.priority = packet.base.priority
     message.tracing_requested = packet.base.is_traced
     message.time_to_reach_queue = packet.base.time_to_reach_queue
@@ -322,37 +320,6 @@ def _read_security_header(message: Message, header: SecurityHeader) -> None:
     if provider is not None:
         message.authentication_provider_type = provider.provider_type
         message.authentication_provider_name = provider.provider_name
-
-
-def _properties_header(message: Message) -> MessagePropertiesHeader:
-    return MessagePropertiesHeader(
-        flags=message.acknowledgements_requested,
-        message_class=message.message_class,
-        correlation_id=message.correlation_identifier.encode(),
-        body_type=message.body_type,
-        application_tag=message.application_tag,
-        privacy_level=message.privacy_level,
-        hash_algorithm=message.hash_algorithm,
-        encryption_algorithm=message.encryption_algorithm,
-        label=message.label or None,
-        extension_data=message.extension,
-        message_body=message.body,
-    )
-
-
-def _read_properties(message: Message, header: MessagePropertiesHeader) -> None:
-    message.acknowledgements_requested = header.flags
-    message.message_class = header.message_class
-    if header.correlation_id != _NO_CORRELATION:
-        message.correlation_identifier, _ = MessageIdentifier.decode(header.correlation_id, 0)
-    message.body_type = header.body_type
-    message.application_tag = header.application_tag
-    message.privacy_level = header.privacy_level
-    message.hash_algorithm = header.hash_algorithm
-    message.encryption_algorithm = header.encryption_algorithm
-    message.label = header.label or ""
-    message.extension = header.extension_data
-    message.body = header.message_body
 
 
 def _debug_header(message: Message) -> DebugHeader | None:

@@ -1,6 +1,7 @@
 """The directory as the core knows it: waypost.core.ports.Directory on top of the directory events."""
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Final
 
 from waypost.clock import Now
@@ -14,11 +15,16 @@ from waypost.directory.queries import AttributeFilter, Operator, Query, by_ident
 from waypost.directory.results import DirectoryOperationResult, directory_error
 from waypost.guid import NULL_GUID
 from waypost.wire.format_names import DistributionListFormatName, FormatName
-from waypost.wire.path_names import PathName
 from waypost.wire.security_descriptor import SecurityDescriptor
 
 # What a queue says of itself.
 _GIVEN: Final = tuple(name for name in codecs_of(Queue) if name not in ASSIGNED)
+# The properties of a queue that the directory has in the same form.
+_SHARED: Final = tuple(
+    each.name
+    for each in fields(queues.QueueAttributes)
+    if each.name in _GIVEN and each.name not in ("pathname", "security")
+)
 
 
 def queue_object(queue: queues.Queue) -> Queue:
@@ -26,43 +32,25 @@ def queue_object(queue: queues.Queue) -> Queue:
     attributes = queue.attributes
     return Queue(
         identifier=queue.identifier,
-        label=attributes.label,
         create_time=queue.create_time,
         modify_time=queue.modify_time,
-        type_guid=attributes.type_guid,
         pathname=str(queue.pathname),
         qualified_pathname=str(queue.qualified_pathname),
         private_queue_number=queue.private_queue_number,
-        journaling=attributes.journaling,
-        quota=attributes.quota,
-        journal_quota=attributes.journal_quota,
-        authentication=attributes.authentication,
-        privacy_level=attributes.privacy_level,
-        transactional=attributes.transactional,
-        multicast_address=attributes.multicast_address,
         security=SecurityDescriptor.decode(attributes.security) if attributes.security else None,
-        base_priority=attributes.base_priority,
         full_path=queue.full_path,
         directory_path=queue.directory_path,
         queue_type=queue.queue_type,
+        **{name: getattr(attributes, name) for name in _SHARED},
     )
 
 
-def queue_attributes(item: Queue) -> queues.QueueAttributes:
-    """What a directory object says of a queue of this computer. Raises IllegalPathName."""
-    return queues.QueueAttributes(
-        pathname=PathName.parse(item.pathname),
-        label=item.label,
-        type_guid=item.type_guid,
-        journaling=item.journaling,
-        quota=item.quota,
-        journal_quota=item.journal_quota,
-        authentication=item.authentication,
-        privacy_level=item.privacy_level,
-        transactional=item.transactional,
-        multicast_address=item.multicast_address,
+def queue_attributes(item: Queue, known: queues.QueueAttributes) -> queues.QueueAttributes:
+    """What a directory object says of a queue of this computer; the rest, and what is for life, is as it is known."""
+    return replace(
+        known,
         security=b"" if item.security is None else item.security.encode(),
-        base_priority=item.base_priority,
+        **{name: getattr(item, name) for name in _SHARED if name != "transactional"},
     )
 
 

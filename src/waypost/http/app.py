@@ -10,8 +10,6 @@ from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
     backup,
-    bulk,
-    bulk_writing,
     events,
     handles,
     health,
@@ -31,8 +29,6 @@ from waypost.http.remote_queues import Connect, anonymous
 from waypost.http.service import Service
 from waypost.http.settings import HttpSettings
 from waypost.http.watching import name_of, watched
-from waypost.node.bulk import BulkReading
-from waypost.node.bulk_writing import BulkWriting
 
 ROUTES: Final = (
     status.page,
@@ -43,20 +39,6 @@ ROUTES: Final = (
     backup.backup,
     events.events,
     handles.commit_transactions,
-    bulk.bulk_queues,
-    bulk.show_bulk_queue,
-    bulk.plan,
-    bulk.read,
-    bulk.seq_at,
-    bulk.remove,
-    bulk_writing.new_claim,
-    bulk_writing.list_claims,
-    bulk_writing.read_claim,
-    bulk_writing.return_claim,
-    bulk_writing.stage,
-    bulk_writing.drop_stages,
-    bulk_writing.commit,
-    bulk_writing.committed_batches,
     metrics.metrics,
     health.live,
     health.ready,
@@ -103,7 +85,6 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
     service = Service(manager, settings, connect)
     numbers = metrics.Metrics(service)
     document = openapi.Document(ROUTES, demands_token=bool(settings.token))
-    bulk_reading, writing = BulkReading(service.node), BulkWriting(service.node)
 
     def refine(error: WaypostError) -> WaypostError:
         if service.is_stopping and isinstance(error, OperationCancelled | HostError):
@@ -125,8 +106,6 @@ def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anon
         dependencies={
             "service": Provide(lambda: service, sync_to_thread=False),
             "numbers": Provide(lambda: numbers, sync_to_thread=False),
-            "bulk": Provide(lambda: bulk_reading, sync_to_thread=False),
-            "writing": Provide(lambda: writing, sync_to_thread=False),
             "document": Provide(lambda: document, sync_to_thread=False),
         },
         exception_handlers={

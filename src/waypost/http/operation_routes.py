@@ -6,13 +6,15 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args
 
 import msgspec
-from litestar import delete, get, patch, post
+from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
+from waypost.api.bulk import BULK_OPERATIONS, ListBulkQueues, ReadClaim, ReadRange
 from waypost.api.explanation import Explanation
+from waypost.api.frames import MEDIA_TYPE, Frame
 from waypost.api.messages import Received
 from waypost.api.operations import (
     OPERATIONS,
@@ -43,11 +45,11 @@ from waypost.api.operations import (
     SetQueue,
     ShowQueue,
 )
-from waypost.api.queues import QueueInfo, QueueList
+from waypost.api.properties import QueueInfo, QueueList
 from waypost.api.records import record_of
 from waypost.client.transports.http.schema import Messages, Packets, SentIds, SentMessages
 from waypost.errors import InvalidParameter
-from waypost.http import handles, reading, sending
+from waypost.http import bulk, handles, reading, sending
 from waypost.http.media import ApiRequest, is_message_pack
 from waypost.http.parameters import Served, decoded
 from waypost.http.results import answer, resent
@@ -155,9 +157,13 @@ def routes() -> list[HTTPRouteHandler]:
         _route(BeginTransaction, _plain(handles.begin_transaction)),
         _route(CommitTransaction, _plain(handles.commit_transaction)),
         _route(AbortTransaction, _plain(handles.abort_transaction)),
+        _route(ListBulkQueues, _plain(bulk.list_queues)),
+        _route(ReadRange, _plain(bulk.framed), Response[bytes]),
+        _route(ReadClaim, _plain(bulk.framed), Response[bytes]),
     )
     bound = {route.name for route in by_hand}
-    return [*by_hand, *(_route(kind, _plain(_ask)) for kind in OPERATIONS if kind.row.name not in bound)]
+    others = (kind for kind in (*OPERATIONS, *BULK_OPERATIONS) if kind.row.name not in bound)
+    return [*by_hand, *(_route(kind, _plain(_ask)) for kind in others)]
 
 
 def _route(kind: type[O], perform: Perform[O], reply: Any = None) -> HTTPRouteHandler:
@@ -166,20 +172,24 @@ def _route(kind: type[O], perform: Perform[O], reply: Any = None) -> HTTPRouteHa
     by_name = {each.name: each for each in fields(kind)}
 
     async def handle(service: Service, request: ApiRequest, data: Struct | None = None, **values: Any) -> object:
+        values = {name.removesuffix("_"): value for name, value in values.items()}
         return await perform(service, operation_of(kind, values, data), request)
 
     types: dict[str, Any] = {"service": Served, "request": ApiRequest}
     types |= {name: _annotated(by_name[name], PathParameter) for name in row.path_names}
-    types |= {name: _annotated(by_name[name], QueryParameter) for name in row.query_names}
+    # litestar has a meaning of its own for some names, "query" among them.
+    query = {f"{name}_": partial(QueryParameter, name=name) for name in row.query_names}
+    types |= {name: _annotated(by_name[name.removesuffix("_")], place) for name, place in query.items()}
     if row.body is not None:
         types["data"] = Annotated[row.body, Body()]
     handle.__name__ = handle.__qualname__ = row.name
     handle.__doc__ = kind.__doc__
     # litestar reads what a handler takes, and the schema of it, from its signature.
     handle.__annotations__ = types | {"return": None if row.reply is type(None) else reply or row.reply}
+    defaults = {name: _default(by_name.get(name.removesuffix("_"))) for name in types}
     handle.__signature__ = Signature(  # type: ignore[attr-defined]  # inspect looks for it
         [
-            Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=_default(by_name.get(name)))
+            Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=defaults[name])
             for name, annotation in types.items()
         ],
         return_annotation=handle.__annotations__["return"],
@@ -187,7 +197,10 @@ def _route(kind: type[O], perform: Perform[O], reply: Any = None) -> HTTPRouteHa
     path = row.path
     for name in row.path_names:
         path = path.replace(f"{{{name}}}", f"{{{name}:str}}")
-    bind: Callable[..., HTTPRouteHandler] = _DECORATORS[row.method](path, status_code=row.status, name=row.name)
+    media_type = MEDIA_TYPE if row.reply is Frame else None
+    bind: Callable[..., HTTPRouteHandler] = _DECORATORS[row.method](
+        path, status_code=row.status, name=row.name, media_type=media_type
+    )
     return bind(handle)
 
 

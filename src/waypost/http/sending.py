@@ -6,9 +6,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.messages import Copies
+from waypost.api.new_bodies import body_of, encode_body
 from waypost.api.operations import Send
 from waypost.api.properties import NewMessage
-from waypost.client.bodies import Body, encode_body
 from waypost.client.transports.http.packing import sent_ids
 from waypost.client.transports.http.schema import SentIds, SentMessages
 from waypost.core.message import Message
@@ -53,10 +53,3 @@ def _send(operation: Send, message: NewMessage) -> Send:
     body, body_type = encode_body(body_of(message), message.body_type)
     like = replace(message, body_type=body_type)
     return Send(name=operation.name, like=like, bodies=[body], transaction=operation.transaction)
-
-
-def body_of(message: NewMessage) -> Body:
-    bodies = [body for body in (message.body, message.body_base64, message.body_text) if body is not UNSET]
-    if len(bodies) > 1:
-        raise InvalidParameter("a message has one of `body`, `body_base64` and `body_text`")
-    return bodies[0] if bodies else b""

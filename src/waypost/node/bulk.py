@@ -1,107 +1,73 @@
 """Queues read by ranges of arrival numbers, thousands of messages at once: what is planned, read and removed.
 
-waypost.client.bulk.schema says what the words mean. An answer waits until everything is durable that was done before:
+waypost.api.bulk says what the words mean. An answer waits until everything is durable that was done before:
 not only what it shows, but also what is missing in it, because a crash could bring that back behind the reader, who has
 gone on (ADR 19).
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from fnmatch import fnmatchcase
 from itertools import accumulate, islice
 from typing import Final
 
+from msgspec import UNSET
+
+from waypost.api.bulk import (
+    BulkQueue,
+    BulkQueues,
+    FindSeq,
+    ListBulkQueues,
+    PlannedRange,
+    PlanRange,
+    ReadRange,
+    Removed,
+    RemoveRange,
+    SeqAt,
+    ShowBulkQueue,
+)
+from waypost.api.frames import Frame
+from waypost.api.names import format_name, short_name
 from waypost.clock import Now
 from waypost.core.positions import SEQUENCE_MASK
+from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import spans_of
-from waypost.errors import QueueDeleted, QueueNotFound, RecordDamaged, SharingViolation, StoreError
-from waypost.guid import NULL_GUID
+from waypost.errors import (
+    DecodeError,
+    InvalidParameter,
+    QueueDeleted,
+    QueueNotFound,
+    RecordDamaged,
+    SharingViolation,
+    StoreError,
+)
+from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
 from waypost.node.application import Call
+from waypost.node.epochs import epoch_of
 from waypost.node.holders import holder_of
 from waypost.node.node import Node
+from waypost.node.queue_info import kind_of, queue_info
 from waypost.store.records import split_messages
-from waypost.wire.format_names import FormatName
+from waypost.wire.format_names import DirectFormatName, FormatName, Protocol, Suffix
+from waypost.wire.path_names import QueueKind
 
 _SOME: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A queue of this computer or an outgoing queue. `epoch` is the one that it has to have, or nothing."""
-
-    name: FormatName
-    epoch: bytes = b""
-    is_outgoing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The messages in (after, up_to], as far as the limits allow; None is no limit.
-
-    Without `up_to` it ends where something is held that is not to be skipped.
-    """
-
-    after: int = 0
-    up_to: int | None = None
-    max_messages: int | None = None
-    max_bytes: int | None = None
-    skips_locked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """A queue at one moment: see BulkQueue."""
-
-    queue: Queue
-    epoch: bytes
-    first: int
-    last: int
-    stable: int
-    committed: int
-    oldest: int
-    held: int
-    held_s: float
-    held_by: str = ""
-    behind: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """See PlannedRange."""
-
-    epoch: bytes
-    bounds: list[int]
-    counts: list[int]
-    held_by: str = ""
-    behind: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Messages by their columns: see waypost.client.bulk.frame."""
-
-    epoch: bytes
-    end: int
-    is_last: bool
-    lookup_ids: Sequence[int]
-    attributes: bytes
-    packets: list[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """See Removed."""
-
-    count: int
-    left: int
+# What the kinds of a query mean, by the kinds of QueueInfo.
+_KINDS: Final = {
+    "": frozenset({"private", "public"}),
+    "local": frozenset({"private", "public"}),
+    "all": frozenset({"private", "public", "journal", "subqueue", "system", "outgoing"}),
+}
 
 
 class BulkReading:
-    """The operations on one node. They are asked for like those of waypost.node.application."""
+    """The operations on one node."""
 
     __slots__ = ("_held_since", "_node")
 
@@ -110,59 +76,67 @@ class BulkReading:
         # By the numbers of queues: what holds the stable number back, and since when it was seen to do so.
         self._held_since: dict[int, tuple[int, float]] = {}
 
-    def describe(self, call: Call, targets: Sequence[Target]) -> None:
-        """The answer is a list of QueueStates."""
+    def list_queues(self, call: Call, operation: ListBulkQueues) -> None:
         node = self._node
         with node.operation(call.now):
-            states = [self._state(find_target(node, target), call.now) for target in targets]
+            names = matching(node.manager, operation)
+            queues = [self._shown(name, find_queue(node, name), call.now) for name in names]
             node.await_everything()
-            node.reply(call.request, states)
+            node.reply(call.request, BulkQueues(queues))
 
-    def plan(self, call: Call, target: Target, wanted: Range, parts: int) -> None:
-        """The answer is a Plan of at most so many parts."""
+    def show(self, call: Call, operation: ShowBulkQueue) -> None:
         node = self._node
         with node.operation(call.now):
-            queue = find_target(node, target)
+            queue = find_target(node, operation.name, outgoing=operation.outgoing)
+            found = self._shown(_name(node, operation.name), queue, call.now)
+            node.await_everything()
+            node.reply(call.request, found)
+
+    def plan(self, call: Call, operation: PlanRange) -> None:
+        node, after = self._node, operation.after
+        with node.operation(call.now):
+            queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             uncommitted = self._uncommitted(queue)
-            up_to = self._up_to(queue, wanted, uncommitted)
-            arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
-            whole = arrivals.count(wanted.after, up_to)
-            count = min(whole, _most(queue, wanted))
-            parts = min(parts, count, MAX_PLAN_PARTS)
+            skips_locked = operation.locked == "skip"
+            up_to = self._up_to(queue, operation, uncommitted)
+            arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
+            whole = arrivals.count(after, up_to)
+            count = min(whole, _most(queue, operation))
+            parts = min(operation.parts, count, MAX_PLAN_PARTS)
             ranks = [count * part // parts for part in range(1, parts + 1)]
-            bounds = [wanted.after, *(arrivals.nth(wanted.after, up_to, rank) for rank in ranks)]
-            is_whole = wanted.up_to is None and count == whole
-            held = self._held_back(queue, up_to, arrivals, call.now) if is_whole else ("", 0)
+            bounds = [after, *(arrivals.nth(after, up_to, rank) for rank in ranks)]
+            is_whole = operation.up_to is UNSET and count == whole
+            held_by, behind = self._held_back(queue, up_to, arrivals, call.now) if is_whole else ("", 0)
             node.await_everything()
-            node.reply(call.request, Plan(epoch_of(queue), bounds, _differences(ranks), *held))
+            epoch = guid_text(epoch_of(queue))
+            plan = PlannedRange(
+                epoch=epoch, bounds=bounds, counts=_differences(ranks), held_by=held_by, behind=behind
+            )  # fmt: skip
+            node.reply(call.request, plan)
 
-    def read(self, call: Call, target: Target, wanted: Range) -> None:
-        """The answer is Rows, in the order of arrival."""
-        node = self._node
+    def read(self, call: Call, operation: ReadRange) -> None:
+        node, up_to = self._node, operation.up_to
         with node.operation(call.now):
-            queue = find_target(node, target)
+            queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             uncommitted = self._uncommitted(queue)
-            up_to = self._up_to(queue, wanted, uncommitted)
-            arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
-            lookup_ids = arrivals.take(wanted.after, up_to, _expected(queue, wanted))
-            found = rows_of(node, queue, lookup_ids, wanted.max_bytes)
+            skips_locked = operation.locked == "skip"
+            arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
+            lookup_ids = arrivals.take(operation.after, up_to, _expected(queue, operation))
+            found = rows_of(node, queue, lookup_ids, operation.max_bytes)
             # Behind those that are damaged, too.
             seen = lookup_ids if found.are_all else found.lookup_ids
-            end = seen[-1] & SEQUENCE_MASK if seen else wanted.after
+            end = seen[-1] & SEQUENCE_MASK if seen else operation.after
             if len(found.lookup_ids) < len(lookup_ids):
-                arrivals = _seen(queue, uncommitted, skips_locked=wanted.skips_locked)
+                arrivals = _seen(queue, uncommitted, skips_locked=skips_locked)
             is_last = not arrivals.count(end, up_to)
             node.await_everything()
-            node.reply(call.request, found.rows(queue, up_to if is_last else end, is_last=is_last))
+            node.reply(call.request, found.frame(queue, up_to if is_last else end, is_last=is_last))
 
-    def seq_at(self, call: Call, target: Target, time: float) -> None:
-        """The answer is the greatest number of those that arrived before this time of the wall clock.
-
-        Numbers and times grow together, but for messages that were moved here.
-        """
+    def find_seq(self, call: Call, operation: FindSeq) -> None:
+        """Numbers and times grow together, but for messages that were moved here."""
         node = self._node
         with node.operation(call.now):
-            queue = find_target(node, target)
+            queue = find_target(node, operation.name, outgoing=operation.outgoing)
             arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
             earlier, others = 0, arrivals.count(0, SEQUENCE_MASK)
             while earlier < others:
@@ -174,32 +148,32 @@ class BulkReading:
                     # It is damaged, and in the queue no more.
                     arrivals = _seen(queue, self._uncommitted(queue), skips_locked=False)
                     others -= 1
-                elif message.arrival_time < time:
+                elif message.arrival_time < operation.time:
                     earlier = middle + 1
                 else:
                     others = middle
             node.await_everything()
-            node.reply(call.request, arrivals.nth(0, SEQUENCE_MASK, earlier))
+            node.reply(call.request, SeqAt(arrivals.nth(0, SEQUENCE_MASK, earlier)))
 
-    def remove(self, call: Call, target: Target, up_to: int, max_messages: int, after: int = 0) -> None:
-        """Receive what is Available in the range. The answer is a Removal."""
-        node = self._node
+    def remove(self, call: Call, operation: RemoveRange) -> None:
+        """Receive what is Available in the range."""
+        node, after, up_to = self._node, operation.after, operation.up_to
         node.check_store()
         with node.operation(call.now):
-            queue = find_target(node, target)
+            queue = find_target(node, operation.name, operation.epoch, outgoing=operation.outgoing)
             if queue.deniers:
                 raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
             uncommitted = self._uncommitted(queue)
             free = _seen(queue, uncommitted, skips_locked=True)
-            lookup_ids = free.take(after, up_to, min(max_messages, MAX_BULK_REMOVED))
+            lookup_ids = free.take(after, up_to, min(operation.max_messages, MAX_BULK_REMOVED))
             messages = node.manager.positions.find_all(queue, lookup_ids)
             if messages:
                 node.manager.positions.received_all(queue, messages)
             left = _seen(queue, uncommitted, skips_locked=False).count(after, up_to)
             node.await_everything()
-            node.reply(call.request, Removal(len(messages), left))
+            node.reply(call.request, Removed(len(messages), left))
 
-    def _state(self, queue: Queue, now: Now) -> QueueState:
+    def _shown(self, name: FormatName, queue: Queue, now: Now) -> BulkQueue:
         arrivals = Arrivals(queue.positions)
         oldest = None
         while oldest is None and (first := arrivals.first):
@@ -211,17 +185,25 @@ class BulkReading:
         stable = self._end_before(queue.positions.first_held)
         uncommitted = self._uncommitted(queue)
         seen = _seen(queue, uncommitted, skips_locked=False) if held else arrivals
-        return QueueState(
-            queue,
-            epoch_of(queue),
-            arrivals.first,
-            arrivals.last,
-            stable,
-            self._end_before(_first(uncommitted)),
-            0 if oldest is None else oldest.arrival_time,
-            held,
-            self._held_for(queue, stable + 1 if held else 0, now),
-            *self._held_back(queue, stable, seen, now),
+        held_by, behind = self._held_back(queue, stable, seen, now)
+        info = queue_info(queue, name, NULL_GUID)
+        return BulkQueue(
+            format_name=info.format_name,
+            path=info.path,
+            kind=info.kind,
+            transactional=info.transactional,
+            epoch=guid_text(epoch_of(queue)),
+            count=info.message_count,
+            bytes=info.bytes,
+            first=arrivals.first,
+            last=arrivals.last,
+            stable=stable,
+            committed=self._end_before(_first(uncommitted)),
+            oldest=0 if oldest is None else oldest.arrival_time,
+            held=held,
+            held_s=self._held_for(queue, stable + 1 if held else 0, now),
+            held_by=held_by,
+            behind=behind,
         )
 
     def _held_back(self, queue: Queue, end: int, seen: Arrivals, now: Now) -> tuple[str, int]:
@@ -249,10 +231,10 @@ class BulkReading:
         """What nobody has seen yet. Most queues have nothing that is held, and need no look at transactions."""
         return self._node.manager.transactions.sends_to(queue) if queue.positions.held else ()
 
-    def _up_to(self, queue: Queue, wanted: Range, uncommitted: Sequence[range]) -> int:
-        if wanted.up_to is not None:
+    def _up_to(self, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
+        if wanted.up_to is not UNSET:
             return wanted.up_to
-        return self._end_before(_first(uncommitted) if wanted.skips_locked else queue.positions.first_held)
+        return self._end_before(_first(uncommitted) if wanted.locked == "skip" else queue.positions.first_held)
 
     def _end_before(self, first: int) -> int:
         """The number before that of the first message that is held; without one, the last that was given."""
@@ -267,35 +249,66 @@ def find_queue(node: Node, name: FormatName) -> Queue:
     return queue
 
 
-def is_there(node: Node, target: Target) -> bool:
-    """Whether `find_target` finds it."""
-    try:
-        find_target(node, target)
-    except (QueueNotFound, QueueDeleted):
-        return False
-    return True
+def find_target(node: Node, name: str, epoch: str = "", *, outgoing: bool = False) -> Queue:
+    """The queue, or the outgoing queue. `epoch` is the one that it has to have, or nothing.
 
-
-def find_target(node: Node, target: Target) -> Queue:
-    """Raises QueueNotFound, and QueueDeleted if there is another queue under the name now."""
-    queue = find_queue(node, target.name)
+    Raises QueueNotFound, and QueueDeleted if there is another queue under the name now.
+    """
+    wanted, due = _name(node, name), _parsed_epoch(epoch)
+    queue = find_queue(node, wanted)
     if queue.is_provisional:
-        raise QueueNotFound(f"{target.name} is no queue of this computer")
-    if target.is_outgoing and not isinstance(queue, OutgoingQueue):
-        raise QueueNotFound(f"{target.name} is no outgoing queue of this computer")
-    if target.epoch and target.epoch != epoch_of(queue):
+        raise QueueNotFound(f"{wanted} is no queue of this computer")
+    if outgoing and not isinstance(queue, OutgoingQueue):
+        raise QueueNotFound(f"{wanted} is no outgoing queue of this computer")
+    if due and due != epoch_of(queue):
         raise QueueDeleted(
-            f"{target.name} was deleted and created again: what was read of the old queue says nothing about this one; "
+            f"{wanted} was deleted and created again: what was read of the old queue says nothing about this one; "
             "begin from its start, without the old epoch"
         )
     return queue
 
 
-def epoch_of(queue: Queue) -> bytes:
-    """16 bytes that no other queue has, also none with the same name: the identifier, unless it is NULL."""
-    if queue.identifier != NULL_GUID:
-        return queue.identifier
-    return blake2b(b"%d,%d" % (queue.number, queue.create_time), digest_size=len(NULL_GUID)).digest()
+def matching(manager: QueueManager, operation: ListBulkQueues) -> list[FormatName]:
+    """The queues of a kind whose short names match the pattern."""
+    computer = manager.identity.computer_name
+    kinds, pattern = _KINDS.get(operation.kind, frozenset({operation.kind})), operation.pattern.lower()
+    return [
+        name
+        for name, queue in _names(manager, computer)
+        if kind_of(queue) in kinds
+        and not queue.is_provisional
+        and not queue.is_internal
+        and (not pattern or fnmatchcase(short_name(name, computer).lower(), pattern))
+    ]
+
+
+def _names(manager: QueueManager, computer: str) -> Iterator[tuple[FormatName, Queue]]:
+    """Every queue that can be read here, by the name that says the most."""
+    for queue in sorted(manager.queues.values(), key=lambda queue: str(queue).lower()):
+        if queue.queue_type is QueueKind.SYSTEM:
+            continue
+        where = Protocol.OS, computer, queue.pathname.kind, queue.pathname.queue
+        yield DirectFormatName(*where), queue
+        if queue.journal is not None:
+            yield DirectFormatName(*where, suffix=Suffix.JOURNAL), queue.journal
+        for subqueue in queue.subqueues.values():
+            yield DirectFormatName(*where, subqueue.pathname.subqueue), subqueue
+    for suffix, queue in manager.system_queues.items():
+        yield DirectFormatName(Protocol.OS, computer, QueueKind.SYSTEM, "", suffix=suffix), queue
+    for name in sorted(manager.collection.outgoing, key=str):
+        yield name, manager.collection.outgoing[name]
+
+
+def _name(node: Node, text: str) -> FormatName:
+    return format_name(text, node.manager.identity.computer_name)
+
+
+def _parsed_epoch(text: str) -> bytes:
+    """b"" for none."""
+    try:
+        return parse_guid(text) if text else b""
+    except DecodeError:
+        raise InvalidParameter("epoch is the GUID that an answer gave as the epoch of the queue, or nothing") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,13 +320,14 @@ class Found:
     packets: list[bytes]
     are_all: bool
 
-    def rows(self, queue: Queue, end: int, *, is_last: bool) -> Rows:
-        return Rows(epoch_of(queue), end, is_last, self.lookup_ids, self.attributes, self.packets)
+    def frame(self, queue: Queue, end: int, *, is_last: bool) -> Frame:
+        columns = self.lookup_ids, self.attributes, self.packets
+        return Frame.of(columns, end=end, epoch=epoch_of(queue), is_last=is_last)
 
 
-def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int | None) -> Found:
+def rows_of(node: Node, queue: Queue, lookup_ids: Sequence[int], max_bytes: int) -> Found:
     """The first of these messages: with at most so many bytes of packets, or one. What is damaged is left out."""
-    max_bytes = min(max_bytes or MAX_HTTP_ANSWER, MAX_HTTP_ANSWER)
+    max_bytes = min(max_bytes, MAX_HTTP_ANSWER)
     left = list(lookup_ids)
     heads: list[bytes] = []
     packets: list[bytes] = []
@@ -348,20 +362,20 @@ def _first(spans: Sequence[range]) -> int:
     return min([span.start & SEQUENCE_MASK for span in spans], default=0)
 
 
-def _most(queue: Queue, wanted: Range) -> int:
+def _most(queue: Queue, wanted: PlanRange) -> int:
     """How many messages are asked for, by the average of the queue if bytes are, and one at least."""
     limits = [len(queue.positions)]
-    if wanted.max_messages is not None:
+    if wanted.max_messages is not UNSET:
         limits.append(wanted.max_messages)
-    if wanted.max_bytes is not None and queue.total_bytes:
+    if wanted.max_bytes is not UNSET and queue.total_bytes:
         limits.append(wanted.max_bytes * len(queue.positions) // queue.total_bytes)
     return max(min(limits), 1)
 
 
-def _expected(queue: Queue, wanted: Range) -> int:
+def _expected(queue: Queue, wanted: ReadRange) -> int:
     """How many messages to look at for a frame: not many more than it will have room for."""
-    limit = min(wanted.max_messages or MAX_FRAME_MESSAGES, MAX_FRAME_MESSAGES)
-    if wanted.max_bytes is None or not queue.total_bytes:
+    limit = min(wanted.max_messages, MAX_FRAME_MESSAGES)
+    if not queue.total_bytes:
         return limit
     return min(limit, wanted.max_bytes * len(queue.positions) // queue.total_bytes * 5 // 4 + _SOME)
 

@@ -1,112 +1,192 @@
-"""The operations on claims and stages. They are asked for like those of waypost.node.application.
+"""The operations on claims and stages.
 
-An answer waits until everything is durable that was done before, because it may tell of what another request has done.
+An answer waits until everything is durable that was done before, because it may show what another request has done.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
+from msgspec import UNSET
+
+from waypost.api.bulk import (
+    Batches,
+    BatchOfQuery,
+    Claim,
+    Claims,
+    CommitStages,
+    DropStages,
+    ListBatches,
+    ListClaims,
+    ReadClaim,
+    ReturnClaim,
+    Returned,
+    Stage,
+    StagedMessages,
+)
+from waypost.api.excerpt import excerpt
+from waypost.api.message_attributes import message_attributes
+from waypost.api.names import check_can_be_sent_to, format_name
+from waypost.api.new_bodies import body_of, encode_bodies, encode_body
+from waypost.api.properties import MessageProperties, NewMessage
 from waypost.clock import Now
+from waypost.core.message import Message
 from waypost.core.queues import AccessType, Queue, ShareMode
+from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
+from waypost.guid import NULL_GUID, parse_guid
 from waypost.node.application import Call
-from waypost.node.bulk import Target, epoch_of, find_target, rows_of
-from waypost.node.claims import NewClaim
+from waypost.node.bulk import find_target, rows_of
+from waypost.node.commits import BY_COLUMN
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group
+
+_LOST_CLAIM: Final = "a reader that cannot go on begins another claim, from what is in the queue"
+_LOST_STAGE: Final = "GET /api/bulk/commits tells which batches were committed; others have to be staged again"
 
 
 class BulkWriting:
     """The operations on one node."""
 
-    __slots__ = ("_node",)
+    __slots__ = ("_computer", "_node")
 
     def __init__(self, node: Node) -> None:
         self._node: Final = node
+        self._computer: Final = node.manager.identity.computer_name
 
-    def claim(self, call: Call, target: Target, wish: NewClaim) -> None:
-        """The answer is the epoch of the queue and what is Claimed."""
+    # --- Claims
+
+    def claim(self, call: Call, operation: Claim) -> None:
         node = self._node
         node.check_store()
-        with node.operation(call.now):
-            queue = self._opened(target, call.now)
-            claimed = node.claims.claim(queue, wish, call.now)
+        with _hint(_LOST_CLAIM), node.operation(call.now):
+            claimed = node.claims.claim(self._opened(operation, call.now), operation, call.now)
             node.await_everything()
-            node.reply(call.request, (epoch_of(queue), claimed))
+            node.reply(call.request, claimed)
 
-    def read_claim(self, call: Call, target: Target, part: tuple[str, int], places: range, max_bytes: int) -> None:
-        """Messages of a part, which is the name of a claim and a number, by their places in the order of arrival.
-
-        The answer is Rows.
-        """
-        node = self._node
-        with node.operation(call.now):
-            queue = find_target(node, target)
-            wanted = node.claims.part(queue, *part, call.now).some(places)
-            found = rows_of(node, queue, wanted, max_bytes)
+    def read_claim(self, call: Call, operation: ReadClaim) -> None:
+        """Messages of a part, which is the name of a claim and a number, by their places in the order of arrival."""
+        node, start = self._node, operation.start
+        with _hint(_LOST_CLAIM), node.operation(call.now):
+            queue = find_target(node, operation.name, operation.epoch)
+            part = node.claims.part(queue, operation.claim, operation.number, call.now)
+            wanted = part.some(range(start, operation.stop))
+            found = rows_of(node, queue, wanted, operation.max_bytes)
             seen = len(wanted) if found.are_all else wanted.index(found.lookup_ids[-1]) + 1
             node.await_everything()
-            node.reply(call.request, found.rows(queue, places.start + seen, is_last=found.are_all))
+            node.reply(call.request, found.frame(queue, start + seen, is_last=found.are_all))
 
-    def return_claim(self, call: Call, target: Target, claim: str) -> None:
-        """The answer is how many messages are for others again."""
+    def return_claim(self, call: Call, operation: ReturnClaim) -> None:
         node = self._node
         node.check_store()
         with node.operation(call.now):
-            count = node.claims.give_back(find_target(node, target), claim, call.now)
+            count = node.claims.give_back(find_target(node, operation.name), operation.claim, call.now)
             node.await_everything()
-            node.reply(call.request, count)
+            node.reply(call.request, Returned(count))
 
-    def claims(self, call: Call, target: Target) -> None:
-        """The answer is a list of the parts of the queue that are Held."""
+    def list_claims(self, call: Call, operation: ListClaims) -> None:
         node = self._node
         with node.operation(call.now):
-            held = node.claims.held(find_target(node, target), call.now)
+            held = node.claims.held(find_target(node, operation.name), call.now)
             node.await_everything()
-            node.reply(call.request, held)
+            node.reply(call.request, Claims(held))
 
-    def stage(self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float) -> None:
-        """Stage messages for a batch. The answer is what is Staged."""
+    # --- Stages
+
+    def stage(self, call: Call, operation: Stage) -> None:
+        groups = [self._group(each) for each in operation.groups]
+        self.stage_groups(call, self._batch(operation), groups, operation.lease_s)
+
+    def stage_groups(self, call: Call, batch: Batch, groups: Sequence[Group], lease_s: float) -> None:
+        """The same with the messages themselves."""
         node = self._node
         node.check_room()
         with node.operation(call.now):
             staged = node.stages.stage(batch, groups, lease_s, call.now)
-            if not staged.stage:
+            if staged.is_committed:
                 node.await_everything()
             node.reply(call.request, staged)
 
-    def drop(self, call: Call, stages: Sequence[bytes], batch: Batch | None = None) -> None:
-        """Let nothing be left of stages, whether they are there or not, and of what a run has staged for a batch."""
+    def drop(self, call: Call, operation: DropStages) -> None:
         node = self._node
+        identifiers = _identifiers(operation.stages)
+        batch = None if operation.batch is UNSET else self._batch(operation.batch)
         node.check_store()
         with node.operation(call.now):
-            node.stages.drop(stages)
+            node.stages.drop(identifiers)
             if batch is not None:
                 node.stages.drop_batch(batch)
             node.await_everything()
             node.reply(call.request)
 
-    def commit(self, call: Call, batch: Batch, stages: Sequence[bytes]) -> None:
-        """Make what is staged seen, and the batch done, in one moment. The answer is what is Committed."""
+    def commit(self, call: Call, operation: CommitStages) -> None:
+        """Make what is staged seen, and the batch done, in one moment."""
         node = self._node
+        batch, identifiers = self._batch(operation), _identifiers(operation.stages)
         node.check_store()
-        with node.operation(call.now):
-            committed = node.stages.commit(batch, stages, call.now)
+        with _hint(_LOST_STAGE), node.operation(call.now):
+            committed = node.stages.commit(batch, identifiers, call.now)
             node.await_everything()
             node.reply(call.request, committed)
 
-    def batches(self, call: Call, query: str) -> None:
-        """The answer is the last batches of the query that were committed, ascending."""
+    def list_batches(self, call: Call, operation: ListBatches) -> None:
         node = self._node
         with node.operation(call.now):
-            found = node.stages.batches(query)
+            found = node.stages.batches(operation.query)
             node.await_everything()
-            node.reply(call.request, found)
+            node.reply(call.request, Batches(found))
 
-    def _opened(self, target: Target, now: Now) -> Queue:
+    def _opened(self, operation: Claim, now: Now) -> Queue:
         """A queue of this computer, as for who opens it: a subqueue is there when it is wanted."""
         manager = self._node.manager
-        descriptor = manager.open_queue(target.name, AccessType.PEEK, ShareMode.DENY_NONE, now)
+        name = format_name(operation.name, self._computer)
+        descriptor = manager.open_queue(name, AccessType.PEEK, ShareMode.DENY_NONE, now)
         if descriptor.queue is not None and descriptor.queue.is_provisional:
             manager.collection.changed(descriptor.queue)
         manager.close_queue(descriptor)
-        return find_target(self._node, target)
+        return find_target(self._node, operation.name, operation.epoch)
+
+    def _batch(self, given: BatchOfQuery) -> Batch:
+        to = given.destination
+        destination = None if to is UNSET else format_name(to, self._computer) if to else BY_COLUMN
+        try:
+            run = parse_guid(given.run) if given.run else NULL_GUID
+        except DecodeError as error:
+            raise InvalidParameter(f"a run is a GUID, or nothing if it is not known: {excerpt(error)}") from None
+        return Batch(given.query, given.batch, destination, run)
+
+    def _group(self, given: StagedMessages) -> Group:
+        name = format_name(given.queue, self._computer)
+        check_can_be_sent_to(name)
+        if bool(given.bodies) != (given.like is not UNSET):
+            raise InvalidParameter("`like` is what `bodies` share: give both, or `messages` alone")
+        messages = [self._message(each) for each in given.messages]
+        if given.like is UNSET:
+            return Group(name, messages=messages)
+        like = self._without_body(given.like)
+        bodies, like.body_type = encode_bodies(given.bodies, given.like.body_type)
+        return Group(name, like, bodies, messages)
+
+    def _message(self, given: NewMessage) -> Message:
+        message = self._without_body(given)
+        message.body, message.body_type = encode_body(body_of(given), given.body_type)
+        return message
+
+    def _without_body(self, properties: MessageProperties) -> Message:
+        return Message(**message_attributes(properties, computer=self._computer))
+
+
+def _identifiers(texts: Sequence[str]) -> list[bytes]:
+    try:
+        return [parse_guid(text) for text in texts]
+    except DecodeError as error:
+        raise InvalidParameter(f"a stage is the GUID that its staging was answered with: {excerpt(error)}") from None
+
+
+@contextmanager
+def _hint(hint: str) -> Iterator[None]:
+    """What to do when things have gone on without the client."""
+    try:
+        yield
+    except TransactionSequence as error:
+        error.add_note(hint)
+        raise

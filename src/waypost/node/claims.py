@@ -7,16 +7,21 @@ next part has the next number. A claim without a part holds nothing and has no l
 there are not too many.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from msgspec import UNSET
+
+from waypost.api.bulk import Claim, Claimed, ClaimObject
 from waypost.clock import Now
 from waypost.core.queue_manager import QueueManager
 from waypost.core.queues import Queue, QueueAttributes
 from waypost.core.serialization import size_in_bytes
 from waypost.core.transaction_records import Run
 from waypost.errors import InvalidParameter, LimitReached, SharingViolation, TransactionSequence, WaypostError
+from waypost.guid import guid_text
 from waypost.limits import MAX_BULK_LEASE_SECONDS, MAX_BULK_NAME, MAX_CLAIMED, MAX_CLAIMS
+from waypost.node.epochs import epoch_of
 from waypost.node.kernel import Kernel
 from waypost.store import keys
 from waypost.store.bulk_records import ClaimRecord
@@ -30,40 +35,6 @@ MAX_ABORT_COUNT: Final = 0xFFFF_FFFF
 
 # The number of the queue, and the name of the claim.
 Key = tuple[int, str]
-
-
-@dataclass(frozen=True, slots=True)
-class NewClaim:
-    """Say that parts up to `after` are processed, and ask for the next one.
-
-    With `max_messages` 0 nothing is asked for, and what follows means nothing. `max_bytes` goes by the average size.
-    """
-
-    claim: str
-    after: int = 0
-    max_messages: int = 10_000
-    max_bytes: int | None = None
-    lease_s: float = 3600.0
-    max_aborts: int = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A part. Without messages there is none, and `number` is the last one that was processed."""
-
-    number: int
-    count: int = 0
-    size: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A part that somebody has."""
-
-    claim: str
-    number: int
-    count: int
-    lease_left_s: float
 
 
 class Claims:
@@ -83,7 +54,7 @@ class Claims:
 
     # What a reader asks for, while an operation of the node is under way.
 
-    def claim(self, queue: Queue, wish: NewClaim, now: Now) -> Claimed:
+    def claim(self, queue: Queue, wish: Claim, now: Now) -> Claimed:
         """The same question has the same answer, until the next one is asked.
 
         Raises SharingViolation if there is no part, and a reader has the queue for itself; what is processed goes.
@@ -108,10 +79,11 @@ class Claims:
             self._write(key, claim)
         if wants_more and queue.deniers:
             raise SharingViolation(f"a reader has {queue} for itself; let it close the queue first")
+        epoch = guid_text(epoch_of(queue))
         if not claim.spans:
-            return Claimed(claim.settled)
+            return Claimed(number=claim.settled, count=0, bytes=0, epoch=epoch)
         self._start_lease(key, claim, now)
-        return Claimed(claim.given, claim.count, claim.size)
+        return Claimed(number=claim.given, count=claim.count, bytes=claim.size, epoch=epoch)
 
     def part(self, queue: Queue, name: str, number: int, now: Now) -> Run:
         """The messages of a part, in the order of arrival. Its lease begins again.
@@ -133,10 +105,10 @@ class Claims:
         """End a part as the end of its lease does. Returns how many messages are for others again."""
         return self._give_back((queue.number, name), now)
 
-    def held(self, queue: Queue, now: Now) -> list[Held]:
+    def held(self, queue: Queue, now: Now) -> list[ClaimObject]:
         """The parts that readers of a queue have."""
         return [
-            Held(key[1], claim.given, claim.count, self._lease_left(key, now))
+            ClaimObject(claim=key[1], number=claim.given, count=claim.count, lease_left_s=self._lease_left(key, now))
             for key, claim in self._claims.items()
             if key[0] == queue.number and claim.spans
         ]
@@ -170,7 +142,7 @@ class Claims:
         """Seconds."""
         return max((self._timers.deadline((Claims, key)) or 0.0) - now.monotonic, 0.0)
 
-    def _begun(self, wish: NewClaim) -> ClaimRecord:
+    def _begun(self, wish: Claim) -> ClaimRecord:
         if not 0 < len(wish.claim.encode("utf-8", "surrogatepass")) <= MAX_BULK_NAME:
             raise InvalidParameter(f"a claim has a name of 1 to {MAX_BULK_NAME} bytes, a GUID for example")
         if wish.after:
@@ -182,9 +154,9 @@ class Claims:
             self._forget(idle)
         return ClaimRecord(wish.lease_s)
 
-    def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: NewClaim) -> None:
+    def _take(self, key: Key, claim: ClaimRecord, queue: Queue, wish: Claim) -> None:
         count = min(wish.max_messages, MAX_CLAIMED)
-        if wish.max_bytes is not None and queue.total_bytes:
+        if wish.max_bytes is not UNSET and queue.total_bytes:
             count = min(count, max(wish.max_bytes * len(queue.positions) // queue.total_bytes, 1))
         lookup_ids = queue.positions.first_arrived(count)
         if lookup_ids:
@@ -239,7 +211,7 @@ class Claims:
         self._kernel.messages.batch.delete(Table.BULK, keys.claim_key(*key))
 
 
-def _check_after(claim: ClaimRecord, wish: NewClaim) -> None:
+def _check_after(claim: ClaimRecord, wish: Claim) -> None:
     """Raises TransactionSequence unless the reader has come as far as the claim has."""
     if wish.after == claim.settled or (claim.spans and wish.after == claim.given):
         return

@@ -172,8 +172,7 @@ class NodeDirectory:
         queue = self._manager.find_queue(PublicFormatName(item.identifier))
         if queue is None:
             return
-        item = replace(item, pathname=str(queue.pathname), transactional=queue.attributes.transactional)
-        attributes = queue_attributes(item)
+        attributes = queue_attributes(item, queue.attributes)
         if attributes != queue.attributes:
             self._manager.modify_queue(queue, attributes, self._kernel.now)
             queue.modify_time = item.modify_time

@@ -7,6 +7,22 @@ raises what it refuses before anything has changed.
 from collections.abc import Callable
 from typing import Final, Never, TypeVar
 
+from waypost.api.bulk import (
+    Claim,
+    CommitStages,
+    DropStages,
+    FindSeq,
+    ListBatches,
+    ListBulkQueues,
+    ListClaims,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    ReturnClaim,
+    ShowBulkQueue,
+    Stage,
+)
 from waypost.api.operations import (
     AbortTransaction,
     AdmitAddress,
@@ -46,6 +62,8 @@ from waypost.api.operations import (
 )
 from waypost.clock import Now
 from waypost.node.application import Application, Call
+from waypost.node.bulk import BulkReading
+from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
 from waypost.node.message_calls import MessageCalls
@@ -106,6 +124,21 @@ class Handlers:
         self._on(Explain, ExplainCalls(node).explain)
         self._on(ListDamaged, damage.list_damaged)
         self._on(ForgetDamaged, damage.forget)
+        reading, writing = BulkReading(node), BulkWriting(node)
+        self._on(ListBulkQueues, reading.list_queues)
+        self._on(ShowBulkQueue, reading.show)
+        self._on(PlanRange, reading.plan)
+        self._on(ReadRange, reading.read)
+        self._on(FindSeq, reading.find_seq)
+        self._on(RemoveRange, reading.remove)
+        self._on(Claim, writing.claim)
+        self._on(ReadClaim, writing.read_claim)
+        self._on(ReturnClaim, writing.return_claim)
+        self._on(ListClaims, writing.list_claims)
+        self._on(Stage, writing.stage)
+        self._on(DropStages, writing.drop)
+        self._on(CommitStages, writing.commit)
+        self._on(ListBatches, writing.list_batches)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
         """Raises what the handler refuses."""

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from waypost.api.excerpt import excerpt
 from waypost.api.names import format_name, path_name, short_name
 from waypost.api.operations import CreateQueue, DeleteQueue, ListQueues, PauseQueue, ResumeQueue, SetQueue, ShowQueue
-from waypost.api.properties import QueueProperties
+from waypost.api.properties import QueueInfo, QueueList, QueueProperties
 from waypost.api.queue_attributes import ignored, queue_attributes
-from waypost.api.queues import Kind, QueueInfo, QueueList
+from waypost.api.queues import Kind
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.node.application import Call

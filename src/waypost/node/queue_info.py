@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from waypost.api.queues import PRIVACY_WORDS, ConnectionInfo, QueueInfo
+from waypost.api.properties import QueueInfo
+from waypost.api.queue_attributes import shown
+from waypost.api.queues import ConnectionInfo
 from waypost.core.queue_manager import QueueManager
-from waypost.core.queues import UNLIMITED, NoPath, OutgoingQueue, Queue
+from waypost.core.queues import NoPath, OutgoingQueue, Queue
 from waypost.errors import QueueNotFound
-from waypost.guid import guid_text
 from waypost.wire.format_names import FormatName, PrivateFormatName
 from waypost.wire.management import ConnectionEvent
 from waypost.wire.path_names import QueueKind
@@ -22,32 +23,23 @@ def queue_named(manager: QueueManager, name: FormatName) -> Queue:
 
 
 def queue_info(queue: Queue, name: FormatName, queue_manager: bytes, *, damaged_count: int = 0) -> QueueInfo:
-    attributes, journal = queue.attributes, queue.journal
-    number = queue.private_queue_number
+    journal, number = queue.journal, queue.private_queue_number
     return QueueInfo(
         path=f"{queue.pathname};journal" if queue.is_journal else str(queue.pathname),
         format_name=str(name),
         private_format_name=str(PrivateFormatName(queue_manager, number)) if number else None,
         kind=kind_of(queue),
-        label=attributes.label,
-        transactional=attributes.transactional,
+        transactional=queue.attributes.transactional,
         message_count=len(queue.positions),
         bytes=queue.total_bytes,
-        journal=attributes.journaling,
         journal_count=0 if journal is None else len(journal.positions),
         journal_bytes=0 if journal is None else journal.total_bytes,
-        quota_kb=_kilobytes(attributes.quota),
-        journal_quota_kb=_kilobytes(attributes.journal_quota),
-        authenticate=attributes.authentication,
-        privacy=PRIVACY_WORDS[attributes.privacy_level],
-        base_priority=attributes.base_priority,
-        type_id=guid_text(attributes.type_guid),
-        multicast=attributes.multicast_address,
         subqueues=tuple(sorted(each.pathname.subqueue for each in queue.subqueues.values() if not each.is_provisional)),
         created=datetime.fromtimestamp(queue.create_time, UTC),
         modified=datetime.fromtimestamp(queue.modify_time, UTC),
         **(_outgoing(queue) if isinstance(queue, OutgoingQueue) else {}),
         damaged_count=damaged_count,
+        **shown(queue.attributes),
     )
 
 
@@ -70,10 +62,6 @@ def _connection(event: ConnectionEvent) -> ConnectionInfo:
         error=f"{event.error & 0xFFFF_FFFF:#010x}",
         addresses=event.addresses,
     )
-
-
-def _kilobytes(quota: int) -> int | None:
-    return None if quota == UNLIMITED else quota
 
 
 def kind_of(queue: Queue) -> str:

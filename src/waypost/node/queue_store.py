@@ -1,7 +1,8 @@
 """Queues of the core as records of the store, and back: MS-MQDMPR 3.1.1.2 and 3.1.1.3."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Final
 
 from waypost.core.outgoing import destination_path
@@ -10,7 +11,7 @@ from waypost.core.system import Identity
 from waypost.errors import DecodeError, StoreDamaged
 from waypost.store import keys, queue_records
 from waypost.store.port import Batch, Table
-from waypost.store.queue_records import AUTHENTICATION, JOURNALING, TRANSACTIONAL, QueueRecord
+from waypost.store.queue_records import FLAGS, QueueRecord
 from waypost.wire.format_names import FormatName
 from waypost.wire.path_names import PathName, QueueKind
 from waypost.wire.property_values import QueuePrivacy, Scope
@@ -20,6 +21,12 @@ _KINDS: Final = {
     QueueKind.PUBLIC: queue_records.QueueKind.PUBLIC,
     QueueKind.SYSTEM: queue_records.QueueKind.SYSTEM,
 }
+# What a record has under the same name: of the properties of a queue, and of the queue itself.
+_PROPERTIES: Final = tuple(
+    each.name for each in fields(QueueAttributes) if each.name in QueueRecord.__slots__ and each.name != "pathname"
+)
+_FACTS: Final = ("scope", "private_queue_number", "create_time", "modify_time", "full_path", "directory_path")
+_properties_of, _facts_of = attrgetter(*_PROPERTIES), attrgetter(*_FACTS)
 
 
 def write(batch: Batch, queue: Queue) -> None:
@@ -37,29 +44,16 @@ def delete(batch: Batch, queue: Queue) -> None:
 
 def record_of(queue: Queue) -> QueueRecord:
     attributes = queue.attributes
-    flags = (JOURNALING if attributes.journaling else 0) | (AUTHENTICATION if attributes.authentication else 0)
     return QueueRecord(
         kind=_kind(queue),
-        privacy_level=attributes.privacy_level,
-        scope=queue.scope,
-        flags=flags | (TRANSACTIONAL if attributes.transactional else 0),
-        base_priority=attributes.base_priority,
-        private_queue_number=queue.private_queue_number,
-        quota=attributes.quota,
-        journal_quota=attributes.journal_quota,
-        create_time=queue.create_time,
-        modify_time=queue.modify_time,
+        flags=sum(bit for name, bit in FLAGS.items() if getattr(attributes, name)),
         parent=0 if queue.parent is None else queue.parent.number,
         identifier=queue.identifier,
-        type=attributes.type_guid,
         pathname=str(attributes.pathname),
         qualified_pathname=str(queue.qualified_pathname),
-        label=attributes.label,
-        multicast_address=attributes.multicast_address,
-        full_path=queue.full_path,
-        directory_path=queue.directory_path,
         destination_format_name=str(queue.destination_format_name) if isinstance(queue, OutgoingQueue) else "",
-        security=attributes.security,
+        **dict(zip(_PROPERTIES, _properties_of(attributes), strict=True)),
+        **dict(zip(_FACTS, _facts_of(queue), strict=True)),
     )
 
 
@@ -69,20 +63,12 @@ def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mappi
         is_outgoing = record.kind is queue_records.QueueKind.OUTGOING
         name = FormatName.parse(record.destination_format_name) if is_outgoing else None
         path = PathName.parse(record.pathname) if name is None else destination_path(name)
-        attributes = QueueAttributes(
-            pathname=path,
-            label=record.label,
-            type_guid=record.type,
-            journaling=bool(record.flags & JOURNALING),
-            quota=record.quota,
-            journal_quota=record.journal_quota,
-            authentication=bool(record.flags & AUTHENTICATION),
-            privacy_level=QueuePrivacy(record.privacy_level),
-            transactional=bool(record.flags & TRANSACTIONAL),
-            multicast_address=record.multicast_address,
-            security=record.security,
-            base_priority=record.base_priority if is_outgoing else base_priority(path, record.base_priority),
-        )
+        attributes = QueueAttributes(path, **dict(zip(_PROPERTIES, _properties_of(record), strict=True)))
+        for flag, bit in FLAGS.items():
+            setattr(attributes, flag, record.flags & bit != 0)
+        attributes.privacy_level = QueuePrivacy(record.privacy_level)
+        if not is_outgoing:
+            attributes.base_priority = base_priority(path, record.base_priority)
         queue: Queue
         if name is not None:
             queue = OutgoingQueue(number, record.identifier, attributes, path, destination_format_name=name)
@@ -93,12 +79,9 @@ def queue_of(number: int, record: QueueRecord, identity: Identity, queues: Mappi
         queue.parent = queues[record.parent] if record.parent else None
     except (DecodeError, KeyError):
         raise StoreDamaged(f"the record of queue {number} does not say which queue it is") from None
-    queue.private_queue_number = record.private_queue_number
-    queue.create_time = record.create_time
-    queue.modify_time = record.modify_time
+    for each in _FACTS:
+        setattr(queue, each, getattr(record, each))
     queue.scope = Scope(record.scope)
-    queue.full_path = record.full_path
-    queue.directory_path = record.directory_path
     return queue
 
 

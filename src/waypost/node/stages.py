@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from waypost.api.bulk import Committed, Staged
 from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.core.queue_manager import QueueManager
@@ -64,22 +65,6 @@ class Group:
     messages: Sequence[Message] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """The GUID of a stage, and how many messages it has. Without a GUID the batch is committed, and nothing is kept."""
-
-    stage: bytes
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """How many messages are seen now. `is_repeated` if they were before."""
-
-    count: int
-    is_repeated: bool
-
-
 class Stages:
     """Those of one node, and the batches that are done."""
 
@@ -116,7 +101,7 @@ class Stages:
         done = self.commits.find(key)
         if done is not None:
             check_repeats(done, key, batch.run)
-            return Staged(b"", 0)
+            return Staged("", 0, is_committed=True)
         self.commits.check_room(key, now.wall)
         if len(self._stages) >= MAX_STAGES:
             raise LimitReached(f"{MAX_STAGES} stages wait for their commit already; commit or drop them")
@@ -137,7 +122,7 @@ class Stages:
         self._stages[identifier] = stage
         self._begin(identifier, stage, now)
         self._kernel.messages.batch.put(Table.BULK, keys.stage_key(identifier), stage.encode())
-        return Staged(identifier, stage.count)
+        return Staged(guid_text(identifier), stage.count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
         """Those that are gone already stay gone."""

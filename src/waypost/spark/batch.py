@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from waypost.client.bulk.schema import BulkQueue
+from waypost.api.bulk import BulkQueue
 from waypost.errors import InvalidParameter
 from waypost.spark.offsets import Stretch
 from waypost.spark.option_values import MAX_NUMBER

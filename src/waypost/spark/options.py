@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from typing import Final, Literal, TypeAlias, cast
 from uuid import uuid4
 
+from waypost.api.bulk import DEFAULT_LEASE_S, DEFAULT_MAX_ABORTS, Locked
 from waypost.api.excerpt import excerpt
 from waypost.arrow.packets import OnMalformed
-from waypost.client.bulk.schema import Locked
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.errors import InvalidParameter
 from waypost.spark import option_values as values
@@ -22,8 +22,6 @@ from waypost.spark.option_values import Given
 
 DEFAULT_URL: Final = "http://127.0.0.1:8181"
 DEFAULT_PORT: Final = 8181
-DEFAULT_LEASE_S: Final = 3600.0
-DEFAULT_MAX_ABORTS: Final = 5
 DEFAULT_DELAY_S: Final = 900.0
 
 Mode: TypeAlias = Literal["peek", "drain", "claim"]

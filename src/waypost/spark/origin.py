@@ -1,7 +1,7 @@
 """Where messages come from: what a source of Spark asks of a daemon, of any MSMQ host, or of a store on this computer.
 
 An origin is made from options in every process that needs one (the driver plans, executors read), and closed there.
-The words are those of waypost.client.bulk.schema, which says what they mean.
+The words are those of waypost.api.bulk, which says what they mean.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from waypost.api.bulk import BulkQueue, PlannedRange
 from waypost.arrow.packets import Packets
-from waypost.client.bulk.schema import BulkQueue, PlannedRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
+from waypost.api.bulk import BulkQueue, PlannedRange
 from waypost.api.excerpt import excerpt
 from waypost.api.names import short_name
 from waypost.arrow.packets import Packets
-from waypost.client.bulk.schema import BulkQueue, PlannedRange
 from waypost.errors import InvalidParameter, MessageNotFound, QueueDeleted, QueueNotFound
 from waypost.spark.offsets import UNKNOWN, Stretch
 from waypost.spark.options import Place, Position, ReadOptions, Split

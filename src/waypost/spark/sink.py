@@ -15,10 +15,10 @@ from typing import Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from waypost.api.bulk import BatchOfQuery, Stage, Staged, StagedMessages
 from waypost.api.names import format_name
 from waypost.api.properties import MessageProperties, NewMessage
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import BatchOfQuery, Stage, Staged, StagedMessages
 from waypost.client.connecting import connect
 from waypost.client.manager import Manager
 from waypost.errors import InvalidParameter, MessageNotFound, QueueNotFound, TransactionUsage, WaypostError
@@ -174,7 +174,7 @@ def _write(options: WriteOptions, batches: Iterator[Any], name: Name) -> Written
                     groups=messages,
                     lease_s=options.lease_s,
                 )
-                found.append(client.staged(wish))
+                found.append(client.call(wish))
                 if not found[-1].is_committed and found[-1].count < frame.num_rows:
                     raise _missing(found[-1].count, frame.num_rows, "staged")
         except BaseException:

@@ -30,9 +30,9 @@ from pyspark.sql.types import (
 
 from waypost.api.bodies import BYTES, VT_BSTR
 from waypost.api.message_attributes import acknowledge_text
+from waypost.api.new_bodies import encode_body
 from waypost.api.properties import MESSAGE_ROWS
 from waypost.api.rows import Kind
-from waypost.client.bodies import encode_body
 from waypost.errors import InvalidParameter
 from waypost.limits import MAX_PACKET_SIZE
 from waypost.spark.options import WriteOptions

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from waypost.client.bulk.schema import BulkQueue
+from waypost.api.bulk import BulkQueue
 from waypost.errors import InvalidParameter, QueueNotFound
 from waypost.spark.offsets import Json
 from waypost.spark.options import ReadOptions

@@ -1,7 +1,8 @@
 """The records of queues and of the queue manager itself; see waypost.store.records."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from operator import attrgetter
 from struct import Struct
 from typing import Final
 
@@ -21,14 +22,12 @@ class QueueKind(IntEnum):
     JOURNAL = 6
 
 
-# QueueRecord.flags.
-JOURNALING: Final = 0x01
-AUTHENTICATION: Final = 0x02
-TRANSACTIONAL: Final = 0x04
-MULTICAST: Final = 0x08
+# QueueRecord.flags: the attribute of each bit.
+FLAGS: Final = {"journaling": 0x01, "authentication": 0x02, "transactional": 0x04}
 
 _QUEUE: Final = Struct("<BBBBBhIIIIIQ16s16s")
-_QUEUE_TEXTS: Final = 7
+# The fields behind it: texts, and the security descriptor.
+_QUEUE_PARTS: Final = 8
 _MAX_PRIVACY_LEVEL: Final = 2
 _MAX_SCOPE: Final = 1
 
@@ -53,7 +52,7 @@ class QueueRecord:
     modify_time: int = 0
     parent: int = 0
     identifier: bytes = NULL_GUID
-    type: bytes = NULL_GUID
+    type_guid: bytes = NULL_GUID
     pathname: str = ""
     qualified_pathname: str = ""
     label: str = ""
@@ -71,41 +70,19 @@ class QueueRecord:
             kind >= len(QueueKind)
             or privacy_level > _MAX_PRIVACY_LEVEL
             or scope > _MAX_SCOPE
-            or len(parts) != _QUEUE_TEXTS + 1
+            or len(parts) != _QUEUE_PARTS
         ):
             raise damaged("queue")
         rest += [*(decode_text(part, "queue") for part in parts[:-1]), parts[-1]]
         return cls(QueueKind(kind), privacy_level, scope, *rest)
 
     def encode(self) -> bytes:
-        head = _QUEUE.pack(
-            VERSION,
-            self.kind,
-            self.privacy_level,
-            self.scope,
-            self.flags,
-            self.base_priority,
-            self.private_queue_number,
-            self.quota,
-            self.journal_quota,
-            self.create_time,
-            self.modify_time,
-            self.parent,
-            self.identifier,
-            self.type,
-        )
-        texts = (
-            self.pathname,
-            self.qualified_pathname,
-            self.label,
-            self.multicast_address,
-            self.full_path,
-            self.directory_path,
-            self.destination_format_name,
-        )
-        return head + join([*map(encode_text, texts), self.security])
+        *values, security = _queue_values(self)
+        texts = values[1 - _QUEUE_PARTS :]
+        return _QUEUE.pack(VERSION, *values[: -len(texts)]) + join([*map(encode_text, texts), security])
 
 
+_queue_values: Final = attrgetter(*(each.name for each in fields(QueueRecord)))
 _TOTALS_VALUE: Final = Struct("<BQQ")
 
 

@@ -11,6 +11,7 @@ their number: the pieces of a packet are joined once, and a body is copied once.
 the data too short, and asks for rare things together, with one test.
 """
 
+import re
 import struct
 
 # bytes.decode and str.encode look the codec up by name, which costs more than to run it.
@@ -25,7 +26,14 @@ Record = TypeVar("Record")
 
 INFINITE: Final = 0xFFFF_FFFF
 
+_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
 PADDING: Final = (b"", bytes(1), bytes(2), bytes(3))
+
+
+def attribute_name(name: str) -> str:
+    """The attribute for a name of the specification: correlation_id for CorrelationID."""
+    return _WORD.sub("_", name).lower()
 
 
 def encodes(section: str, field: str) -> Callable[[Callable[[Record], bytes]], Callable[[Record], bytes]]:

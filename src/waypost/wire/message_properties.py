@@ -25,6 +25,11 @@ NR: Final = 0x08
 
 LAYOUT: Final = Struct("<BBH20sIIIIIIII")
 FIXED_SIZE: Final = 56
+# The fields of the layout.
+FIELDS: Final = (
+    *("Flags", "LabelLength", "MessageClass", "CorrelationID", "BodyType", "ApplicationTag", "MessageSize"),
+    *("AllocationBodySize", "PrivacyLevel", "HashAlgorithm", "EncryptionAlgorithm", "ExtensionSize"),
+)
 
 _MAX_LABEL_SIZE: Final = 2 * MAX_LABEL_LENGTH
 _NO_CORRELATION: Final = bytes(20)

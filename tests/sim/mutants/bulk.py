@@ -5,16 +5,20 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
+from msgspec import UNSET
+from msgspec.structs import replace as changed
+
 from tests.sim.mutants.planting import Mutant, instead, nothing
+from waypost.api.bulk import Claim, Claimed, PlanRange
 from waypost.clock import Now
 from waypost.core.lasting_transactions import LastingTransactions
 from waypost.core.positions import SEQUENCE_MASK
 from waypost.core.queues import Queue
 from waypost.core.ranges import Arrivals
 from waypost.core.transaction_records import OperationType, Run
-from waypost.node import bulk, bulk_writing, stages
-from waypost.node.bulk import BulkReading, Range
-from waypost.node.claims import Claimed, Claims, NewClaim
+from waypost.node import bulk, claims, stages
+from waypost.node.bulk import BulkReading
+from waypost.node.claims import Claims
 from waypost.node.commits import Commits, Key
 from waypost.node.kernel import Kernel
 from waypost.node.stages import Stages
@@ -64,15 +68,15 @@ def _staged_seen_after_restart(restore: Any) -> Callable[[LastingTransactions, b
 
 
 def _stable_is_the_last(_up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReading, queue: Queue, wanted: Range, *_: object) -> int:
-        return reading._node.manager.positions.sequential_id if wanted.up_to is None else wanted.up_to
+    def hasty(reading: BulkReading, queue: Queue, wanted: PlanRange, *_: object) -> int:
+        return reading._node.manager.positions.sequential_id if wanted.up_to is UNSET else wanted.up_to
 
     return hasty
 
 
 def _stable_ignores_uncommitted(up_to: Any) -> Callable[..., int]:
-    def hasty(reading: BulkReading, queue: Queue, wanted: Range, uncommitted: Sequence[range]) -> int:
-        if wanted.up_to is not None or wanted.skips_locked:
+    def hasty(reading: BulkReading, queue: Queue, wanted: PlanRange, uncommitted: Sequence[range]) -> int:
+        if wanted.up_to is not UNSET or wanted.locked == "skip":
             end: int = up_to(reading, queue, wanted, uncommitted)
             return end
         sent = reading._node.manager.transactions.sends_to(queue)
@@ -105,11 +109,11 @@ def _removed_counted(count: Any) -> Callable[[Arrivals, int, int], int]:
     return careless
 
 
-def _repetition_is_progress(claim: Any) -> Callable[[Claims, Queue, NewClaim, Now], Claimed]:
-    def forgetful(claims: Claims, queue: Queue, wish: NewClaim, now: Now) -> Claimed:
+def _repetition_is_progress(claim: Any) -> Callable[[Claims, Queue, Claim, Now], Claimed]:
+    def forgetful(claims: Claims, queue: Queue, wish: Claim, now: Now) -> Claimed:
         known = claims._claims.get((queue.number, wish.claim))
         if known is not None and known.spans and wish.after == known.settled:
-            wish = replace(wish, after=known.given)
+            wish = changed(wish, after=known.given)
         claimed: Claimed = claim(claims, queue, wish, now)
         return claimed
 
@@ -264,7 +268,7 @@ BULK_MUTANTS: Final = (
     Mutant(
         "epoch-of-the-name",
         "does not tell a queue from one that had its name before",
-        (*instead(bulk, "epoch_of", _epoch_of_the_name), *instead(bulk_writing, "epoch_of", _epoch_of_the_name)),
+        (*instead(bulk, "epoch_of", _epoch_of_the_name), *instead(claims, "epoch_of", _epoch_of_the_name)),
         is_slow=True,
     ),
 )

@@ -21,9 +21,9 @@ from typing import Any, Final
 from pyspark import TaskContext
 
 from tests.crash.daemons import ROOT, Daemon, loopback, patience
+from waypost.api.bulk import StagedMessages
 from waypost.api.properties import MessageProperties
 from waypost.client.bulk.client import BulkClient
-from waypost.client.bulk.schema import StagedMessages
 from waypost.spark.session import session
 
 NAME: Final = "upgrade"

@@ -1,51 +1,49 @@
-"""A client of the bulk interface, for threads: see waypost.client.bulk.schema for what the requests and answers mean.
+"""A client of the bulk interface, for threads: see waypost.api.bulk for what the operations and replies mean.
 
 It uses the connections of the HTTP transport, one for each thread that asks at the same time. Whatever the bulk
 interface offers can be asked for twice, so a request whose answer was lost is asked again on another connection.
 """
 
-from collections.abc import Iterator
-from datetime import datetime
-from functools import partial
-from typing import Final, Self, TypeVar
-from urllib.parse import urlencode
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
-import msgspec
-from msgspec import Struct
+from msgspec import UNSET
 
-from waypost.client.bulk.frame import MEDIA_TYPE, Frame
-from waypost.client.bulk.paging import frames_ahead
-from waypost.client.bulk.schema import (
-    DEFAULT_READ,
-    DEFAULT_READ_BYTES,
-    BulkQueue,
-    BulkQueues,
-    Locked,
-    PlannedRange,
-    PlanRange,
+from waypost.api.bulk import (
+    DEFAULT_LEASE_S,
+    BatchOfQuery,
+    Claim,
+    Claimed,
+    ClaimObject,
+    CommitStages,
+    Committed,
+    DropStages,
+    ListBatches,
+    ListClaims,
+    ReadClaim,
     ReadRange,
     Removed,
     RemoveRange,
-    SeqAt,
+    ReturnClaim,
+    Stage,
+    StagedMessages,
 )
-from waypost.client.bulk.writing import BulkWriting
+from waypost.api.frames import Frame
+from waypost.api.operations import Operation
+from waypost.client.bulk.paging import frames_ahead
+from waypost.client.bulk.reading import BulkReading
 from waypost.client.transports.http.address import DEFAULT_TIMEOUT, Address
 from waypost.client.transports.http.blocking import Http
-from waypost.client.transports.http.exchanges import Conversation, Decoder, Exchange, accepted, path_part
-from waypost.client.transports.http.http11 import Response
-from waypost.errors import DecodeError, InvalidParameter
 
-A = TypeVar("A")
-
-_PREFIX: Final = "/api/bulk"
+R = TypeVar("R")
 
 
-class BulkClient(BulkWriting):
+class BulkClient(BulkReading):
     """Thousands of messages at once, from the daemon at `url`. Close it, or use it in a `with` statement.
 
         with BulkClient("http://127.0.0.1:8181") as client:
             end = client.queue("orders").stable
-            for frame in client.read_all("orders", 0, end):
+            for frame in client.read_all(ReadRange(name="orders", up_to=end)):
                 print(frame.count, len(frame.packets))
 
     A queue is named in any way that `waypost.connect` knows; the format name of an outgoing queue means that one.
@@ -54,91 +52,98 @@ class BulkClient(BulkWriting):
     Raises CannotConnect if no daemon answers, and the WaypostError that the daemon had.
     """
 
-    __slots__ = ("_shell", "url")
+    __slots__ = ("_transport", "url")
 
     def __init__(self, url: str, token: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.url: Final = url
-        self._shell: Final = Http(Address.parse(url, token, timeout))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._transport: Final = Http(Address.parse(url, token, timeout))
 
     def __repr__(self) -> str:
         return f"<BulkClient of {self.url}>"
 
     def close(self) -> None:
         """Let the connections go. A second time it does nothing."""
-        self._shell.close()
+        self._transport.close()
 
-    def queues(self, pattern: str = "", kind: str = "") -> list[BulkQueue]:
-        """Those that applications have created, or of one kind: see GET /api/bulk/queues."""
-        query = urlencode({"pattern": pattern, "kind": kind})
-        return self.call("GET", f"/queues?{query}", None, BulkQueues).queues
+    def call(self, operation: Operation[R], /) -> R:
+        return self._transport.call(operation)
 
-    def queue(self, name: str) -> BulkQueue:
-        return self.call("GET", queue_path(name), None, BulkQueue)
+    def read_all(self, wanted: ReadRange) -> Iterator[Frame]:
+        return frames_ahead(self.read, wanted)
 
-    def plan(self, name: str, wanted: PlanRange) -> PlannedRange:
-        return self.call("POST", queue_path(name, "plan"), wanted, PlannedRange)
+    def remove(self, wanted: RemoveRange) -> Removed:
+        """Take messages of a range out of the queue, as a receive does."""
+        return self.call(wanted)
 
-    def read(self, name: str, wanted: ReadRange) -> Frame:
-        return self.frame(queue_path(name, "read"), wanted)
+    # Claims.
 
-    def read_all(
+    def claim(self, wish: Claim) -> Claimed:
+        """Say which parts are processed, and get the next one; its number is that of the answer, whichever it is.
+
+        Raises TransactionSequence if the part that was processed is not claimed any more: its messages are for others.
+        """
+        return self.call(wish)
+
+    def settle(self, name: str, claim: str, after: int, *, epoch: str = "") -> None:
+        """Take the parts up to number `after` out of the queue for good, and claim nothing more.
+
+        If there is a part behind them already, it stays claimed.
+        """
+        self.call(Claim(name=name, claim=claim, after=after, max_messages=0, epoch=epoch))
+
+    def read_claim(self, wanted: ReadClaim) -> Frame:
+        """Messages of a part, as many as the limits allow."""
+        return self.call(wanted)
+
+    def read_claim_all(self, wanted: ReadClaim) -> Iterator[Frame]:
+        """All of the places, in frames that have one message at least."""
+        return frames_ahead(self.read_claim, wanted)
+
+    def return_claim(self, name: str, claim: str) -> int:
+        """Give back what is claimed; how many messages that were."""
+        return self.call(ReturnClaim(name=name, claim=claim)).count
+
+    def claims(self, name: str) -> list[ClaimObject]:
+        """The parts of the queue that readers have."""
+        return self.call(ListClaims(name=name)).claims
+
+    # Stages.
+
+    def stage(
         self,
-        name: str,
-        after: int,
-        up_to: int,
+        query: str,
+        batch: int,
+        groups: Iterable[StagedMessages],
         *,
-        max_messages: int = DEFAULT_READ,
-        max_bytes: int = DEFAULT_READ_BYTES,
-        locked: Locked = "wait",
-        epoch: str = "",
-    ) -> Iterator[Frame]:
-        """All of the range, in frames that have one message at least. The queue has to stay the same one meanwhile."""
-        wanted = ReadRange(
-            after=after, up_to=up_to, max_messages=max_messages, max_bytes=max_bytes, locked=locked, epoch=epoch
-        )
-        return frames_ahead(partial(self.read, name), wanted)
+        destination: str | None = None,
+        run: str = "",
+        lease_s: float = DEFAULT_LEASE_S,
+    ) -> str:
+        """Write messages that nobody sees yet; the id of the stage, or "" if another run has committed the batch.
 
-    def seq_at(self, name: str, time: datetime | float) -> int:
-        """The number behind which messages are that arrived at this time or later. A datetime needs its time zone."""
-        if isinstance(time, datetime):
-            if time.tzinfo is None:
-                raise InvalidParameter(f"{time} may be any hour of a day; give the time with its time zone")
-            time = time.timestamp()
-        return self.call("GET", f"{queue_path(name, 'seq')}?{urlencode({'time': repr(float(time))})}", None, SeqAt).seq
+        A request whose answer was lost leaves a stage behind that nobody knows, and that goes with the commit of the
+        batch, or after its lease. Raises TransactionSequence if the batch is committed by this run, or this one has no
+        name.
+        """
+        to = UNSET if destination is None else destination
+        wish = Stage(query=query, batch=batch, destination=to, run=run, groups=list(groups), lease_s=lease_s)
+        return self.call(wish).stage
 
-    def remove(self, name: str, wanted: RemoveRange) -> Removed:
-        return self.call("POST", queue_path(name, "remove"), wanted, Removed)
+    def drop(self, stages: Sequence[str], batch: BatchOfQuery | None = None) -> None:
+        """Let nothing be left of stages, whether they are there or not, and of others that a run has for its batch."""
+        self.call(DropStages(stages=list(stages), batch=UNSET if batch is None else batch))
 
-    def call(self, method: str, path: str, content: Struct | None, answer: type[A]) -> A:
-        """Ask for anything that is answered by a structure, or by nothing: then `answer` is NoneType."""
-        response: Response = self._shell.carry(_exchange(method, path, content))
-        if response.status == 204:
-            return msgspec.convert(None, answer)
-        found: A = Decoder(answer).of(response.body)
-        return found
+    def commit(
+        self, query: str, batch: int, stages: Sequence[str], *, destination: str | None = None, run: str = ""
+    ) -> Committed:
+        """Make stages seen in one moment, unless the batch was committed before; drop its other stages.
 
-    def frame(self, path: str, content: Struct) -> Frame:
-        """Ask for anything that is answered by a frame."""
-        response: Response = self._shell.carry(_exchange("POST", path, content))
-        if response.content_type != MEDIA_TYPE:
-            raise DecodeError("docs/bulk.md", "frame", 0, "the answer is none; is this a daemon that is too old?")
-        return Frame.decode(response.body)
+        Raises QueueDeleted if messages went with their queue, and TransactionSequence for a second write of the batch.
+        """
+        to = UNSET if destination is None else destination
+        named = list(filter(None, stages))
+        return self.call(CommitStages(query=query, batch=batch, destination=to, run=run, stages=named))
 
-
-def queue_path(name: str, action: str = "") -> str:
-    """Of a queue, or of what can be done with it."""
-    path = f"/queues/{path_part(name)}"
-    return f"{path}/{action}" if action else path
-
-
-def _exchange(method: str, path: str, content: Struct | None) -> Conversation[Response]:
-    body = b"" if content is None else msgspec.msgpack.encode(content)
-    response = yield Exchange(method, _PREFIX + path, body, is_repeatable=True)
-    accepted(response)
-    return response
+    def batches(self, query: str) -> list[int]:
+        """The last batches of the query that were committed, ascending."""
+        return self.call(ListBatches(query=query)).batches

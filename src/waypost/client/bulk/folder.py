@@ -6,40 +6,31 @@ that moment: no express messages, and nothing of what readers have locked since 
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, TypeVar, cast
 
-from waypost.api.names import format_name
-from waypost.client.bulk.frame import Frame
-from waypost.client.bulk.local import (
-    bulk_queue,
-    frame_of,
-    matching,
-    parse_epoch,
-    planned_range,
-    range_to_plan,
-    range_to_read,
-)
-from waypost.client.bulk.paging import frames
-from waypost.client.bulk.schema import BulkQueue, Locked, PlannedRange, PlanRange, ReadRange
+from waypost.api.bulk import BULK_OPERATIONS
+from waypost.api.operations import Operation, Right
+from waypost.client.bulk.reading import BulkReading
 from waypost.clock import Now
 from waypost.drive.new_guid import new_guid
-from waypost.errors import DecodeError, NotAStore
+from waypost.errors import DecodeError, NotAStore, StoreReadOnly
 from waypost.node.application import Call
-from waypost.node.bulk import BulkReading, Plan, QueueState, Rows, Target
 from waypost.node.effects import Commit, Failure, Notice, Reply
 from waypost.node.node import Node
+from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings
 from waypost.store.lmdb_reading import StoreSnapshot
 from waypost.store.port import Table
 from waypost.store.queue_records import QueueRecord
 from waypost.wire.path_names import PathName
 
+R = TypeVar("R")
 
-class FolderReader:
+_READS: Final = frozenset(kind for kind in BULK_OPERATIONS if kind.row.asks is Right.READ)
+
+
+class FolderReader(BulkReading):
     """What BulkClient reads, from the folder of a queue manager. Close it, or use it in a `with` statement.
 
     Raises NotAStore and other StoreErrors if the folder cannot be read.
@@ -49,12 +40,6 @@ class FolderReader:
         self._folder: Final = folder
         self._request = 0
         self._open()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._store.close()
@@ -67,46 +52,19 @@ class FolderReader:
     def _open(self) -> None:
         self._store = StoreSnapshot(self._folder)
         try:
-            self._computer = _computer_name(self._store, self._folder)
-            self._node = Node(self._store, Settings(self._computer), new_guid, _now())
+            computer = _computer_name(self._store, self._folder)
+            self._node = Node(self._store, Settings(computer), new_guid, _now())
         except BaseException:
             self._store.close()
             raise
-        self._bulk = BulkReading(self._node)
+        self._handlers = Handlers(self._node)
 
-    def queues(self, pattern: str = "", kind: str = "") -> list[BulkQueue]:
-        targets = matching(self._node.manager, pattern, kind)
-        states: list[QueueState] = self._do(self._bulk.describe, targets)
-        return [bulk_queue(*each) for each in zip(targets, states, strict=True)]
-
-    def queue(self, name: str) -> BulkQueue:
-        target = self._target(name)
-        states: list[QueueState] = self._do(self._bulk.describe, [target])
-        return bulk_queue(target, states[0])
-
-    def plan(self, name: str, wanted: PlanRange) -> PlannedRange:
-        plan: Plan = self._do(self._bulk.plan, self._target(name, wanted.epoch), range_to_plan(wanted), wanted.parts)
-        return planned_range(plan)
-
-    def read(self, name: str, wanted: ReadRange) -> Frame:
-        rows: Rows = self._do(self._bulk.read, self._target(name, wanted.epoch), range_to_read(wanted))
-        return Frame.decode(frame_of(rows))
-
-    def read_all(
-        self, name: str, after: int, up_to: int, *, locked: Locked = "wait", epoch: str = ""
-    ) -> Iterator[Frame]:
-        return frames(partial(self.read, name), ReadRange(after=after, up_to=up_to, locked=locked, epoch=epoch))
-
-    def seq_at(self, name: str, moment: datetime) -> int:
-        found: int = self._do(self._bulk.seq_at, self._target(name), moment.timestamp())
-        return found
-
-    def _target(self, name: str, epoch: str = "") -> Target:
-        return Target(format_name(name, self._computer), parse_epoch(epoch))
-
-    def _do(self, operation: Callable[..., None], *args: Any) -> Any:
+    def call(self, operation: Operation[R], /) -> R:
+        """Have an operation of waypost.api.bulk done that changes nothing. Raises StoreReadOnly for another."""
+        if type(operation) not in _READS:
+            raise StoreReadOnly(f"{self._folder} is only read: ask the daemon for {operation.row.words}")
         self._request += 1
-        operation(Call(self._request, _now()), *args)
+        self._handlers.start(Call(self._request, _now()), operation)
         while True:
             for effect in self._node.take_effects():
                 match effect:
@@ -116,7 +74,7 @@ class FolderReader:
                     case Notice("message damaged", facts):
                         warnings.warn(f"{self._folder}: {facts['reason']}, and is left out", stacklevel=3)
                     case Reply(request=request, value=value) if request == self._request:
-                        return value
+                        return cast("R", value)
                     case Failure(request=request, error=error) if request == self._request:
                         raise error
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from waypost.client.bulk.frame import Frame
-from waypost.client.bulk.schema import ReadClaim, ReadRange
+from waypost.api.bulk import ReadClaim, ReadRange
+from waypost.api.frames import Frame
 from waypost.guid import guid_text
 
 W = TypeVar("W", ReadRange, ReadClaim)

@@ -1,18 +1,20 @@
 """Arguments of the bulk interface: see waypost.sim.local.arguments."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from waypost.guid import NULL_GUID
+from msgspec import UNSET
+
+from waypost.api.bulk import CommitStages
+from waypost.guid import NULL_GUID, guid_text
 from waypost.node import stages
-from waypost.node.bulk import Target
 from waypost.node.node import Node
 from waypost.node.stages import Group
-from waypost.sim.client import Argument
 from waypost.sim.local.arguments import Draft, Drafts, format_name
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Argument):
+class Batch:
     """A batch of a query as a run writes it. `to` is the key of a queue, "" for by column, None for any destination."""
 
     query: str
@@ -20,8 +22,14 @@ class Batch(Argument):
     to: str | None = None
     run: bytes = NULL_GUID
 
-    def to_engine(self, node: Node) -> stages.Batch:  # noqa: ARG002
+    def to_engine(self) -> stages.Batch:
         return stages.Batch(self.query, self.number, format_name(self.to) if self.to else self.to, self.run)
+
+    def commit(self, identifiers: Sequence[str]) -> CommitStages:
+        """The operation that commits these stages of it."""
+        to = UNSET if self.to is None else str(format_name(self.to)) if self.to else ""
+        run = guid_text(self.run) if self.run != NULL_GUID else ""
+        return CommitStages(query=self.query, batch=self.number, destination=to, run=run, stages=list(identifiers))
 
     def matches(self, other: "Batch") -> bool:
         """Whether both are the same, whichever runs write them."""
@@ -33,22 +41,8 @@ class Batch(Argument):
         return f"{self.query} {self.number}{to} by {self.run.hex()[:4]}"
 
 
-@dataclass(frozen=True, slots=True)
-class At(Argument):
-    """A queue by its key, and the epoch that it has to have, or nothing."""
-
-    key: str
-    epoch: bytes = b""
-
-    def to_engine(self, node: Node) -> Target:  # noqa: ARG002
-        return Target(format_name(self.key), self.epoch)
-
-    def __str__(self) -> str:
-        return f"{self.key} {self.epoch.hex()[:4]}".strip()
-
-
 @dataclass(slots=True, eq=False)
-class Staging(Argument):
+class Staging:
     """Messages for queues: some that are alike, then others. `stage` is the GUID that the engine gives them."""
 
     groups: tuple[tuple[str, Drafts | None, tuple[Draft, ...]], ...]
@@ -63,8 +57,8 @@ class Staging(Argument):
             for draft in (*(() if alike is None else alike.drafts), *others)
         ]
 
-    def to_engine(self, node: Node) -> "tuple[Staging, list[Group]]":
-        return self, [_group(node, *group) for group in self.groups]
+    def groups_of(self, node: Node) -> list[Group]:
+        return [_group(node, *group) for group in self.groups]
 
     def __str__(self) -> str:
         return ", ".join(f"<{draft.uid}> for {key}" for key, draft in self.drafts) or "nothing"

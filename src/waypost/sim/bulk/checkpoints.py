@@ -10,10 +10,10 @@ class Stream:
     key: str
     is_draining: bool
     after: int = 0
-    epoch: bytes = b""
+    epoch: str = ""
 
     def begin_again(self, key: str) -> None:
-        self.key, self.after, self.epoch = key, 0, b""
+        self.key, self.after, self.epoch = key, 0, ""
 
 
 @dataclass(slots=True)
@@ -24,14 +24,14 @@ class Claiming:
     key: str
     number: int = 0
     after: int = 0
-    epoch: bytes = b""
+    epoch: str = ""
 
     @property
     def claim(self) -> str:
         return f"{self.owner}-{self.number}"
 
     def begin_again(self, key: str) -> None:
-        self.key, self.number, self.after, self.epoch = key, self.number + 1, 0, b""
+        self.key, self.number, self.after, self.epoch = key, self.number + 1, 0, ""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Query:
     to: str | None
     run: bytes
     batch: int = 0
-    stages: list[bytes] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
 
     def begin_again(self, run: bytes) -> None:
         """In another run, which knows nothing of the stages of the last."""

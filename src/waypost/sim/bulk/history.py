@@ -8,10 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
-from waypost.node.claims import Claimed, NewClaim
-from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.arguments import At, Batch, Staging
+from msgspec import UnsetType
+
+from waypost.api.bulk import (
+    BulkQueue,
+    Claim,
+    Claimed,
+    Committed,
+    PlannedRange,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    Removed,
+    RemoveRange,
+    ShowBulkQueue,
+    Staged,
+)
+from waypost.api.frames import Frame
+from waypost.guid import guid_text
+from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.client import Ask, Result
 from waypost.sim.local.arguments import Draft
 from waypost.sim.model.records import SEQUENCE
@@ -51,8 +66,8 @@ class Part:
 class Writing:
     """A batch: its stages, the commits that were never answered, and whether it is done."""
 
-    stages: dict[bytes, list[tuple[str, Draft]]] = field(default_factory=dict)
-    unanswered: list[tuple[bytes, ...]] = field(default_factory=list)
+    stages: dict[str, list[tuple[str, Draft]]] = field(default_factory=dict)
+    unanswered: list[tuple[str, ...]] = field(default_factory=list)
     is_done: bool = False
 
 
@@ -62,45 +77,45 @@ class BulkHistory:
         self._parts: Final[dict[tuple[str, int], Part]] = {}
         self._batches: Final[dict[tuple[str, int, str | None], Writing]] = {}
         # By epochs: the greatest stable number that was told, and what was read up to one: (after, up_to], numbers.
-        self._stable: Final[dict[bytes, int]] = {}
-        self._complete: Final[dict[bytes, list[tuple[int, int, frozenset[int]]]]] = {}
+        self._stable: Final[dict[str, int]] = {}
+        self._complete: Final[dict[str, list[tuple[int, int, frozenset[int]]]]] = {}
 
     def answered(self, ask: Ask, result: Result) -> None:
-        match ask.name, ask.arguments, result.value:
-            case "describe", _, [QueueState() as state]:
-                self._told(state.epoch, state.stable)
-            case "plan", (_, Range(up_to=None, skips_locked=False), _), Plan() as plan:
+        match (*ask.arguments, result.value):
+            case ShowBulkQueue(), BulkQueue() as queue:
+                self._told(queue.epoch, queue.stable)
+            case PlanRange(up_to=UnsetType(), locked="wait"), PlannedRange() as plan:
                 self._told(plan.epoch, plan.bounds[-1])
-            case "read_range", (_, Range() as wanted), Rows() as rows:
-                self._read(wanted, rows)
-            case "remove", _, Removal(count):
-                self._promises.lost(count)
-            case "claim", (_, NewClaim() as wish), (_, Claimed(number, count)):
-                self._claimed(wish, number, count)
-            case "read_claim", (At(key), (str(claim), int(number)), *_), Rows() as rows:
-                self._read_part(self._parts[claim, number], key, rows)
-            case "stage", (Batch() as batch, Staging() as staging, _), Staged(stage):
+            case ReadRange() as wanted, Frame() as frame:
+                self._read(wanted, frame)
+            case RemoveRange(), Removed() as removed:
+                self._promises.lost(removed.count)
+            case Claim() as wish, Claimed() as claimed:
+                self._claimed(wish, claimed.number, claimed.count)
+            case ReadClaim() as wanted, Frame() as frame:
+                self._read_part(self._parts[wanted.claim, wanted.number], wanted.name, frame)
+            case Batch() as batch, Staging() as staging, _, Staged() as staged:
                 self._hide([draft for _, draft in staging.drafts])
-                if stage:
-                    self._writing(batch).stages[stage] = staging.drafts
+                if staged.stage:
+                    self._writing(batch).stages[staged.stage] = staging.drafts
                 else:
                     self._committed(self._writing(batch), (), is_repeated=True)
-            case "commit_stages", (Batch() as batch, tuple(stages)), Committed() as committed:
+            case Batch() as batch, tuple(stages), Committed() as committed:
                 self._committed(self._writing(batch), stages, is_repeated=committed.is_repeated)
 
     def unanswered(self, ask: Ask) -> None:
         """It was under way in a crash, or refused: nobody knows what was done."""
-        match ask.name, ask.arguments:
-            case "remove", (_, _, int(count)):
-                self._promises.lost(count)
-            case "claim", (_, NewClaim(claim, after)) if (claim, after) in self._parts:
-                part = self._parts[claim, after]
+        match ask.arguments:
+            case (RemoveRange() as wanted,):
+                self._promises.lost(wanted.max_messages)
+            case (Claim() as wish,) if (wish.claim, wish.after) in self._parts:
+                part = self._parts[wish.claim, wish.after]
                 for uid in part.uids:
                     self._promises.ending(uid)
                 self._promises.lost(part.count - len(part.read))
-            case "stage", (_, Staging() as staging, _):
+            case _, Staging() as staging, _:
                 self._hide([draft for _, draft in staging.drafts])
-            case "commit_stages", (Batch() as batch, tuple(stages)):
+            case Batch() as batch, tuple(stages):
                 writing = self._writing(batch)
                 if not writing.is_done:
                     writing.unanswered.append(stages)
@@ -109,22 +124,19 @@ class BulkHistory:
 
     # Ranges.
 
-    def _told(self, epoch: bytes, stable: int) -> None:
+    def _told(self, epoch: str, stable: int) -> None:
         self._stable[epoch] = max(self._stable.get(epoch, 0), stable)
 
-    def _read(self, wanted: Range, rows: Rows) -> None:
-        self._check_complete(rows)
-        if wanted.skips_locked:
-            return
-        if wanted.up_to is None:
-            self._told(rows.epoch, rows.end)
-        if rows.end <= self._stable.get(rows.epoch, 0):
-            numbers = frozenset(lookup_id & SEQUENCE for lookup_id in rows.lookup_ids)
-            self._complete.setdefault(rows.epoch, []).append((wanted.after, rows.end, numbers))
+    def _read(self, wanted: ReadRange, frame: Frame) -> None:
+        self._check_complete(frame)
+        epoch = guid_text(frame.epoch)
+        if wanted.locked == "wait" and frame.end <= self._stable.get(epoch, 0):
+            numbers = frozenset(lookup_id & SEQUENCE for lookup_id in frame.numbers())
+            self._complete.setdefault(epoch, []).append((wanted.after, frame.end, numbers))
 
-    def _check_complete(self, rows: Rows) -> None:
-        regions = self._complete.get(rows.epoch, ())
-        for lookup_id, record in records(rows):
+    def _check_complete(self, frame: Frame) -> None:
+        regions = self._complete.get(guid_text(frame.epoch), ())
+        for lookup_id, record in records(frame):
             number = lookup_id & SEQUENCE
             for after, up_to, numbers in regions:
                 if after < number <= up_to and number not in numbers and not record.move_count:
@@ -132,7 +144,7 @@ class BulkHistory:
 
     # Claims.
 
-    def _claimed(self, wish: NewClaim, number: int, count: int) -> None:
+    def _claimed(self, wish: Claim, number: int, count: int) -> None:
         part = self._parts.pop((wish.claim, wish.after), None)
         if part is not None:
             for uid in part.uids:
@@ -145,9 +157,9 @@ class BulkHistory:
         if count and self._parts.setdefault((wish.claim, number), Part(count)).count != count:
             raise Violation(f"part {number} of the claim {wish.claim} is not the same as before")
 
-    def _read_part(self, part: Part, key: str, rows: Rows) -> None:
-        self._check_complete(rows)
-        for lookup_id, record in records(rows):
+    def _read_part(self, part: Part, key: str, frame: Frame) -> None:
+        self._check_complete(frame)
+        for lookup_id, record in records(frame):
             part.read[lookup_id] = None
             uid = self._promises.uid_in(record.packet, key)
             if uid is not None:
@@ -163,7 +175,7 @@ class BulkHistory:
         for draft in drafts:
             self._promises.unseen(draft.uid)
 
-    def _committed(self, writing: Writing, stages: tuple[bytes, ...], *, is_repeated: bool) -> None:
+    def _committed(self, writing: Writing, stages: tuple[str, ...], *, is_repeated: bool) -> None:
         """One of the commits of a batch was done: this one, or one that was not answered."""
         if writing.is_done:
             if not is_repeated:
@@ -181,5 +193,5 @@ class BulkHistory:
         writing.is_done = True
 
 
-def _drafts(writing: Writing, stages: Sequence[bytes]) -> list[tuple[str, Draft]]:
+def _drafts(writing: Writing, stages: Sequence[str]) -> list[tuple[str, Draft]]:
     return [each for stage in dict.fromkeys(stages) for each in writing.stages.get(stage, ())]

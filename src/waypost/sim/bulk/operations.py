@@ -1,72 +1,70 @@
-"""Operations of the bulk interface of a node, with one form: the Call, then the rest."""
+"""Operations of the bulk interface of a node, with one form: the Call, then the rest.
 
+Those on ranges and claims are records, in which a queue has its key for a name.
+"""
+
+from collections.abc import Callable
 from typing import Final
 
-from waypost.node.application import Call
-from waypost.node.bulk import BulkReading, Range, Target
-from waypost.node.bulk_writing import BulkWriting
-from waypost.node.claims import NewClaim
-from waypost.node.node import Node
-from waypost.node.stages import Batch, Group
-from waypost.sim.bulk.arguments import Staging
+from msgspec.structs import replace
 
-OPERATIONS: Final = frozenset(
-    {
-        *("describe", "plan", "read_range", "seq_at", "remove", "claim", "read_claim", "return_claim"),
-        *("list_claims", "stage", "drop_stages", "commit_stages", "list_batches"),
-    }
+from waypost.api.bulk import (
+    BULK_OPERATIONS,
+    Claim,
+    DropStages,
+    FindSeq,
+    ListBatches,
+    ListClaims,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    ReturnClaim,
+    ShowBulkQueue,
 )
+from waypost.api.operations import Operation
+from waypost.node.application import Call
+from waypost.node.bulk_writing import BulkWriting
+from waypost.node.node import Node
+from waypost.sim.bulk.arguments import Batch, Staging
+from waypost.sim.local.arguments import format_name
+
+OnQueue = (
+    ShowBulkQueue | PlanRange | ReadRange | FindSeq | RemoveRange | Claim | ReadClaim | ReturnClaim | ListClaims
+)  # fmt: skip
+
+# A queue is shown by itself: to list them all is to show each.
+OPERATIONS: Final = frozenset(kind.row.name for kind in BULK_OPERATIONS) - {"list_bulk_queues"}
 
 
 class BulkOperations:
     """See waypost.sim.operations."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, do: Callable[[Call, Operation[object]], None]) -> None:
+        """`do` has an operation done that is a record."""
         self._node: Final = node
-        self._reading: Final = BulkReading(node)
+        self._do: Final = do
         self._writing: Final = BulkWriting(node)
 
-    def describe(self, call: Call, at: Target) -> None:
-        self._reading.describe(call, [at])
+    def _on_queue(self, call: Call, operation: OnQueue) -> None:
+        self._do(call, replace(operation, name=str(format_name(operation.name))))
 
-    def plan(self, call: Call, at: Target, wanted: Range, parts: int) -> None:
-        self._reading.plan(call, at, wanted, parts)
+    show_bulk_queue = plan_range = read_range = find_seq = remove_range = _on_queue
+    claim = read_claim = return_claim = list_claims = _on_queue
 
-    def read_range(self, call: Call, at: Target, wanted: Range) -> None:
-        self._reading.read(call, at, wanted)
-
-    def seq_at(self, call: Call, at: Target, time: float) -> None:
-        self._reading.seq_at(call, at, time)
-
-    def remove(self, call: Call, at: Target, up_to: int, max_messages: int) -> None:
-        self._reading.remove(call, at, up_to, max_messages)
-
-    def claim(self, call: Call, at: Target, wish: NewClaim) -> None:
-        self._writing.claim(call, at, wish)
-
-    def read_claim(self, call: Call, at: Target, part: tuple[str, int], places: range, max_bytes: int) -> None:
-        self._writing.read_claim(call, at, part, places, max_bytes)
-
-    def return_claim(self, call: Call, at: Target, claim: str) -> None:
-        self._writing.return_claim(call, at, claim)
-
-    def list_claims(self, call: Call, at: Target) -> None:
-        self._writing.claims(call, at)
-
-    def stage(self, call: Call, batch: Batch, staging: tuple[Staging, list[Group]], lease_s: float) -> None:
+    def stage(self, call: Call, batch: Batch, staging: Staging, lease_s: float) -> None:
         """The model is told the GUID: it has to be the same when the answer comes, which may be never."""
-        words, groups = staging
         stages = self._node.stages._stages  # noqa: SLF001
         before = next(reversed(stages), b"")
-        self._writing.stage(call, batch, groups, lease_s)
+        self._writing.stage_groups(call, batch.to_engine(), staging.groups_of(self._node), lease_s)
         last = next(reversed(stages), b"")
-        words.stage = last if last != before else b""
+        staging.stage = last if last != before else b""
 
-    def drop_stages(self, call: Call, stages: tuple[bytes, ...]) -> None:
-        self._writing.drop(call, stages)
+    def drop_stages(self, call: Call, stages: tuple[str, ...]) -> None:
+        self._do(call, DropStages(stages=list(stages)))
 
-    def commit_stages(self, call: Call, batch: Batch, stages: tuple[bytes, ...]) -> None:
-        self._writing.commit(call, batch, stages)
+    def commit_stages(self, call: Call, batch: Batch, stages: tuple[str, ...]) -> None:
+        self._do(call, batch.commit(stages))
 
     def list_batches(self, call: Call, query: str) -> None:
-        self._writing.batches(call, query)
+        self._do(call, ListBatches(query=query))

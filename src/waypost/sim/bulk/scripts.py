@@ -5,14 +5,34 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from msgspec import UNSET
+from msgspec.structs import replace as changed
+
+from waypost.api.bulk import (
+    DEFAULT_READ,
+    DEFAULT_READ_BYTES,
+    BulkQueue,
+    Claim,
+    Claimed,
+    Committed,
+    FindSeq,
+    ListClaims,
+    PlannedRange,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    RemoveRange,
+    ReturnClaim,
+    ShowBulkQueue,
+    Staged,
+)
+from waypost.api.frames import Frame
 from waypost.api.operations import DeleteQueue
-from waypost.guid import NULL_GUID
+from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
-from waypost.node.bulk import Plan, Range, Rows
-from waypost.node.claims import Claimed, NewClaim
-from waypost.node.stages import Committed, Staged
-from waypost.sim.bulk.arguments import At, Batch, Staging
+from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.checkpoints import Claiming, Query, Stream
+from waypost.sim.bulk.operations import OnQueue
 from waypost.sim.client import Ask, Client, Pause, Result, Script, do
 from waypost.sim.local.arguments import Draft, Drafts
 from waypost.sim.local.host import LocalHost
@@ -32,6 +52,10 @@ _LOST: Final = (
 Asked = Generator[Ask | Pause, Result, None]
 
 
+def _ask(operation: OnQueue) -> Ask:
+    return Ask(operation.row.name, (operation,))
+
+
 def streamer(client: Client[LocalHost]) -> Script:
     """It reads what is new, up to the stable number, and removes it if it drains the queue."""
     rng = client.host.rng
@@ -39,19 +63,28 @@ def streamer(client: Client[LocalHost]) -> Script:
     note = streams.setdefault(client.name, Stream(_some_key(client), is_draining=rng.random() < 0.4))
     for _ in range(rng.randint(2, 8)):
         skips = rng.random() < 0.2
-        limits = rng.choice((None, 1, 3)), rng.choice((None, None, *_SIZES))
-        wanted = Range(note.after, None, *limits, skips_locked=skips)
-        planned = yield Ask("plan", (At(note.key, note.epoch), wanted, rng.randint(1, 3)))
-        if not isinstance(planned.value, Plan):
+        wanted = PlanRange(
+            name=note.key,
+            after=note.after,
+            max_messages=rng.choice((UNSET, 1, 3)),
+            max_bytes=rng.choice((UNSET, UNSET, *_SIZES)),
+            parts=rng.randint(1, 3),
+            locked="skip" if skips else "wait",
+            epoch=note.epoch,
+        )
+        planned = yield _ask(wanted)
+        if not isinstance(planned.value, PlannedRange):
             note.begin_again(_some_key(client))
             yield Pause(0.05)
             continue
         note.epoch = planned.value.epoch
         for after, up_to in pairwise(planned.value.bounds):
-            yield from _read(client, At(note.key, note.epoch), Range(after, up_to, skips_locked=skips))
+            part = ReadRange(name=note.key, after=after, up_to=up_to, locked=wanted.locked, epoch=note.epoch)
+            yield from _read(client, part)
         note.after = planned.value.bounds[-1]
         if note.is_draining:
-            yield Ask("remove", (At(note.key, note.epoch), note.after, rng.choice((1, 3, 20))))
+            limit = rng.choice((1, 3, 20))
+            yield _ask(RemoveRange(name=note.key, up_to=note.after, max_messages=limit, epoch=note.epoch))
         if rng.random() < 0.2:
             # A query that begins again from its start, or from anywhere.
             note.after = rng.randint(0, note.after)
@@ -65,15 +98,14 @@ def _some_key(client: Client[LocalHost]) -> str:
     return rng.choice(keys) if keys and rng.random() < 0.5 else any_key(client)
 
 
-def _read(client: Client[LocalHost], at: At, wanted: Range) -> Asked:
+def _read(client: Client[LocalHost], wanted: ReadRange) -> Asked:
     rng = client.host.rng
     for _ in range(20):
-        limits = rng.choice((None, 1, 2, 10_000)), rng.choice((None, *_SIZES))
-        frame = replace(wanted, max_messages=limits[0], max_bytes=limits[1])
-        result = yield Ask("read_range", (at, frame))
-        if not isinstance(result.value, Rows) or result.value.is_last:
+        limits = rng.choice((DEFAULT_READ, 1, 2, 10_000)), rng.choice((DEFAULT_READ_BYTES, *_SIZES))
+        result = yield _ask(changed(wanted, max_messages=limits[0], max_bytes=limits[1]))
+        if not isinstance(result.value, Frame) or result.value.is_last:
             return
-        wanted = replace(wanted, after=result.value.end)
+        wanted = changed(wanted, after=result.value.end)
 
 
 def claimer(client: Client[LocalHost]) -> Script:
@@ -81,17 +113,24 @@ def claimer(client: Client[LocalHost]) -> Script:
     rng = client.host.rng
     note = client.host.simulation.checkpoints.claims.setdefault(client.name, Claiming(client.name, _some_key(client)))
     for _ in range(rng.randint(3, 10)):
-        at = At(note.key, note.epoch if rng.random() < 0.5 else b"")
-        count = rng.choice((0, 1, 2, 3, 3, 10))
-        size = rng.choice((None, None, *_SIZES))
-        wish = NewClaim(note.claim, note.after, count, size, rng.choice(_LEASES), rng.choice((0, 1, 2)))
-        result = yield Ask("claim", (at, wish))
-        if not isinstance(result.value, tuple):
+        wish = Claim(
+            name=note.key,
+            claim=note.claim,
+            after=note.after,
+            epoch=note.epoch if rng.random() < 0.5 else "",
+            max_messages=rng.choice((0, 1, 2, 3, 3, 10)),
+            max_bytes=rng.choice((UNSET, UNSET, *_SIZES)),
+            lease_s=rng.choice(_LEASES),
+            max_aborts=rng.choice((0, 1, 2)),
+        )
+        result = yield _ask(wish)
+        claimed = result.value
+        if not isinstance(claimed, Claimed):
             if result.status in _LOST:
                 note.begin_again(_some_key(client))
             yield Pause(0.05)
             continue
-        note.epoch, claimed = result.value
+        note.epoch = claimed.epoch
         if claimed.count:
             yield from _process(client, note, claimed, wish)
         else:
@@ -99,25 +138,29 @@ def claimer(client: Client[LocalHost]) -> Script:
             yield Pause(rng.choice((0.02, 0.2)))
 
 
-def _process(client: Client[LocalHost], note: Claiming, claimed: Claimed, wish: NewClaim) -> Asked:
+def _process(client: Client[LocalHost], note: Claiming, claimed: Claimed, wish: Claim) -> Asked:
     rng = client.host.rng
-    at, part = At(note.key, note.epoch), (note.claim, claimed.number)
+    wish = changed(wish, epoch=note.epoch)
+    part = ReadClaim(
+        name=note.key, claim=note.claim, number=claimed.number, start=0, stop=claimed.count, epoch=note.epoch
+    )  # fmt: skip
     if rng.random() < 0.2:
-        yield Ask("claim", (at, replace(wish, max_messages=rng.choice((0, 1, 10)))))
+        yield _ask(changed(wish, max_messages=rng.choice((0, 1, 10))))
     if rng.random() < 0.1:
-        yield Ask("read_claim", (at, (note.claim, claimed.number + rng.choice((-1, 1))), range(1), 1000))
-    start, stop = 0, claimed.count
+        other = claimed.number + rng.choice((-1, 1))
+        yield _ask(changed(part, number=other, stop=1, max_bytes=1000))
     if rng.random() < 0.9:
         for _ in range(claimed.count):
-            result = yield Ask("read_claim", (at, part, range(start, stop), rng.choice(_SIZES)))
-            if not isinstance(result.value, Rows) or result.value.is_last:
+            part = changed(part, max_bytes=rng.choice(_SIZES))
+            result = yield _ask(part)
+            if not isinstance(result.value, Frame) or result.value.is_last:
                 break
-            start = result.value.end
+            part = changed(part, start=result.value.end)
     outcome = rng.random()
     if outcome < 0.6:
         note.after = claimed.number
     elif outcome < 0.75:
-        yield Ask("return_claim", (at, note.claim))
+        yield _ask(ReturnClaim(name=note.key, claim=note.claim))
     elif outcome < 0.9:
         yield Pause(rng.choice((0.3, 1.2)))
 
@@ -166,10 +209,10 @@ def stager(client: Client[LocalHost]) -> Script:
 
 def _write(
     client: Client[LocalHost], batch: Batch, keys: list[str]
-) -> Generator[Ask | Pause, Result, list[bytes]]:  # fmt: skip
+) -> Generator[Ask | Pause, Result, list[str]]:  # fmt: skip
     """The stages of a batch."""
     rng = client.host.rng
-    stages: list[bytes] = []
+    stages: list[str] = []
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         staged = yield Ask("stage", (batch, _staging(client, keys), rng.choice(_LEASES)))
         if isinstance(staged.value, Staged) and staged.value.stage:
@@ -182,7 +225,7 @@ def _write(
     return stages
 
 
-def _repeat(client: Client[LocalHost], batch: Batch, keys: list[str], stages: list[bytes]) -> Asked:
+def _repeat(client: Client[LocalHost], batch: Batch, keys: list[str], stages: list[str]) -> Asked:
     """The same batch again, with the same stages or new ones, or one that is long done."""
     rng = client.host.rng
     run = rng.choice((batch.run, rng.randbytes(16), NULL_GUID))
@@ -225,11 +268,13 @@ def watcher(client: Client[LocalHost]) -> Script:
     """It looks, and changes nothing."""
     rng = client.host.rng
     for _ in range(rng.randint(2, 8)):
-        at = At(_some_key(client))
-        yield Ask("describe", (at,))
-        yield Ask("list_claims", (at,))
-        yield Ask("seq_at", (at, rng.choice((0.0, client.host.now.wall - 0.5, float("inf")))))
-        yield Ask("read_range", (at, Range(0, rng.choice((None, _EVERYTHING)), skips_locked=rng.random() < 0.3)))
+        key = _some_key(client)
+        shown = yield _ask(ShowBulkQueue(name=key))
+        yield _ask(ListClaims(name=key))
+        yield _ask(FindSeq(name=key, time=rng.choice((0.0, client.host.now.wall - 0.5, float("inf")))))
+        stable = shown.value.stable if isinstance(shown.value, BulkQueue) else 0
+        up_to, skips = rng.choice((stable, _EVERYTHING)), rng.random() < 0.3
+        yield _ask(ReadRange(name=key, up_to=up_to, locked="skip" if skips else "wait"))
         yield Pause(rng.choice((0.02, 0.2)))
 
 
@@ -248,15 +293,15 @@ def end_bulk(client: Client[LocalHost]) -> Asked:
         return
     bulk, state = host.model.bulk, host.model.state
     for number, name in list(bulk.claims.claims):
-        at = At(state.by_number[number].key)
+        key = state.by_number[number].key
         claim = bulk.claims.claims[number, name]
         if claim.lookup_ids and rng.random() < 0.3:
-            yield Ask("claim", (at, NewClaim(name, claim.given, 0)))
+            yield _ask(Claim(name=key, claim=name, after=claim.given, max_messages=0))
         else:
-            yield Ask("return_claim", (at, name))
+            yield _ask(ReturnClaim(name=key, claim=name))
     for query, note in host.simulation.checkpoints.queries.items():
         yield Ask("commit_stages", (Batch(query, note.batch, note.to, note.run), tuple(note.stages)))
-    yield Ask("drop_stages", (tuple(bulk.stages.stages),))
+    yield Ask("drop_stages", (tuple(map(guid_text, bulk.stages.stages)),))
     for key in [queue.key for queue in state.queues.values() if not queue.key.endswith("$")]:
-        yield Ask("plan", (At(key), Range(), 1))
-        yield from _read(client, At(key), Range())
+        yield _ask(PlanRange(name=key))
+        yield from _read(client, ReadRange(name=key, up_to=_EVERYTHING))

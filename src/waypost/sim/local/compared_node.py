@@ -24,7 +24,7 @@ from waypost.sim.violation import Violation
 from waypost.store.memory import MemoryStore
 
 # The operations that have arguments with another form for the engine.
-_WITH_ARGUMENTS: Final = frozenset({"create_queue", "modify_queue", "open_queue", "send", "send_several", *OPERATIONS})
+_WITH_ARGUMENTS: Final = frozenset({"create_queue", "modify_queue", "open_queue", "send", "send_several"})
 
 
 class ComparedNode:
@@ -55,7 +55,7 @@ class ComparedNode:
         except StoreError as error:
             raise Violation(f"the queue manager does not start on its own store: {error}") from error
         self._operations = Operations(self.node)
-        self._bulk_operations = BulkOperations(self.node)
+        self._bulk_operations = BulkOperations(self.node, self._operations.do)
         counters = checks.stored_counters(self._store)
         self._told.number = model.disk.highest_queue
         checks.check_counters(counters, self._told)

@@ -8,14 +8,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from waypost.api.bulk import (
+    Batches,
+    BulkQueue,
+    Claim,
+    Claimed,
+    ClaimObject,
+    FindSeq,
+    ListClaims,
+    Locked,
+    PlannedRange,
+    PlanRange,
+    ReadClaim,
+    ReadRange,
+    Removed,
+    RemoveRange,
+    ReturnClaim,
+    Returned,
+    SeqAt,
+    ShowBulkQueue,
+)
+from waypost.api.frames import Frame
 from waypost.clock import Now
 from waypost.core.queues import AccessType, ShareMode
+from waypost.guid import guid_text, parse_guid
 from waypost.hresult import HResult
 from waypost.node.application import Call
-from waypost.node.bulk import Plan, QueueState, Range, Removal, Rows
-from waypost.node.claims import NewClaim
-from waypost.sim.bulk.arguments import At, Batch, Staging
+from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
+from waypost.sim.local.arguments import format_name
 from waypost.sim.model.claims import Claims
 from waypost.sim.model.disk import SavedClaim, SavedStage
 from waypost.sim.model.records import SEQUENCE, Answer, ModelMessage, ModelQueue, Refused, State
@@ -42,13 +66,11 @@ class Known:
     """What outlives the process without being on the disk: the limits, and which queue has which epoch, as was told."""
 
     limits: BulkLimits
-    epochs: dict[bytes, int] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
 
-    def check_epoch(self, queue: int, epoch: bytes) -> None:
+    def check_epoch(self, queue: int, epoch: str) -> None:
         if self.epochs.setdefault(epoch, queue) != queue or list(self.epochs.values()).count(queue) > 1:
-            raise Violation(
-                f"the queue {queue} says that its epoch is {epoch.hex()}, which it was not or another one has"
-            )
+            raise Violation(f"the queue {queue} says that its epoch is {epoch}, which it was not or another one has")
 
 
 class Bulk:
@@ -83,8 +105,8 @@ class Bulk:
 
     # Ranges.
 
-    def describe(self, call: Call, at: At) -> None:
-        queue = self._queue(at)
+    def show_bulk_queue(self, call: Call, wanted: ShowBulkQueue) -> None:
+        queue = self._queue(wanted.name)
         numbers = _numbers(queue.present())
         held = [message for message in queue.present() if message.state is not State.AVAILABLE]
         due = numbers[:1], numbers[-1:], self._end_before(held), self._end_before(_uncommitted(queue)), len(held)
@@ -94,46 +116,47 @@ class Bulk:
         if held and behind:
             self._state.marks.sometimes("a reader who is told what holds messages back")
 
-        def check(states: list[QueueState]) -> None:
-            (state,) = states
+        def check(state: BulkQueue) -> None:
             self._known.check_epoch(queue.number, state.epoch)
             ends = [state.first][: state.first], [state.last][: state.last]
             found = *ends, state.stable, state.committed, state.held
-            if found != due or state.queue.number != queue.number:
+            if found != due or state.format_name != str(format_name(queue.key)):
                 raise Violation(f"{queue.key} is said to be {found}, and {due} was due")
             if state.behind != behind or bool(state.held_by) != bool(behind):
                 raise Violation(f"{state.behind} messages of {queue.key} are said to be held back, and {behind} are")
 
         self._answer(call, check, max(due[2], due[3]))
 
-    def plan(self, call: Call, at: At, wanted: Range, parts: int) -> None:
-        queue = self._queue(at)
-        up_to = self._up_to(queue, wanted)
-        numbers = _numbers(_seen(queue, wanted, up_to))
+    def plan_range(self, call: Call, wanted: PlanRange) -> None:
+        queue = self._queue(wanted.name, wanted.epoch)
+        up_to = wanted.up_to
+        if up_to is UNSET:
+            held = [message for message in queue.present() if message.state is not State.AVAILABLE]
+            up_to = self._end_before(_uncommitted(queue) if wanted.locked == "skip" else held)
+        numbers = _numbers(_seen(queue, wanted.after, up_to, wanted.locked))
         limits = [len(numbers)]
-        if wanted.max_messages is not None:
+        if wanted.max_messages is not UNSET:
             limits.append(wanted.max_messages)
-        if wanted.max_bytes is not None and queue.total_bytes:
+        if wanted.max_bytes is not UNSET and queue.total_bytes:
             limits.append(max(wanted.max_bytes * len(queue.order) // queue.total_bytes, 1))
         planned = numbers[: min(limits)]
 
-        def check(plan: Plan) -> None:
+        def check(plan: PlannedRange) -> None:
             self._known.check_epoch(queue.number, plan.epoch)
-            _check_plan(plan, wanted.after, planned, parts)
+            _check_plan(plan, wanted.after, planned, wanted.parts)
 
         self._answer(call, check, planned[-1] if planned else 0)
 
-    def read_range(self, call: Call, at: At, wanted: Range) -> None:
-        queue = self._queue(at)
-        up_to = self._up_to(queue, wanted)
-        rows = [row_of(message) for message in _seen(queue, wanted, up_to)]
+    def read_range(self, call: Call, wanted: ReadRange) -> None:
+        queue, up_to = self._queue(wanted.name, wanted.epoch), wanted.up_to
+        rows = [row_of(message) for message in _seen(queue, wanted.after, up_to, wanted.locked)]
 
-        def check(found: Rows) -> None:
-            self._known.check_epoch(queue.number, found.epoch)
+        def check(found: Frame) -> None:
+            self._known.check_epoch(queue.number, guid_text(found.epoch))
             count = check_rows(f"the range up to {up_to} of {queue.key}", found, rows, wanted.max_bytes)
             if count < len(rows):
                 self._state.marks.sometimes("a range that is read in several frames")
-            if wanted.max_messages is not None and count > wanted.max_messages:
+            if count > wanted.max_messages:
                 raise Violation(
                     f"{count} messages of {queue.key} were read, and at most {wanted.max_messages} were due"
                 )
@@ -143,66 +166,68 @@ class Bulk:
 
         self._answer(call, check, max((row.lookup_id & SEQUENCE for row in rows), default=0))
 
-    def seq_at(self, call: Call, at: At, time: float) -> None:
+    def find_seq(self, call: Call, wanted: FindSeq) -> None:
         """Before all time, behind all time, or anywhere between, as the clocks were."""
-        queue = self._queue(at)
-        numbers = [0, *_numbers(_seen(queue, Range(), SEQUENCE))]
+        queue, time = self._queue(wanted.name), wanted.time
+        numbers = [0, *_numbers(_seen(queue, 0, SEQUENCE, "wait"))]
         due = numbers[:1] if time <= 0 else numbers[-1:] if time == float("inf") else numbers
 
-        def check(seq: int) -> None:
-            if seq not in due:
-                raise Violation(f"number {seq} of {queue.key} is the last that came before {time}, and {due} were due")
+        def check(found: SeqAt) -> None:
+            if found.seq not in due:
+                raise Violation(
+                    f"number {found.seq} of {queue.key} is the last that came before {time}, and {due} were due"
+                )
 
         self._answer(call, check)
 
-    def remove(self, call: Call, at: At, up_to: int, max_messages: int) -> None:
+    def remove_range(self, call: Call, wanted: RemoveRange) -> None:
         self._openings.check_store()
-        queue = self._queue(at)
+        queue = self._queue(wanted.name, wanted.epoch)
         if any(handle.share is ShareMode.DENY_RECEIVE for handle in queue.handles.values()):
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
-        limit = min(max_messages, self._known.limits.removed)
-        free = _seen(queue, Range(skips_locked=True), up_to)[:limit]
+        limit = min(wanted.max_messages, self._known.limits.removed)
+        free = _seen(queue, wanted.after, wanted.up_to, "skip")[:limit]
         for message in free:
             self._state.received(message)
-        due = Removal(len(free), len(_seen(queue, Range(), up_to)))
+        due = Removed(len(free), len(_seen(queue, wanted.after, wanted.up_to, "wait")))
         if free:
             self._state.marks.sometimes("messages removed up to a number")
         self._expect(call, due)
 
     # Claims.
 
-    def claim(self, call: Call, at: At, wish: NewClaim) -> None:
+    def claim(self, call: Call, wish: Claim) -> None:
         self._openings.check_store()
-        self._state.keep(self._openings.queue(at.key, AccessType.PEEK))
-        queue = self._queue(at)
+        self._state.keep(self._openings.queue(wish.name, AccessType.PEEK))
+        queue = self._queue(wish.name, wish.epoch)
         due = self.claims.claim(queue, wish, call.now)
 
-        def check(found: tuple[bytes, object]) -> None:
-            self._known.check_epoch(queue.number, found[0])
-            if found[1] != due:
-                raise Violation(f"the claim {wish.claim} on {queue.key} got {found[1]}, and {due} was due")
-
-        self._answer(call, check)
-
-    def read_claim(self, call: Call, at: At, part: tuple[str, int], places: range, max_bytes: int) -> None:
-        queue = self._queue(at)
-        rows = self.claims.rows(queue, part, call.now)[places.start : places.stop]
-
-        def check(found: Rows) -> None:
+        def check(found: Claimed) -> None:
             self._known.check_epoch(queue.number, found.epoch)
-            count = check_rows(f"part {part[1]} of the claim {part[0]}", found, rows, max_bytes)
-            if (found.end, found.is_last) != (places.start + count, count == len(rows)):
-                raise Violation(f"the claim {part[0]} was read to {found.end} of {places}, and {count} messages came")
+            if found != replace(due, epoch=found.epoch):
+                raise Violation(f"the claim {wish.claim} on {queue.key} got {found}, and {due} was due")
 
         self._answer(call, check)
 
-    def return_claim(self, call: Call, at: At, claim: str) -> None:
-        self._openings.check_store()
-        self._expect(call, self.claims.give_back((self._queue(at).number, claim)))
+    def read_claim(self, call: Call, wanted: ReadClaim) -> None:
+        queue = self._queue(wanted.name, wanted.epoch)
+        rows = self.claims.rows(queue, wanted, call.now)[wanted.start : wanted.stop]
 
-    def list_claims(self, call: Call, at: At) -> None:
-        due = self.claims.held(self._queue(at), call.now)
-        self._answer(call, lambda found: _check_held(found, due))
+        def check(found: Frame) -> None:
+            self._known.check_epoch(queue.number, guid_text(found.epoch))
+            count = check_rows(f"part {wanted.number} of the claim {wanted.claim}", found, rows, wanted.max_bytes)
+            if (found.end, found.is_last) != (wanted.start + count, count == len(rows)):
+                raise Violation(f"{wanted} was answered to {found.end}, and {count} messages came")
+
+        self._answer(call, check)
+
+    def return_claim(self, call: Call, wanted: ReturnClaim) -> None:
+        self._openings.check_store()
+        self._expect(call, Returned(self.claims.give_back((self._queue(wanted.name).number, wanted.claim))))
+
+    def list_claims(self, call: Call, wanted: ListClaims) -> None:
+        due = self.claims.held(self._queue(wanted.name), call.now)
+        self._answer(call, lambda found: _check_held(found.claims, due))
 
     # Stages.
 
@@ -210,34 +235,28 @@ class Bulk:
         self._openings.check_room()
         self._expect(call, self.stages.stage(batch, staging, lease_s, call.now))
 
-    def drop_stages(self, call: Call, stages: tuple[bytes, ...]) -> None:
+    def drop_stages(self, call: Call, stages: tuple[str, ...]) -> None:
         self._openings.check_store()
-        self.stages.drop(stages)
+        self.stages.drop([parse_guid(each) for each in stages])
         self._expect(call, None)
 
-    def commit_stages(self, call: Call, batch: Batch, stages: tuple[bytes, ...]) -> None:
+    def commit_stages(self, call: Call, batch: Batch, stages: tuple[str, ...]) -> None:
         self._openings.check_store()
-        self._expect(call, self.stages.commit(batch, stages))
+        self._expect(call, self.stages.commit(batch, [parse_guid(each) for each in stages]))
 
     def list_batches(self, call: Call, query: str) -> None:
-        self._expect(call, self.stages.batches_of(query))
+        self._expect(call, Batches(self.stages.batches_of(query)))
 
     # How it is done.
 
-    def _queue(self, at: At) -> ModelQueue:
-        queue = self._state.queues.get(at.key)
+    def _queue(self, key: str, epoch: str = "") -> ModelQueue:
+        queue = self._state.queues.get(key)
         if queue is None or queue.is_provisional:
             raise Refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND)
-        if at.epoch and self._known.epochs[at.epoch] != queue.number:
+        if epoch and self._known.epochs[epoch] != queue.number:
             self._state.marks.sometimes("a bulk reader whose queue was created again")
             raise Refused(HResult.MQ_ERROR_QUEUE_DELETED)
         return queue
-
-    def _up_to(self, queue: ModelQueue, wanted: Range) -> int:
-        if wanted.up_to is not None:
-            return wanted.up_to
-        held = [message for message in queue.present() if message.state is not State.AVAILABLE]
-        return self._end_before(_uncommitted(queue) if wanted.skips_locked else held)
 
     def _end_before(self, messages: Sequence[ModelMessage]) -> int:
         return min(_numbers(messages), default=self._state.sequential_id + 1) - 1
@@ -257,15 +276,15 @@ def _uncommitted(queue: ModelQueue) -> list[ModelMessage]:
     return [message for message in queue.present() if message.is_uncertain]
 
 
-def _seen(queue: ModelQueue, wanted: Range, up_to: int) -> list[ModelMessage]:
+def _seen(queue: ModelQueue, after: int, up_to: int, locked: Locked) -> list[ModelMessage]:
     """What a reader is shown of a range, in the order of arrival."""
     messages = sorted(queue.present(), key=lambda message: message.lookup_id & SEQUENCE)
     return [
         message
         for message in messages
-        if wanted.after < message.lookup_id & SEQUENCE <= up_to
+        if after < message.lookup_id & SEQUENCE <= up_to
         and not message.is_uncertain
-        and (message.state is State.AVAILABLE or not wanted.skips_locked)
+        and (message.state is State.AVAILABLE or locked == "wait")
     ]
 
 
@@ -273,7 +292,7 @@ def _numbers(messages: "Sequence[ModelMessage] | Any") -> list[int]:
     return sorted(message.lookup_id & SEQUENCE for message in messages)
 
 
-def _check_plan(plan: Plan, after: int, planned: list[int], parts: int) -> None:
+def _check_plan(plan: PlannedRange, after: int, planned: list[int], parts: int) -> None:
     """All that is planned is in one part, and the parts are about the same."""
     counts = plan.counts
     if sum(counts) != len(planned) or len(counts) != min(parts, len(planned)) or len(plan.bounds) != len(counts) + 1:
@@ -285,7 +304,7 @@ def _check_plan(plan: Plan, after: int, planned: list[int], parts: int) -> None:
         raise Violation(f"the parts of the plan end at {plan.bounds[1:]}, and their messages at {ends}")
 
 
-def _check_held(found: list[Any], due: list[Any]) -> None:
+def _check_held(found: list[ClaimObject], due: list[ClaimObject]) -> None:
     names = [(each.claim, each.number, each.count) for each in found]
     if names != [(each.claim, each.number, each.count) for each in due]:
         raise Violation(f"claims hold {names}, and {due} was due")

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import UNSET
+
+from waypost.api import bulk
+from waypost.api.bulk import Claimed, ClaimObject
 from waypost.clock import Now
 from waypost.core.queues import ShareMode
 from waypost.hresult import HResult
-from waypost.node.claims import Claimed, Held, NewClaim
 from waypost.sim.local.arguments import Plan
 from waypost.sim.model.disk import BulkKey, SavedClaim, StepKind
 from waypost.sim.model.records import SEQUENCE, ModelMessage, ModelQueue, Refused, State
@@ -59,7 +62,7 @@ class Claims:
             self._state.marks.sometimes("a part of a claim that outlives a restart")
         self.claims[key.queue, str(key.name)] = claim
 
-    def claim(self, queue: ModelQueue, wish: NewClaim, now: Now) -> Claimed:
+    def claim(self, queue: ModelQueue, wish: bulk.Claim, now: Now) -> Claimed:
         key = queue.number, wish.claim
         claim = self.claims.pop(key, None) or self._begun(wish)
         self.claims[key] = claim
@@ -85,13 +88,13 @@ class Claims:
             self._state.marks.sometimes("a claim on a queue that somebody has for himself")
             raise Refused(HResult.MQ_ERROR_SHARING_VIOLATION)
         if not claim.lookup_ids:
-            return Claimed(claim.settled)
+            return Claimed(number=claim.settled, count=0, bytes=0, epoch=wish.epoch)
         claim.deadline = now.monotonic + claim.lease_s
-        return Claimed(claim.given, len(claim.lookup_ids), claim.size)
+        return Claimed(number=claim.given, count=len(claim.lookup_ids), bytes=claim.size, epoch=wish.epoch)
 
-    def rows(self, queue: ModelQueue, part: tuple[str, int], now: Now) -> list[Row]:
-        claim = self.claims.get((queue.number, part[0]))
-        if claim is None or not claim.lookup_ids or part[1] != claim.given:
+    def rows(self, queue: ModelQueue, part: bulk.ReadClaim, now: Now) -> list[Row]:
+        claim = self.claims.get((queue.number, part.claim))
+        if claim is None or not claim.lookup_ids or part.number != claim.given:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         claim.deadline = now.monotonic + claim.lease_s
         return [row_of(step.message) for step in claim.steps]
@@ -121,9 +124,14 @@ class Claims:
         self._save(key, claim)
         return len(messages)
 
-    def held(self, queue: ModelQueue, now: Now) -> list[Held]:
+    def held(self, queue: ModelQueue, now: Now) -> list[ClaimObject]:
         return [
-            Held(name, claim.given, len(claim.lookup_ids), claim.deadline - now.monotonic)
+            ClaimObject(
+                claim=name,
+                number=claim.given,
+                count=len(claim.lookup_ids),
+                lease_left_s=claim.deadline - now.monotonic,
+            )
             for (number, name), claim in self.claims.items()
             if number == queue.number and claim.lookup_ids
         ]
@@ -147,7 +155,7 @@ class Claims:
     def _holds(self, message: ModelMessage) -> bool:
         return any(step.message is message for claim in self.claims.values() for step in claim.steps)
 
-    def _begun(self, wish: NewClaim) -> Claim:
+    def _begun(self, wish: bulk.Claim) -> Claim:
         if wish.after:
             raise Refused(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         if len(self.claims) >= self._limit:
@@ -158,9 +166,9 @@ class Claims:
             self._forget(idle)
         return Claim(wish.lease_s)
 
-    def _take(self, claim: Claim, queue: ModelQueue, wish: NewClaim) -> None:
+    def _take(self, claim: Claim, queue: ModelQueue, wish: bulk.Claim) -> None:
         count = wish.max_messages
-        if wish.max_bytes is not None and queue.total_bytes:
+        if wish.max_bytes is not UNSET and queue.total_bytes:
             count = min(count, max(wish.max_bytes * len(queue.order) // queue.total_bytes, 1))
         free = [message for message in queue.messages.values() if message.state is State.AVAILABLE]
         messages = sorted(free, key=lambda message: message.lookup_id & SEQUENCE)[:count]

@@ -2,15 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from waypost.node.bulk import Rows
+from waypost.api.frames import ATTRIBUTES_SIZE, Frame
 from waypost.sim.model.records import ModelMessage
 from waypost.sim.violation import Violation
 from waypost.store.records import MessageRecord
-
-# What a frame has of each message before its packet.
-HEAD: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +24,17 @@ def row_of(message: ModelMessage) -> Row:
     return Row(message.lookup_id, mark, (message.abort_count, message.move_count), message.size)
 
 
-def records(rows: Rows) -> list[tuple[int, MessageRecord]]:
+def records(frame: Frame) -> list[tuple[int, MessageRecord]]:
     """The messages of a frame, with their LookupIdentifiers."""
-    heads = [rows.attributes[at * HEAD : (at + 1) * HEAD] for at in range(len(rows.packets))]
-    if not len(rows.packets) == len(rows.lookup_ids) == len(rows.attributes) // HEAD:
-        raise Violation("the columns of a frame are of unlike lengths")
+    places = range(0, len(frame.attributes), ATTRIBUTES_SIZE)
+    heads = [bytes(frame.attributes[at : at + ATTRIBUTES_SIZE]) for at in places]
     return [
         (lookup_id, MessageRecord.decode(head + packet))
-        for lookup_id, head, packet in zip(rows.lookup_ids, heads, rows.packets, strict=True)
+        for lookup_id, head, packet in zip(frame.numbers(), heads, frame.each_packet(), strict=True)
     ]
 
 
-def check_rows(what: str, found: Rows, due: Sequence[Row], max_bytes: int | None) -> int:
+def check_rows(what: str, found: Frame, due: Sequence[Row], max_bytes: int) -> int:
     """A frame has the first of the rows that are due, one at least, as far as the limit allows. How many these are."""
     got = records(found)
     if due and not got:
@@ -53,6 +48,6 @@ def check_rows(what: str, found: Rows, due: Sequence[Row], max_bytes: int | None
             raise Violation(f"of {what} another message came under the LookupIdentifier {lookup_id:#x}")
         if (record.abort_count, record.move_count) != row.counts:
             raise Violation(f"the message {lookup_id:#x} was aborted and moved {row.counts} times, and says otherwise")
-    if max_bytes is not None and len(got) > 1 and sum(map(len, found.packets)) > max_bytes:
+    if len(got) > 1 and len(found.packets) > max_bytes:
         raise Violation(f"of {what} more came than the {max_bytes} bytes that were asked for")
     return len(got)

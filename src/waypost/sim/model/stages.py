@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from waypost.api.bulk import Committed, Staged
 from waypost.clock import Now
 from waypost.core.queues import AccessType
-from waypost.guid import NULL_GUID
+from waypost.guid import NULL_GUID, guid_text
 from waypost.hresult import HResult
 from waypost.node.commits import digest_of
-from waypost.node.stages import Committed, Staged
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft
@@ -78,7 +78,7 @@ class Stages:
     def stage(self, batch: Batch, staging: Staging, lease_s: float, now: Now) -> Staged:
         if self._is_repeated(batch, b""):
             self._state.marks.sometimes("a stage for what another run has committed")
-            return Staged(b"", 0)
+            return Staged("", 0, is_committed=True)
         if len(self.stages) >= self._limits.stages:
             self._state.marks.sometimes("too many stages")
             raise Refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
@@ -101,7 +101,7 @@ class Stages:
         stage = self.stages[staging.stage] = Stage(batch, lease_s, now.monotonic + lease_s, transaction, count)
         places = tuple((step.queue.number, step.message.lookup_id) for step in transaction.steps)
         self._state.disk.write(BulkKey(0, staging.stage), SavedStage(stage.lease_s, batch, places))
-        return Staged(staging.stage, count)
+        return Staged(guid_text(staging.stage), count)
 
     def drop(self, identifiers: Sequence[bytes]) -> None:
         for identifier in identifiers:

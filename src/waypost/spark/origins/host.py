@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from waypost.api.bulk import BulkQueue, PlannedRange
 from waypost.arrow.packets import ATTRIBUTES, Packets
-from waypost.client.bulk.schema import BulkQueue, PlannedRange
 from waypost.client.host import Host
 from waypost.client.message import Message
 from waypost.errors import InvalidParameter, MessageNotFound

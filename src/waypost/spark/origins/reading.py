@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec import UNSET
 
+from waypost.api.bulk import BulkQueue, Locked, PlannedRange, PlanRange, ReadRange
 from waypost.arrow.packets import Packets
-from waypost.client.bulk.schema import BulkQueue, Locked, PlannedRange, PlanRange
 from waypost.spark.origin import Limits
 
 # Loaded by who needs one of them: see waypost.spark.origins.
@@ -33,6 +33,7 @@ class RangeReading(Generic[C]):
 
     def plan(self, name: str, after: int, up_to: int | None, limits: Limits, *, parts: int, epoch: str) -> PlannedRange:
         wanted = PlanRange(
+            name=name,
             after=after,
             up_to=UNSET if up_to is None else up_to,
             max_messages=UNSET if limits.max_messages is None else limits.max_messages,
@@ -41,13 +42,14 @@ class RangeReading(Generic[C]):
             locked=self._locked,
             epoch=epoch,
         )
-        return self._client.plan(name, wanted)
+        return self._client.plan(wanted)
 
     def seq_at(self, name: str, time: datetime) -> int:
         return self._client.seq_at(name, time)
 
     def read(self, name: str, after: int, up_to: int, *, epoch: str) -> Iterator[Packets]:
-        for frame in self._client.read_all(name, after, up_to, locked=self._locked, epoch=epoch):
+        wanted = ReadRange(name=name, after=after, up_to=up_to, locked=self._locked, epoch=epoch)
+        for frame in self._client.read_all(wanted):
             yield Packets.of_frame(frame, name)
 
     def close(self) -> None:

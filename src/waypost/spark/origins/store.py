@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from waypost.api.bulk import PlannedRange
 from waypost.arrow.packets import Packets
 from waypost.client.bulk.folder import FolderReader
-from waypost.client.bulk.schema import PlannedRange
 from waypost.errors import StoreReadOnly
 from waypost.spark.origin import Limits, Part
 from waypost.spark.origins.reading import RangeReading

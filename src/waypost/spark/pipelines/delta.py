@@ -1,7 +1,7 @@
 """An archive as a table of Delta Lake: Spark writes the files, and deltalake puts them into the table.
 
 The transaction of a batch is the query and its number, in the same commit as its files: that is how the table tells
-whether it has the batch. Needs the extra `delta`.
+whether it has the batch. A table that was made before a column existed gets the column. Needs the extra `delta`.
 """
 
 import json
@@ -40,6 +40,10 @@ class DeltaArchive(FlatFiles):
                 self.path, SCHEMA, actions, name="waypost", commit_properties=properties, mode="error"
             )
         else:
+            known = {field.name for field in found.schema().fields}
+            later = [field for field in SCHEMA.fields if field.name not in known]
+            if later:
+                found.alter.add_columns(later)
             found.create_write_transaction([*actions], "append", SCHEMA, commit_properties=properties)
 
     def _table(self) -> DeltaTable | None:

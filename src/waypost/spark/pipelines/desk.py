@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from waypost.client.bulk.schema import RemoveRange
+from waypost.api.bulk import RemoveRange
 from waypost.errors import (
     InvalidParameter,
     MessageNotFound,
@@ -292,7 +292,7 @@ def _remove_run(bulk: "BulkClient", run: tuple[str, int, int]) -> int:
     queue, first, last = run
     removed = 0
     while True:
-        found = bulk.remove(queue, RemoveRange(after=first - 1, up_to=last))
+        found = bulk.remove(RemoveRange(name=queue, after=first - 1, up_to=last))
         removed += found.count
         if not found.left:
             return removed

@@ -2,7 +2,7 @@
 
 The snapshot that has the files of a batch has its name among its properties: that is how the table tells whether it has
 the batch. The catalogue is a file of SQLite in the archive, unless pyiceberg's own configuration has one that is named
-`waypost`. Needs the extra `iceberg`.
+`waypost`. A table that was made before a column existed gets the column. Needs the extra `iceberg`.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,11 @@ class IcebergArchive(FlatFiles):
 
     def commit(self, batch: Batch, entries: list[Entry]) -> None:
         names = sorted({f"{self._uri()}/{entry.path}" for entry in entries})
-        self.open().add_files(names, snapshot_properties={PROPERTY: str(batch)})
+        table = self.open()
+        if not set(table.schema().column_names) >= set(ARCHIVED.names):
+            with table.update_schema() as update:
+                update.union_by_name(ARCHIVED)
+        table.add_files(names, snapshot_properties={PROPERTY: str(batch)})
 
     def open(self) -> IcebergTable:
         catalog = self._catalog()

@@ -8,13 +8,11 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from waypost.api.properties import MESSAGE_ROWS
 from waypost.wire.message_properties import NA, NR, PA, PR
 
 # What of a message goes into a new one. The sink knows these columns.
-SENT: Final = (
-    *("dest_queue", "label", "body", "body_type", "priority", "correlation_id", "app_specific", "response_queue"),
-    *("admin_queue", "acknowledge", "journal", "extension", "time_to_reach_queue", "time_to_be_received"),
-)
+SENT: Final = ("dest_queue", "body", *(row.stored_column for row in MESSAGE_ROWS if row.columns))
 
 # All acknowledgments that there are (MS-MQMQ 2.2.19.3).
 _ASKS: Final = PA | PR | NA | NR

@@ -5,7 +5,7 @@ field may have a table of its bits. Nothing here knows a header.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct, calcsize
 from typing import Any, Final
@@ -96,6 +96,13 @@ class CodeColumn(Column):
 
 def _hexadecimal(number: int, size: int) -> str:
     return f"0x{number:0{size * 2}X}"
+
+
+def columns_of(names: Sequence[str], *special: Column) -> Iterator[Column]:
+    """The columns of a run whose codec names them; a field that is not special is shown as it is."""
+    columns = {column.name: column for column in special}
+    assert columns.keys() <= set(names)
+    return (columns.get(name) or Column(name) for name in names)
 
 
 _ITEM: Final = re.compile(r"\d*[a-zA-Z]")

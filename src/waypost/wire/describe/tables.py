@@ -19,7 +19,7 @@ from waypost.wire import (
 )
 from waypost.wire.algorithms import HashAlgorithm, PrivacyLevel
 from waypost.wire.describe.bodies import variant
-from waypost.wire.describe.model import Bits, CodeColumn, Column, Run, as_it_is, flag
+from waypost.wire.describe.model import Bits, CodeColumn, Column, Run, as_it_is, columns_of, flag
 from waypost.wire.describe.values import (
     ack_bits,
     address,
@@ -229,27 +229,29 @@ SECURITY: Final = Run(
 
 PROPERTIES: Final = Run(
     message_properties.LAYOUT,
-    CodeColumn(
-        "Flags",
-        as_it_is,
-        (
-            flag("PA", message_properties.PA, "acknowledge arrival in the queue"),
-            flag("PR", message_properties.PR, "acknowledge receipt by an application"),
-            flag("NA", message_properties.NA, "report failure to arrive"),
-            flag("NR", message_properties.NR, "report failure to be received"),
+    *columns_of(
+        message_properties.FIELDS,
+        CodeColumn(
+            "Flags",
+            as_it_is,
+            (
+                flag("PA", message_properties.PA, "acknowledge arrival in the queue"),
+                flag("PR", message_properties.PR, "acknowledge receipt by an application"),
+                flag("NA", message_properties.NA, "report failure to arrive"),
+                flag("NR", message_properties.NR, "report failure to be received"),
+            ),
         ),
+        Column("LabelLength", constant("UTF-16 units with the null")),
+        CodeColumn("MessageClass", message_class),
+        Column("CorrelationID", correlation),
+        Column("BodyType", variant),
+        Column("MessageSize", constant("bytes")),
+        Column("AllocationBodySize", constant("bytes")),
+        CodeColumn("PrivacyLevel", named(PRIVACY_LEVELS)),
+        CodeColumn("HashAlgorithm", named(HASH_ALGORITHMS)),
+        CodeColumn("EncryptionAlgorithm", named(ENCRYPTION_ALGORITHMS)),
+        Column("ExtensionSize", constant("bytes")),
     ),
-    Column("LabelLength", constant("UTF-16 units with the null")),
-    CodeColumn("MessageClass", message_class),
-    Column("CorrelationID", correlation),
-    Column("BodyType", variant),
-    Column("ApplicationTag"),
-    Column("MessageSize", constant("bytes")),
-    Column("AllocationBodySize", constant("bytes")),
-    CodeColumn("PrivacyLevel", named(PRIVACY_LEVELS)),
-    CodeColumn("HashAlgorithm", named(HASH_ALGORITHMS)),
-    CodeColumn("EncryptionAlgorithm", named(ENCRYPTION_ALGORITHMS)),
-    Column("ExtensionSize", constant("bytes")),
 )
 
 DEBUG: Final = Run(

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from waypost.api.bodies import BYTES
+from waypost.api.frames import MEDIA_TYPE, Frame
 from waypost.api.message_attributes import message_attributes
 from waypost.api.messages import Received, Sent
 from waypost.api.names import format_name, path_name
@@ -45,7 +46,7 @@ from waypost.client.transports.http.packing import message_of, sent_again, sent_
 from waypost.client.transports.http.schema import Packets, SentIds, Status
 from waypost.core.message import Message
 from waypost.core.message_values import DeliveryGuarantee
-from waypost.errors import ConnectionLost, StoreError, TransactionSequence
+from waypost.errors import ConnectionLost, DecodeError, StoreError, TransactionSequence
 from waypost.hresult import HResult
 from waypost.node.failures import failure
 
@@ -127,6 +128,8 @@ class Asking:
             return special(operation)
         if operation.row.reply is Received:
             return self._read(operation)
+        if operation.row.reply is Frame:
+            return _framed(operation)
         if isinstance(operation, CreateQueue):
             path_name(operation.name, self.computer)
         if isinstance(operation, CreateQueue | SetQueue):
@@ -218,6 +221,14 @@ class Asking:
         """The daemon hears of a transaction."""
         if transaction is not UNSET and transaction not in self.to_end:
             self.to_end[transaction] = AbortTransaction(identifier=transaction)
+
+
+def _framed(operation: Operation[object]) -> Conversation[Any]:
+    response = yield exchange_of(operation)
+    content = accepted(response)
+    if response.content_type != MEDIA_TYPE:
+        raise DecodeError("docs/bulk.md", "frame", 0, "the answer is none; is this a daemon that is too old?")
+    return Frame.decode(content)
 
 
 def _received(content: bytes | bytearray) -> Received:

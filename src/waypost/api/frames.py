@@ -19,8 +19,8 @@ import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from struct import Struct
+from itertools import accumulate, pairwise
+from struct import Struct, unpack
 from typing import Final
 
 from waypost.errors import DecodeError
@@ -34,8 +34,9 @@ _HEADER: Final = Struct("<4sIQ16sII")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The columns are views of the answer, in the bytes described above; nothing is copied."""
+    """A frame as one piece, `data`. The columns are views of it, in the bytes described above; nothing is copied."""
 
+    data: bytes | bytearray | memoryview
     count: int
     end: int
     epoch: bytes
@@ -61,6 +62,7 @@ class Frame:
         if packets > len(view) or int.from_bytes(view[attributes - 4 : attributes], "little") != len(view) - packets:
             raise DecodeError("docs/bulk.md", "frame", len(view), f"{len(view)} bytes do not hold {count} packets")
         return cls(
+            data,
             count,
             end,
             epoch,
@@ -71,17 +73,27 @@ class Frame:
             view[packets:],
         )
 
+    @classmethod
+    def of(
+        cls, columns: tuple[Sequence[int], bytes, Sequence[bytes]], *, end: int, epoch: bytes, is_last: bool
+    ) -> "Frame":
+        """Of as many LookupIdentifiers, attributes of 19 bytes and packets."""
+        lookup_ids, attributes, packets = columns
+        count = len(packets)
+        assert len(lookup_ids) == count, f"{len(lookup_ids)} LookupIdentifiers of {count} packets"
+        assert len(attributes) == ATTRIBUTES_SIZE * count, f"{len(attributes)} bytes of attributes of {count} packets"
+        header = _HEADER.pack(MAGIC, count, end, epoch, is_last, 0)
+        offsets = _little("i", list(accumulate(map(len, packets), initial=0)))
+        return cls.decode(b"".join((header, _little("Q", lookup_ids), offsets, attributes, *packets)))
 
-def frame_bytes(
-    start: bytes, lookup_ids: Sequence[int], attributes: bytes, packets: Sequence[bytes]
-) -> bytes:  # fmt: skip
-    """A whole frame, of its header and as many LookupIdentifiers, attributes of 19 bytes and packets as that says."""
-    offsets = _little("i", list(accumulate(map(len, packets), initial=0)))
-    return b"".join((start, _little("Q", lookup_ids), offsets, attributes, *packets))
+    def numbers(self) -> list[int]:
+        """The LookupIdentifiers."""
+        return list(unpack(f"<{self.count}Q", self.lookup_ids))
 
-
-def header(count: int, end: int, epoch: bytes, *, is_last: bool) -> bytes:
-    return _HEADER.pack(MAGIC, count, end, epoch, is_last, 0)
+    def each_packet(self) -> list[bytes]:
+        """The packets, copied."""
+        bounds = unpack(f"<{self.count + 1}i", self.offsets)
+        return [bytes(self.packets[start:stop]) for start, stop in pairwise(bounds)]
 
 
 def _little(code: str, numbers: Sequence[int]) -> bytes:

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
+from msgspec import UNSET
+
 from waypost.api.bodies import BYTES, VT_BSTR, WIDE, check_size
+from waypost.api.properties import NewMessage
 from waypost.errors import InvalidParameter
 
 Body: TypeAlias = str | bytes | bytearray | memoryview
@@ -47,6 +50,14 @@ def encode_bodies(bodies: Iterable[Body], body_type: int | None) -> tuple[list[b
         number = found
         encoded.append(data)
     return encoded, BYTES if number is None else number
+
+
+def body_of(message: NewMessage) -> Body:
+    """The one that is given in one of several ways. Raises InvalidParameter if there are two."""
+    bodies = [body for body in (message.body, message.body_base64, message.body_text) if body is not UNSET]
+    if len(bodies) > 1:
+        raise InvalidParameter("a message has one of `body`, `body_base64` and `body_text`")
+    return bodies[0] if bodies else b""
 
 
 def xml_body(text: str) -> bytes:
