@@ -126,7 +126,12 @@ class AioMsmq(_Msmq):
                 await self._queue(operation.name).purge()
             case OpenQueue():
                 queue = self._reader.exclusive_queue(self.named(operation.queue))
-                await queue.handle(AccessType.RECEIVE)
+                try:
+                    await queue.handle(AccessType.RECEIVE)
+                except asyncio.CancelledError:
+                    # Nobody else could close what the host is opening.
+                    self._reader.start(queue.close())
+                    raise
                 return _add(self._exclusive, queue)
             case CloseQueue():
                 queue = self._queue("", operation.identifier)
