@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from waypost.client.aio_host import msmq
 from waypost.client.aio_manager import Manager
 from waypost.errors import HostError, OperationCancelled, ServiceNotAvailable, WaypostError
 from waypost.http import (
@@ -19,7 +18,7 @@ from waypost.http import (
 )
 from waypost.http.guard import Guard
 from waypost.http.quick import Handler, Headers, Quick, Refine
-from waypost.http.remote_queues import Connect
+from waypost.http.remote_queues import Connect, anonymous
 from waypost.http.requests import App, ClientGone, Receive, Refused, Request, Response, Scope, Send
 from waypost.http.routes import Route, Routes
 from waypost.http.service import Service
@@ -67,10 +66,10 @@ class Application:
         self._service.verifier.stop()
 
 
-def create_app(manager: Manager, settings: HttpSettings, connect: Connect = msmq) -> Application:
+def create_app(manager: Manager, settings: HttpSettings, connect: Connect = anonymous) -> Application:
     """The application that serves this manager, in the event loop that the manager belongs to.
 
-    `connect` gives the client of another host, whose queues are to be read.
+    `connect` gives the transport to another host, whose queues are to be read.
     """
     service = Service(manager, settings, connect)
     document = openapi.Document(ROUTES, demands_token=bool(settings.token))
