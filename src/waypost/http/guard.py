@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from waypost.errors import AccessDenied, InvalidParameter, WaypostError
 from waypost.http.problems import problem
-from waypost.http.protocol import Headers, answering, malformed
+from waypost.http.protocol import HeadAnswered, Headers, answering, malformed
 from waypost.http.requests import JSON, MESSAGE_PACK, App, Receive, Request, Scope, Send, encoded, media_types
 from waypost.http.settings import HttpSettings
 
@@ -39,16 +39,16 @@ class Guard:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        if scope["type"] == "http":
-            method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            # The server itself wants to know that it was a HEAD.
-            scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
-            send = answering(method, send)
-            refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
-            if refusal is not None:
-                await _answer(scope, receive, send, *refusal)
-                return
-        await self._app(scope, receive, send)
+        method, path = scope["method"], scope["raw_path"].partition(b"?")[0].decode("latin-1")
+        # The server itself wants to know that it was a HEAD.
+        scope = {**scope, "path": path, "method": "GET" if method == "HEAD" else method}
+        refusal = self.refusal(scope["method"], path, scope["headers"], scope["http_version"])
+        app = self._app if refusal is None else _refused(scope, receive, *refusal)
+        try:
+            await app(scope, receive, answering(method, send))
+        except HeadAnswered:
+            # All that the application had open for it is closed by now.
+            await send({"type": "http.response.body", "body": b""})
 
     def refusal(
         self, method: str, path: str, fields: Headers, version: str
@@ -120,11 +120,10 @@ def _has_body(headers: dict[bytes, bytes]) -> bool:
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 
-async def _answer(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, error: WaypostError) -> None:
+def _refused(scope: Scope, receive: Receive, status: HTTPStatus, error: WaypostError) -> App:
     headers = {}
     if status is HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = 'Bearer realm="waypost"'
     if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNSUPPORTED_MEDIA_TYPE):
         headers["connection"] = "close"
-    answer = encoded(Request(scope, receive, 0), problem(error), status, headers)
-    await answer(scope, receive, send)
+    return encoded(Request(scope, receive, 0), problem(error), status, headers)

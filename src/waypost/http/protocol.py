@@ -28,25 +28,20 @@ def malformed(version: str, headers: Headers) -> str | None:
     return None
 
 
-def answering(method: str, send: Send) -> Send:
-    """The `send` of an application whose answers go to `send`, with what all of them have.
+class HeadAnswered(Exception):
+    """Ends the application where the answer to a HEAD ends: behind its headers."""
 
-    The answer to a HEAD ends with its headers. The application then sees that the client is gone, so that a stream
-    ends, too.
-    """
-    is_over = False
+
+def answering(method: str, send: Send) -> Send:
+    """The `send` of an application whose answers go to `send`, with what all of them have."""
 
     async def answer(message: Event) -> None:
-        nonlocal is_over
-        if is_over:
-            return
         if message["type"] != "http.response.start":
             await send(message)
             return
         await send({**message, "headers": _completed(message.get("headers", ()))})
         if method == "HEAD":
-            is_over = True
-            await send({"type": "http.response.body", "body": b""})
+            raise HeadAnswered
 
     return answer
 
