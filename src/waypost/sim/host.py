@@ -170,8 +170,6 @@ class Host(ABC, Generic[S_co]):
         self.simulation.operations += 1
         request = self.simulation.operations
         self.note(request, client.name, request, ask)
-        if not self._can_ask(ask):
-            return Result(request, HResult.MQ_ERROR_QUEUE_NOT_FOUND)
         status = self._ask(client, ask, Call(request, now))
         is_ok = status is HResult.MQ_OK
         if is_ok:
@@ -344,10 +342,6 @@ class Host(ABC, Generic[S_co]):
 
     @abstractmethod
     def _close_connections(self) -> None: ...
-
-    def _can_ask(self, ask: Ask) -> bool:  # noqa: ARG002
-        """Whether what it is about is there."""
-        return True
 
     def _key(self, ask: Ask, request: int) -> object:  # noqa: ARG002
         """What its answer will be known by."""

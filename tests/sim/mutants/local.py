@@ -223,10 +223,10 @@ def _always(_original: Any) -> Callable[..., bool]:
 
 def _refused_send_stored(send: Any) -> Callable[..., None]:
     def stubborn(
-        application: Application, call: Call, handle: int, message: Message, transaction: bytes | None
+        application: Application, call: Call, handle: int, message: Message, transaction: bytes | None, form: Any
     ) -> None:
         try:
-            send(application, call, handle, message, transaction)
+            send(application, call, handle, message, transaction, form)
         except StoreFull:
             node = application._node
             kept = node.kernel.room, node.kernel.trouble

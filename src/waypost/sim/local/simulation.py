@@ -10,6 +10,7 @@ from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.bulk.scripts import BULK_SCRIPTS
 from waypost.sim.client import Client
 from waypost.sim.local import swarm
+from waypost.sim.local.arguments import ATTRIBUTES
 from waypost.sim.local.healing import healer
 from waypost.sim.local.host import LocalHost
 from waypost.sim.local.workloads import SCRIPTS, setup
@@ -46,6 +47,7 @@ class LocalSimulation(Simulation[LocalHost]):
     def limits(self) -> tuple[Patch, ...]:
         drawn = self.swarm
         limits = [
+            ATTRIBUTES,
             *drawn.limits(),
             *(Patch(module, "PURGE_PART", drawn.purge_part) for module in (purging, deleting)),
             Patch(queue_manager, "EXPIRY_PART", drawn.expiry_part),
