@@ -43,11 +43,10 @@ class DirectoryRig(Rig):
 
     def publish(self, name: str = "public", /, **attributes: object) -> Queue:
         """Create a public queue."""
-        call = self.call()
-        pathname = PathName.parse(f"host\\{name}")
-        self.application.create_queue(call, QueueAttributes(pathname, **attributes))  # type: ignore[arg-type]
-        queue = self.done(call.request)
-        assert isinstance(queue, Queue)
+        with self.node.kernel.operation(self.now):
+            given = QueueAttributes(PathName.parse(f"host\\{name}"), **attributes)  # type: ignore[arg-type]
+            queue = self.node.manager.create_queue(given, self.now)
+        self.settle()
         return queue
 
     def publish_quietly(self, name: str = "public") -> Queue:
@@ -63,14 +62,13 @@ class DirectoryRig(Rig):
         return self.send(letter(label), name)
 
     def change(self, queue: Queue, /, **changes: object) -> None:
-        call = self.call()
-        self.application.modify_queue(call, queue, replace(queue.attributes, **changes))  # type: ignore[arg-type]
-        self.done(call.request)
+        with self.node.kernel.operation(self.now):
+            given = replace(queue.attributes, **changes)  # type: ignore[arg-type]
+            self.node.manager.modify_queue(queue, given, self.now)
+        self.settle()
 
-    def delete(self, queue: Queue) -> None:
-        call = self.call()
-        self.application.delete_queue(call, queue)
-        self.done(call.request)
+    def unpublish(self, queue: Queue) -> None:
+        self.done(self.delete(str(queue.pathname)))
 
     def public(self, name: str = "public") -> Queue:
         return self.node.manager.queues[PathName.parse(f"host\\{name}")]

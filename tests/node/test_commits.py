@@ -76,7 +76,7 @@ def test_a_destination_elsewhere_is_known_by_its_path_or_its_name(rig: BulkRig) 
 
 def test_the_destination_of_a_queue_that_is_deleted_is_the_same(rig: BulkRig) -> None:
     before = destination_of(direct("ledger"), rig.node.manager.collection)
-    rig.application.delete_queue(rig.call(), rig.queue("ledger"))
+    rig.delete("ledger")
     rig.settle()
     assert rig.node.manager.collection.find(direct("ledger")) is None
     assert destination_of(direct("ledger"), rig.node.manager.collection) == before

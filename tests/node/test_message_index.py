@@ -105,7 +105,7 @@ def test_a_queue_that_is_purged_or_deleted_meanwhile_holds_nothing_up(rig: Rig) 
     (gone, *_) = sent(rig, 2 * INDEX_PART, "other")
     rig.stop()
     rig.done(rig.purge())
-    rig.application.delete_queue(rig.call(), rig.queue("other"))
+    rig.delete("other")
     build(rig)
     assert queues(rig, gone) == []
 

@@ -90,7 +90,7 @@ def test_what_an_application_gives_for_attributes_of_transfer_is_dropped() -> No
     given = {**SOAP, "transaction_status_queue_format_name": direct("status")}
     rig.done(rig.send(letter("one", **given)))
     call = rig.call()
-    rig.application.send_many(call, rig.open("orders", SEND), letter("many", **given), [b"1", b"2"])
+    rig.handlers.messages.send_messages(call, rig.open("orders", SEND), letter("many", **given), [b"1", b"2"])
     rig.done(call.request)
     for restart in (Rig.settle, Rig.crash):
         restart(rig)

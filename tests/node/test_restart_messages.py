@@ -244,9 +244,7 @@ def test_a_start_reads_everything_page_by_page(monkeypatch: pytest.MonkeyPatch) 
 
 
 def delete(rig: Rig) -> int:
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue())
-    return call.request
+    return rig.delete()
 
 
 @pytest.mark.parametrize("hold", [Rig.begin_receive, lambda rig: rig.receive(options=IN_TX)])

@@ -258,9 +258,7 @@ def test_a_message_that_was_purged_while_in_doubt_waits_for_the_outcome(
 
 def test_a_move_to_a_queue_that_was_deleted_while_in_doubt_ends_with_the_message(rig: Rig) -> None:
     prepared(rig)
-    call = rig.call()
-    rig.application.delete_queue(call, rig.queue().subqueues["part"])
-    rig.done(call.request)
+    rig.done(rig.delete("orders;part"))
     rig.crash()
     reenlistment_commit(rig)
     assert rig.labels() == ["left"]

@@ -39,8 +39,8 @@ from waypost.errors import (
     WaypostError,
 )
 from waypost.limits import MAX_STORE_SIZE
-from waypost.node.application import Call
 from waypost.node.effects import Commit, Failure, Reply
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings

@@ -16,7 +16,7 @@ from waypost.drive.driver import Driver
 from waypost.drive.loop_watch import LoopWatch, NoWatch
 from waypost.drive.outside import Outside
 from waypost.errors import InvalidParameter
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.recovery import Settings
 from waypost.store.progress import Progress, unheard
 

@@ -21,7 +21,7 @@ from waypost.api.operations import Operation
 from waypost.drive.answers import Answer
 from waypost.drive.driver import Driver
 from waypost.errors import ServiceNotAvailable
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.recovery import Settings
 
 R = TypeVar("R")

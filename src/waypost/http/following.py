@@ -1,6 +1,6 @@
 """Operations on a node that the Python API does not have: to look at messages by their places.
 
-They are asked for through the shell like those of waypost.node.application, so that an answer never shows a message
+They are asked for through the shell like those of waypost.api.operations, so that an answer never shows a message
 that is not yet durable.
 """
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from waypost.core.positions import PRIORITIES, SEQUENCE_BITS, SEQUENCE_MASK, PositionState
 from waypost.core.queues import Queue
-from waypost.node.application import Call
 from waypost.node.bulk import find_queue
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
 

@@ -46,9 +46,9 @@ from waypost.errors import (
 )
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.limits import MAX_BULK_REMOVED, MAX_FRAME_MESSAGES, MAX_HTTP_ANSWER, MAX_PLAN_PARTS
-from waypost.node.application import Call
 from waypost.node.epochs import epoch_of
 from waypost.node.holders import holder_of
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import kind_of, queue_info
 from waypost.store.records import split_messages

@@ -8,7 +8,7 @@ from waypost.api.excerpt import excerpt
 from waypost.api.operations import ForgetDamaged, ListDamaged
 from waypost.core.damaged_message import DamagedMessage
 from waypost.errors import InvalidParameter
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 
 

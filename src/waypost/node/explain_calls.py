@@ -8,9 +8,9 @@ from waypost.api.operations import Explain
 from waypost.clock import Now
 from waypost.errors import InvalidParameter
 from waypost.limits import EXPLAIN_WAIT_SECONDS
-from waypost.node.application import Call
 from waypost.node.explain import Explanation as Told
 from waypost.node.explain import explain_message, explain_queue
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.wire.format_names import FormatName
 from waypost.wire.identifiers import MessageIdentifier

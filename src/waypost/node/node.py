@@ -53,7 +53,7 @@ from waypost.store.port import Reader
 
 
 class Node:
-    """See the module. waypost.node.application.Application has the operations of applications.
+    """See the module. waypost.node.operation_handlers has the operations of applications.
 
     It puts the components together and tells each what the events of the core mean to it; none of them knows it.
     """

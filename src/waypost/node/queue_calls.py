@@ -16,8 +16,8 @@ from waypost.api.queue_attributes import ignored, queue_attributes
 from waypost.api.queues import Kind
 from waypost.core.queues import OutgoingQueue, Queue, QueueAttributes
 from waypost.errors import InvalidParameter, QueueNotFound
-from waypost.node.application import Call
 from waypost.node.deleting import delete_queue
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.queue_info import queue_info, queue_named
 from waypost.wire.format_names import DirectFormatName, FormatName, Protocol

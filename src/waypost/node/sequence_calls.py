@@ -20,8 +20,8 @@ from waypost.clock import Now
 from waypost.core.queues import OutgoingQueue, Queue
 from waypost.errors import DecodeError, InvalidParameter, QueueDeleted
 from waypost.guid import NULL_GUID, guid_text, parse_guid
-from waypost.node.application import Call
 from waypost.node.explain_sequences import refused_sentence
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.sequence_admin import Line, Page, Reset, SequenceAdmin, Wanted
 from waypost.peers import peer_of

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, assert_never
 from waypost.clock import Now
 from waypost.directory.effects import FindDirectoryServers, SendChangeNotification
 from waypost.hresult import HResult
-from waypost.node.application import Call
 from waypost.node.effects import (
     Close,
     Commit,
@@ -27,6 +26,7 @@ from waypost.node.effects import (
     ToCoordinator,
     Write,
 )
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.sim.client import Ask, Asker, Client, Result
 from waypost.sim.clock import Clock

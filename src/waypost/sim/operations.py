@@ -3,7 +3,7 @@
 from typing import Final
 
 from waypost.api.operations import Operation
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 

@@ -15,8 +15,8 @@ from waypost.client.bulk.reading import BulkReading
 from waypost.clock import Now
 from waypost.drive.new_guid import new_guid
 from waypost.errors import DecodeError, NotAStore, StoreReadOnly
-from waypost.node.application import Call
 from waypost.node.effects import Commit, Failure, Notice, Reply
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.operation_handlers import Handlers
 from waypost.node.recovery import Settings

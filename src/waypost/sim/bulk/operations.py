@@ -23,8 +23,8 @@ from waypost.api.bulk import (
     ShowBulkQueue,
 )
 from waypost.api.operations import Operation
-from waypost.node.application import Call
 from waypost.node.bulk_writing import BulkWriting
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.sim.bulk.arguments import Batch, Staging
 from waypost.sim.local.arguments import format_name

@@ -7,7 +7,7 @@ from waypost.clock import Now
 from waypost.core.message import Message
 from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult, hresult_text
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading

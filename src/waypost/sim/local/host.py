@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from waypost.clock import Now
 from waypost.core.external_transactions import EnlistResourceManager, ReenlistTransaction
 from waypost.hresult import HResult
-from waypost.node.application import Call
 from waypost.node.effects import (
     Close,
     Commit,
@@ -22,6 +21,7 @@ from waypost.node.effects import (
     ToCoordinator,
     Write,
 )
+from waypost.node.kernel import Call
 from waypost.node.recovery import Settings
 from waypost.node.remote import RemoteReading
 from waypost.sim.client import Ask, Asker, Result

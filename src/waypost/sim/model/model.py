@@ -39,7 +39,7 @@ from waypost.core.queues import AccessType, ShareMode
 from waypost.core.reading import MessageSeekAction
 from waypost.guid import parse_guid
 from waypost.hresult import HResult
-from waypost.node.application import Call
+from waypost.node.kernel import Call
 from waypost.sim.bulk.limits import BulkLimits
 from waypost.sim.local.arguments import Draft, drafts_of, key_of
 from waypost.sim.marks import Marks

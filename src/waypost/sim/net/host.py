@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from waypost.clock import Now
 from waypost.errors import StoreError, WaypostError
 from waypost.hresult import HResult
-from waypost.node.application import Call
 from waypost.node.effects import Close, Connect, HoldReading, Notice, Resolve, SendDatagram, Write
+from waypost.node.kernel import Call
 from waypost.node.network.network import Network
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
