@@ -34,6 +34,7 @@ from waypost.api.bulk import (
     Stage,
     StagedMessages,
 )
+from waypost.api.local import LOCAL_OPERATIONS
 from waypost.api.operations import (
     OPERATIONS,
     AbortTransaction,
@@ -238,7 +239,7 @@ SAMPLES: list[Operation[object]] = [
 
 def test_every_operation_has_a_handler(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as manager:
-        assert Handlers(driver_of(manager).node).types == set(EVERY)
+        assert Handlers(driver_of(manager).node).types == {*EVERY, *LOCAL_OPERATIONS}
 
 
 @served()

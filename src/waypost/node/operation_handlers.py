@@ -23,6 +23,7 @@ from waypost.api.bulk import (
     ShowBulkQueue,
     Stage,
 )
+from waypost.api.local import CancelReads, Follow, ShowBulkQueues
 from waypost.api.operations import (
     AbortTransaction,
     AdmitAddress,
@@ -65,6 +66,7 @@ from waypost.node.bulk import BulkReading
 from waypost.node.bulk_writing import BulkWriting
 from waypost.node.damage_calls import DamageCalls
 from waypost.node.explain_calls import ExplainCalls
+from waypost.node.following import Following
 from waypost.node.kernel import Call
 from waypost.node.message_calls import MessageCalls
 from waypost.node.node import Node
@@ -128,6 +130,7 @@ class Handlers:
         bulk_reading, writing = BulkReading(node), BulkWriting(node)
         self._on(ListBulkQueues, bulk_reading.list_queues)
         self._on(ShowBulkQueue, bulk_reading.show)
+        self._on(ShowBulkQueues, bulk_reading.show_some)
         self._on(PlanRange, bulk_reading.plan)
         self._on(ReadRange, bulk_reading.read)
         self._on(FindSeq, bulk_reading.find_seq)
@@ -140,6 +143,8 @@ class Handlers:
         self._on(DropStages, writing.drop)
         self._on(CommitStages, writing.commit)
         self._on(ListBatches, writing.list_batches)
+        self._on(CancelReads, reading.cancel_reads)
+        self._on(Follow, Following(node).follow)
 
     def start(self, call: Call, operation: Operation[object]) -> None:
         """Raises what the handler refuses."""

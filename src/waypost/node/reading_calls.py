@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from waypost.api.local import CancelReads
 from waypost.api.messages import Received
 from waypost.api.opened import Handle
 from waypost.api.operations import (
@@ -170,6 +171,11 @@ class ReadingCalls:
         with self._kernel.operation(now):
             cancel = self._reading.cancel_waiting_message_read_request
             cancel(handle, request, HResult.MQ_ERROR_OPERATION_CANCELLED)
+
+    def cancel_reads(self, call: Call, operation: CancelReads) -> None:
+        self._opened.close(call, self._opened.queue(operation.name), keeps_sending=operation.keeps_sending)
+        with self._kernel.operation(call.now):
+            self._kernel.reply(call.request)
 
     # --- What is open
 

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
+from waypost.api.local import CancelReads
 from waypost.api.names import Name, format_name
 from waypost.api.operations import Operation
 from waypost.drive.driver import Driver
@@ -70,7 +71,7 @@ class Embedded(_Embedded):
         self.shell.look(_nothing)
 
     def cancel(self, name: str) -> None:
-        self.shell.close_queue(name)
+        self.shell.start(CancelReads(name=name))
 
     def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         self.check()
@@ -104,7 +105,7 @@ class AioEmbedded(_Embedded):
         self.shell.look(_nothing)
 
     async def cancel(self, name: str) -> None:
-        self.shell.close_queue(name)
+        self.shell.start(CancelReads(name=name))
 
     async def backup(self, target: "Target", progress: "Progress | None") -> "BackupInfo":
         self.check()
