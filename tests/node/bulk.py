@@ -126,7 +126,7 @@ class Workshop(Rig):
             self.move(first[0], PART)
         elif first:
             # An application moves in no transaction here: the event itself (MS-MQDMPR 3.1.7.1.16).
-            with self.node.operation(self.now):
+            with self.node.kernel.operation(self.now):
                 move = self.node.manager.writing.move_message
                 move(self.queue(), first[0], self.queue().subqueues["part"], tx, self.now)
 
@@ -140,7 +140,7 @@ class Workshop(Rig):
         if tx not in self.external:
             self.done(self.commit(tx) if commits else self.abort(tx))
             return
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             external = self.node.external
             external.dtc_transaction_prepare(tx, 0, self.now.wall)
             if commits:

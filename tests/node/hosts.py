@@ -186,7 +186,7 @@ class Host:
         """Carry out the effects that are there; whether there were any."""
         if not self.is_up:
             return False
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         for effect in effects:
             match effect:
                 case Commit(batch, token):
@@ -278,12 +278,12 @@ class Host:
         return self.outgoing(name)
 
     def pause(self, name: str) -> None:
-        with self.node.operation(self.net.now):
+        with self.node.kernel.operation(self.net.now):
             self.node.manager.outgoing.pause_queue(self.outgoing(name))
         self.net.settle()
 
     def resume(self, name: str) -> None:
-        with self.node.operation(self.net.now):
+        with self.node.kernel.operation(self.net.now):
             self.node.manager.outgoing.resume_queue(self.outgoing(name))
         self.net.settle()
 

@@ -49,7 +49,7 @@ class RemoteRig(Rig):
         return self.node.remote
 
     def turn(self) -> None:
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         self.node.kernel._effects = [effect for effect in effects if not isinstance(effect, Write | Close)]
         super().turn()
         for effect in effects:

@@ -116,7 +116,7 @@ class Rig:
 
     def turn(self) -> None:
         """Carry out the effects that are there now."""
-        for effect in self.node.take_effects():
+        for effect in self.node.kernel.take_effects():
             match effect:
                 case Commit(batch, token):
                     self.submitted.append(batch)
@@ -316,11 +316,11 @@ class Rig:
 
     def enlist(self, tx: bytes = TX) -> None:
         """A transaction of an outside coordinator."""
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             self.node.external.enlist(tx)
 
     def prepare(self, tx: bytes = TX) -> None:
-        with self.node.operation(self.now):
+        with self.node.kernel.operation(self.now):
             self.node.external.dtc_transaction_prepare(tx, 0, self.now.wall)
 
     # What came of it.

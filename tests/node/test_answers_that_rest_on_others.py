@@ -126,7 +126,7 @@ def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothi
     rig = Rig()
     rig.done(rig.send(letter("m", negative_journaling_requested=True)))
     rig.open()
-    rig.node.take_effects()
+    rig.node.kernel.take_effects()
     with (
         patch.object(type(rig.node.delivery), "handle", side_effect=StoreDamaged("a page cannot be read")),
         pytest.raises(StoreDamaged),
@@ -134,7 +134,7 @@ def test_damage_in_the_middle_of_an_operation_stops_everything_and_answers_nothi
         rig.receive()
     with pytest.raises(StoreDamaged):
         rig.send("another")
-    assert rig.node.take_effects() == []
+    assert rig.node.kernel.take_effects() == []
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_a_reader_that_ends_short_is_told_why(rig: BulkRig) -> None:
 
 
 def old_folder(rig: BulkRig, *records: tuple[bytes, bytes]) -> None:
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         for key, value in records:
             rig.node.messages.batch.put(Table.BULK, key, value)
     rig.settle()

@@ -105,7 +105,7 @@ def test_a_queue_of_nothing_but_damage_is_empty(rig: BulkRig) -> None:
 def test_what_is_known_of_it_is_kept_and_told(rig: BulkRig) -> None:
     message = rig.contents()[1]
     spoil(rig, "b")
-    rig.node.take_effects()
+    rig.node.kernel.take_effects()
     request = rig.receive_many(3)
     notices = [effect for effect in rig.node.kernel._effects if isinstance(effect, Notice)]
     rig.settle()
@@ -160,7 +160,7 @@ def test_the_bytes_of_many_are_not_kept_and_the_log_says_so(rig: BulkRig, monkey
 def test_they_are_forgotten_when_an_operator_says_so(rig: BulkRig) -> None:
     spoil(rig, "a")
     rig.done(rig.peek())
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         assert rig.node.damaged.forget(rig.node.messages.batch) == 1
     assert set_aside(rig) == []
     assert len(rig.node.damaged) == 0
@@ -255,7 +255,7 @@ def test_a_prepared_transaction_ends_without_what_is_damaged(rig: BulkRig) -> No
     spoil(rig, "a")
     spoil(rig, "d", "ledger")
     rig.crash()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.transactions.transaction_commit(TX, rig.now.wall)
     check(rig, "b", "c")
     check(rig, "e", name="ledger")

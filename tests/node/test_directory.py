@@ -127,7 +127,7 @@ def test_the_directory_can_be_left_alone(rig: DirectoryRig) -> None:
     rig.change(quiet, label="still unknown")
     assert published(rig) == []
     public = rig.publish()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.manager.delete_queue(public, skip_directory=True)
     rig.settle()
     assert published(rig) == ["host\\public"]

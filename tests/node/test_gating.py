@@ -233,7 +233,7 @@ def test_a_refusal_is_raised_at_once_and_changes_nothing(
     with pytest.raises(error):
         operation(rig)
     assert state(rig) == before
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
 
 
 def test_a_handle_is_refused_for_what_it_is_not(rig: Rig) -> None:
@@ -259,7 +259,7 @@ def test_a_full_queue_refuses_and_stays_as_it_is() -> None:
     with pytest.raises(InsufficientResources):
         rig.send(letter("x", body=bytes(2000)), "small")
     assert not rig.labels(rig.queue("small"))
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
 
 
 def state(rig: Rig) -> object:

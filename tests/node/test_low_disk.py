@@ -67,7 +67,7 @@ def test_what_stores_something_is_refused_and_is_never_there(rig: Rig, operation
     with pytest.raises(StoreFull, match="nothing was stored") as refused:
         operation(rig)
     assert refused.value.hresult is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
     rig.memory.low = False
     rig.memory.poll()
     rig.node.kernel.room = rig.memory.room

@@ -203,7 +203,7 @@ def test_attributes_of_the_queue_manager_that_are_changed_survive(restart: Resta
     rig = Rig()
     manager = rig.node.manager
     assert manager.attributes.initialization_retry_timer_duration == 120
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         manager.modify(replace(manager.attributes, initialization_retry_timer_duration=60, journal_quota=7), rig.now)
     rig.settle()
     restart(rig)
@@ -389,7 +389,7 @@ def test_a_computer_with_another_name_keeps_its_queues() -> None:
 def test_a_first_start_that_was_lost_is_a_first_start_again() -> None:
     engine = MemoryEngine()
     lost = Node(engine.store, SETTINGS, lambda: b"\x01" * 16, START)
-    (commit,) = lost.take_effects()
+    (commit,) = lost.kernel.take_effects()
     assert isinstance(commit, Commit)
     engine.store.submit(commit.batch, commit.token)
     engine.memory.crash()

@@ -34,7 +34,7 @@ def test_a_recoverable_message_is_there_again_with_all_attributes_equal(message:
     message.delivery_guarantee = RECOVERABLE
     message.time_to_reach_queue = message.time_to_be_received = INFINITE
     rig = Rig()
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         enqueue = rig.node.manager.writing.enqueue_message
         assert enqueue(rig.queue(), message, None, rig.now) is EnqueueStatus.ACCEPTED
     rig.settle()

@@ -40,7 +40,7 @@ def in_transit(rig: Rig, seconds: int) -> Message:
 
 def arrive(rig: Rig, message: Message) -> EnqueueStatus:
     """What whoever takes messages from others does."""
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         status = rig.node.manager.writing.enqueue_message(rig.queue(), message, None, rig.now)
         if status is not EnqueueStatus.ACCEPTED:
             rig.node.delivery.rejected(message, STATUS_CLASSES[status], rig.now)

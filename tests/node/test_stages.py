@@ -233,7 +233,7 @@ def test_nobody_else_ends_a_stage(rig: BulkRig) -> None:
     for end in (rig.commit, rig.abort):
         with pytest.raises(TransactionSequence):
             end(stage)
-    with rig.node.operation(rig.now):
+    with rig.node.kernel.operation(rig.now):
         rig.node.external.dtc_transaction_commit(stage, rig.now.wall)
         rig.node.external.dtc_transaction_abort(stage)
         rig.node.external.dtc_reenlistment_abort(stage)

@@ -68,7 +68,7 @@ def test_what_has_to_be_durable_is_refused_and_changes_nothing(rig: Rig, operati
     labels = rig.labels()
     with pytest.raises(StoreFull):
         operation(rig)
-    assert not rig.node.take_effects()
+    assert not rig.node.kernel.take_effects()
     assert rig.labels() == labels
     assert TX in rig.node.manager.transactions.collection
 

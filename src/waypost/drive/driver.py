@@ -218,7 +218,7 @@ class Driver:
         unused = []
         durable: list[int] = []
         try:
-            for effect in self.node.take_effects(ends_batch=self._ends_batch()):
+            for effect in self.node.kernel.take_effects(ends_batch=self._ends_batch()):
                 if isinstance(effect, Reply):
                     answer = answers.pop(effect.request, None)
                     if answer is not None:

@@ -1,6 +1,6 @@
 """One queue manager: the core on a store, with its directory, acknowledgments, journals and dead letters.
 
-Facts come in as method calls that carry `now`; what must happen outside comes out of `take_effects`. All that an
+Facts come in as method calls that carry `now`; what must happen outside comes out of `kernel.take_effects`. All that an
 operation changes goes into the batch that is being made, and its answer waits until this batch is durable. An answer
 that shows a message which is not yet durable waits for that one's batch. The shell takes the effects when it has
 nothing more to bring, so that what came together is one batch.
@@ -61,17 +61,12 @@ class Node:
     __slots__ = (
         "_is_integrated",
         "_reserves",
-        "await_everything",
-        "await_read",
-        "check_room",
-        "check_store",
         "claims",
         "damaged",
         "delivery",
         "destinations",
         "directory",
         "external",
-        "fail",
         "index",
         "kept_acks",
         "kernel",
@@ -79,15 +74,12 @@ class Node:
         "messages",
         "network",
         "new_guid",
-        "operation",
         "purges",
         "remote",
         "renumberings",
-        "reply",
         "sending",
         "sequences",
         "stages",
-        "take_effects",
         "transactional_acks",
     )
 
@@ -169,15 +161,6 @@ class Node:
                 purges=self.purges,
             )
         )
-        # What the shell takes, and what those use who ask for something.
-        self.take_effects: Final = kernel.take_effects
-        self.operation: Final = kernel.operation
-        self.reply: Final = kernel.reply
-        self.fail: Final = kernel.fail
-        self.await_read: Final = kernel.await_read
-        self.await_everything: Final = kernel.await_everything
-        self.check_store: Final = kernel.check_store
-        self.check_room: Final = kernel.check_room
         with kernel:
             self.external.initialize(self.manager.identity.identifier)
         if self.network is not None:

@@ -253,7 +253,7 @@ class Host(ABC, Generic[S_co]):
 
     def _take_effects(self) -> None:
         self._takes_effects_later = False
-        effects = self.node.take_effects()
+        effects = self.node.kernel.take_effects()
         self._taking(effects)
         life = self.life
         for effect in effects:

@@ -23,13 +23,6 @@ class Operations:
         """End the read with this number, if it waits."""
         self._handlers.cancel(call.now, request, operation)
 
-    def close_shared(self, call: Call, name: str) -> None:
-        """Close what operations have opened under a name."""
-        opened = self._handlers.opened
-        opened.close(call, opened.queue(name))
-        with self._node.kernel.operation(call.now):
-            self._node.kernel.reply(call.request)
-
     def enlist(self, call: Call, identifier: bytes) -> None:
         with self._node.kernel.operation(call.now):
             self._external.enlist(identifier)

@@ -66,7 +66,7 @@ class FolderReader(BulkReading):
         self._request += 1
         self._handlers.start(Call(self._request, _now()), operation)
         while True:
-            for effect in self._node.take_effects():
+            for effect in self._node.kernel.take_effects():
                 match effect:
                     case Commit(token=token):
                         # It never happens, but whoever waits for it need not wait.

@@ -1,5 +1,6 @@
 """The second phase: nothing fails any more, so everything must come to its end and every queue be emptied."""
 
+from waypost.api.local import CancelReads
 from waypost.api.operations import CloseQueue, Receive
 from waypost.sim.bulk.scripts import end_bulk
 from waypost.sim.client import Ask, Client, Pause, Script, do
@@ -26,7 +27,7 @@ def healer(client: Client[LocalHost]) -> Script:
     for handle in list(model.opened.exclusive):
         yield do(CloseQueue(identifier=handle))
     for key in list(model.opened.shared):
-        yield Ask("close_shared", (name_of(key),))
+        yield do(CancelReads(name=name_of(key)))
     yield from end_bulk(client)
     # What is received leads to copies and acknowledgments in the queues that come last.
     for queue in sorted(model.state.queues.values(), key=_turn):
@@ -34,7 +35,7 @@ def healer(client: Client[LocalHost]) -> Script:
             name = name_of(queue.key)
             while (yield do(Receive(name=name))).is_ok:
                 pass
-            yield Ask("close_shared", (name,))
+            yield do(CancelReads(name=name))
 
 
 def _turn(queue: ModelQueue) -> int:

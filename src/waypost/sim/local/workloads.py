@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace as changed
 
+from waypost.api.local import CancelReads
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.operations import (
     CloseCursor,
@@ -279,7 +280,7 @@ def _take_alone(key: str) -> Generator[Ask | Pause, Result, str | UnsetType]:
 
 def _close(key: str) -> Ask:
     """What operations have opened of the queue, for whomever."""
-    return Ask("close_shared", (name_of(key),))
+    return do(CancelReads(name=name_of(key)))
 
 
 def any_key(client: Client[LocalHost]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from waypost.api.local import CancelReads
 from waypost.api.operations import (
     AbortTransaction,
     BeginTransaction,
@@ -98,6 +99,7 @@ class Model:
             Receive: self._receive,
             Peek: self._peek,
             MoveMessage: self._move_message,
+            CancelReads: self._cancel_reads,
             OpenQueue: self._open_queue,
             CloseQueue: self._close_queue,
             OpenCursor: self._open_cursor,
@@ -286,8 +288,8 @@ class Model:
         self.readers.check_sharing(Handle(0, queue, access, ShareMode.DENY_NONE))
         return queue
 
-    def close_shared(self, call: Call, name: str) -> None:
-        self.opened.close(key_of(name))
+    def _cancel_reads(self, call: Call, operation: CancelReads) -> None:
+        self.opened.close(key_of(operation.name), keeps_sending=operation.keeps_sending)
         self._done(call)
 
     def _open_queue(self, call: Call, operation: OpenQueue) -> None:

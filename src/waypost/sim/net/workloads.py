@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from waypost.api.local import CancelReads
 from waypost.api.message_attributes import acknowledge_text
 from waypost.api.operations import (
     AbortTransaction,
@@ -174,7 +175,7 @@ def _own_plan(client: Client[NetworkHost]) -> QueuePlan:
 
 def _close(name: str) -> Ask:
     """What operations have opened of the queue, for whomever."""
-    return Ask("close_shared", (name,))
+    return do(CancelReads(name=name))
 
 
 def _target(client: Client[NetworkHost], *, is_transactional: bool) -> QueuePlan:
