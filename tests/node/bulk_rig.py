@@ -28,7 +28,7 @@ from waypost.core.queues import Queue
 from waypost.core.stored_message import stored_message
 from waypost.guid import NULL_GUID, guid_text, parse_guid
 from waypost.node.bulk_writing import BulkWriting
-from waypost.node.commits import BY_COLUMN
+from waypost.node.committed_batches import BY_COLUMN
 from waypost.node.stages import Batch, Group
 from waypost.wire.format_names import FormatName
 

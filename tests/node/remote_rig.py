@@ -10,7 +10,7 @@ from waypost.core.serialization import packet_of
 from waypost.guid import NULL_GUID
 from waypost.hresult import HResult
 from waypost.node.effects import Close, Write
-from waypost.node.remote import RemoteReading, RemoteServing
+from waypost.node.remote_reading import RemoteReading, RemoteServing
 from waypost.remote.context import RemoteSettings
 from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import REMOTE_READ, ReceiveAction, RemoteReadAck

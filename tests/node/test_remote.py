@@ -9,7 +9,7 @@ from tests.node.rig import TX, direct, letter
 from waypost.core.queues import AccessType
 from waypost.hresult import HResult
 from waypost.node.effects import Write
-from waypost.node.remote import BIND_SECONDS
+from waypost.node.remote_reading import BIND_SECONDS
 from waypost.remote.interfaces import remote_read as table
 from waypost.remote.interfaces.remote_read import ReceiveAction, RemoteReadAck
 from waypost.remote.remote_read.coordinator import local_token

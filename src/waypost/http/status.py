@@ -12,7 +12,7 @@ import waypost
 from waypost.api.forms import Time
 from waypost.api.times import iso_8601
 from waypost.client.transports.http.schema import Status
-from waypost.drive.loop_watch import Turn
+from waypost.drive.loop_watch import LoopTurn
 from waypost.http.doctor import Check, examine
 from waypost.http.parameters import Served
 from waypost.node.shortages import shortages
@@ -124,7 +124,7 @@ async def status(service: Served, turns_s: FromQuery[float] = 60.0) -> FullStatu
     )
 
 
-def _turn(turn: Turn) -> TurnObject:
+def _turn(turn: LoopTurn) -> TurnObject:
     at = iso_8601(datetime.fromtimestamp(int(turn.at), UTC))
     return TurnObject(at, round(turn.seconds, 4), round(turn.work_seconds, 4), turn.what)
 

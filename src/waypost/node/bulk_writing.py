@@ -35,7 +35,7 @@ from waypost.core.queues import AccessType, Queue, ShareMode
 from waypost.errors import DecodeError, InvalidParameter, TransactionSequence
 from waypost.guid import NULL_GUID, parse_guid
 from waypost.node.bulk import find_target, rows_of
-from waypost.node.commits import BY_COLUMN
+from waypost.node.committed_batches import BY_COLUMN
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.stages import Batch, Group

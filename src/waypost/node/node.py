@@ -42,7 +42,7 @@ from waypost.node.message_index import MessageIndex
 from waypost.node.network.network import Network
 from waypost.node.purging import Purges
 from waypost.node.recovery import Settings, recover
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.node.renumbering import Renumberings
 from waypost.node.reserves import Reserves
 from waypost.node.sending import Sending

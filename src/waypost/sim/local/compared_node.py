@@ -10,7 +10,7 @@ from waypost.hresult import HResult, hresult_text
 from waypost.node.kernel import Call
 from waypost.node.node import Node
 from waypost.node.recovery import Settings
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.sim.bulk.checks import check_bulk
 from waypost.sim.bulk.operations import OPERATIONS, BulkOperations
 from waypost.sim.client import Ask, Result

@@ -23,7 +23,7 @@ from waypost.node.effects import (
 )
 from waypost.node.kernel import Call
 from waypost.node.recovery import Settings
-from waypost.node.remote import RemoteReading
+from waypost.node.remote_reading import RemoteReading
 from waypost.sim.client import Ask, Asker, Result
 from waypost.sim.clock import Clock
 from waypost.sim.host import Host

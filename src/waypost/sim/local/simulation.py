@@ -3,7 +3,7 @@
 from typing import Final
 
 from waypost.core import queue_manager
-from waypost.node import deleting, purging, remote
+from waypost.node import deleting, purging, remote_reading
 from waypost.sim.bulk import swarm as bulk_swarm
 from waypost.sim.bulk.checkpoints import Checkpoints
 from waypost.sim.bulk.limits import BulkLimits
@@ -55,7 +55,7 @@ class LocalSimulation(Simulation[LocalHost]):
         if self.bulk is not None:
             limits += self.bulk_limits.patches()
         if self.remote is not None:
-            limits.append(Patch(remote, "BIND_SECONDS", self.remote.swarm.patience.bind))
+            limits.append(Patch(remote_reading, "BIND_SECONDS", self.remote.swarm.patience.bind))
         return tuple(limits)
 
     def _set_up(self) -> int:
